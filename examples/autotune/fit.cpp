@@ -4,7 +4,7 @@
 
 #include "base/files.hpp"
 #include "servetune/error.hpp"
-#include "study_file/fit_table.hpp"
+#include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -674,7 +674,7 @@ int dispatch(int argc, char** argv) {
         return done;
     }
     if (app.got_subcommand("schema")) {
-        put(stdout, "{}", servetune::json_schema(schema_kind));
+        put(stdout, "{}", servetune::schema_text(schema_kind));
         return done;
     }
     if (app.got_subcommand("engines")) return engines(engines_arguments);

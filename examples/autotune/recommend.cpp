@@ -37,7 +37,7 @@ std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
 
 int recommend_as(const RecommendArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    if (!setup.file.said_twice.empty()) throw ParseError(setup.file.said_twice.front());
+    if (!setup.file.conflicts.empty()) throw ParseError(setup.file.conflicts.front());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));

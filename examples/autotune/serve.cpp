@@ -111,7 +111,7 @@ int serve_study(const ServeArguments& arguments, const ServiceNotice& notice) {
     StopSignals signals("the engine is ended first");
     ServeEvents events(arguments.json_lines, notice);
     StudyFile file = arguments.load_to_read(UnsetVariable::fails);
-    if (!file.said_twice.empty()) throw ParseError(file.said_twice.front());
+    if (!file.conflicts.empty()) throw ParseError(file.conflicts.front());
     refuse_what_was_elsewhere(file);
     if (const auto missing = missing_models(file); !missing.empty())
         throw UsageError(missing.front());

@@ -6,7 +6,7 @@
 #include "base/kept_texts.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study.hpp"
-#include "study_file/suggestions.hpp"
+#include "study_file/strategies.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

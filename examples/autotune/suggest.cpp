@@ -13,7 +13,7 @@
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/study/unequal_work.hpp"
 #include "servetune/error.hpp"
-#include "study_file/applied_recipe.hpp"
+#include "study_file/recipes.hpp"
 #include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>

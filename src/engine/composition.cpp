@@ -97,8 +97,8 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
                 said.insert(said.end(), entries.begin(), entries.end());
             for (const SpaceEntry& entry : said)
                 if (entry.name == at->name)
-                    throw SpaceError("'" + entry.name + "' can never be active: it needs " +
-                                     needed + ", which this study does not offer");
+                    throw EntryErrors(entry.name, "it can never be active: it needs " + needed +
+                                                      ", which this study does not offer");
             for (auto& [engine, names] : names_)
                 for (auto& [local, where] : names.locals)
                     if (where.name_in_space == at->name) where.name_in_space.clear();
@@ -267,14 +267,14 @@ void Composition::check_entries() const {
     for (const Engine& engine : description_.engines)
         for (const EngineParameter& declared : engine.parameters)
             known.push_back(prefix(engine) + declared.parameter.name);
-    std::string unknown;  // all of them, a line each
+    EntryErrors::Each unknown;
     for (const SpaceEntry& entry : description_.entries)
         if (std::none_of(description_.engines.begin(), description_.engines.end(),
                          [&](const Engine& engine) { return knows(engine, entry); }))
-            unknown += (unknown.empty() ? "'" : "\n'") + entry.name +
-                       "' is no parameter or concept of the study's engines; known: " +
-                       listed(nearest_first(entry.name, known));
-    if (!unknown.empty()) throw SpaceError(unknown);
+            unknown.emplace_back(entry.name,
+                                 "no parameter or concept of the study's engines; known: " +
+                                     listed(nearest_first(entry.name, known)));
+    if (!unknown.empty()) throw EntryErrors(std::move(unknown));
 }
 
 const SpaceEntry* Composition::entry_for(const Engine& engine,
@@ -308,13 +308,13 @@ void Composition::add_engine(std::size_t which) {
         names_[engine.name].locals.emplace(declared.parameter.name, std::move(local));
     }
     add_drafts(engine);
-    std::string wrong;  // all of it, a line each
+    EntryErrors::Each wrong;
     for (const EngineParameter& declared : engine.parameters) try {
             add_parameter(engine, declared, entry_for(engine, declared));
-        } catch (const SpaceError& error) {
-            wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
+        } catch (const EntryErrors& errors) {
+            wrong.insert(wrong.end(), errors.each().begin(), errors.each().end());
         }
-    if (!wrong.empty()) throw SpaceError(wrong);
+    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
 }
 
 void Composition::add_parameter(const Engine& engine, const EngineParameter& declared,
@@ -335,15 +335,16 @@ void Composition::add_parameter(const Engine& engine, const EngineParameter& dec
         return;
     }
     if (shared && !declared.parameter.active_when.empty())
-        throw SpaceError("'" + entry->name + "': it has conditions in " + engine.name +
-                         ", so engines cannot share it; write " + engine.name + "." + entry->name);
+        throw EntryErrors(entry->name, "it has conditions in " + engine.name +
+                                           ", so engines cannot share it; write " + engine.name +
+                                           "." + entry->name);
     parameter.active_when.clear();
     if (several) parameter.active_when.push_back({"engine", {engine.name}});
     for (const Condition& condition : declared.parameter.active_when) {
         const auto known = locals.find(condition.parent);
         if (known == locals.end())
-            throw SpaceError("'" + parameter.name + "': its condition names '" + condition.parent +
-                             "', which is no parameter of " + engine.name);
+            throw EntryErrors(parameter.name, "its condition names '" + condition.parent +
+                                                  "', which is no parameter of " + engine.name);
         const Local& parent = known->second;
         if (!parent.name_in_space.empty())
             parameter.active_when.push_back(

@@ -27,4 +27,24 @@ private:
     Each each_;
 };
 
+/// What is wrong with entries under `space` (SpaceEntry::name, a level of load), each with what is
+/// wrong with it.
+class EntryErrors : public SpaceError {
+public:
+    using Each = std::vector<std::pair<std::string, std::string>>;
+    explicit EntryErrors(Each each) : SpaceError(text_of_all(each)), each_(std::move(each)) {}
+    EntryErrors(const std::string& entry, const std::string& what)
+        : EntryErrors(Each{{entry, what}}) {}
+    [[nodiscard]] const Each& each() const { return each_; }
+
+private:
+    static std::string text_of_all(const Each& each) {
+        std::string result;
+        for (const auto& [entry, what] : each)
+            result += (result.empty() ? "'" : "\n'") + entry + "': " + what;
+        return result;
+    }
+    Each each_;
+};
+
 }  // namespace servetune

@@ -2,6 +2,7 @@
 // Draft models that follow the method of speculation: `drafts: {eagle3: org/head}` at the method's
 // parameter. The draft model is then no parameter of the space; the method decides it, in the
 // command and in the engine's rules.
+#include "engine/constraint_errors.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 
@@ -20,12 +21,13 @@ void Composition::add_drafts(const Engine& engine) {
     for (const EngineParameter& method : engine.parameters) {
         const SpaceEntry* entry = entry_for(engine, method);
         if (entry == nullptr || entry->drafts.empty()) continue;
-        const std::string where = "'" + entry->name + "': " + engine.name + " ";
+        const std::string where = engine.name + " ";
         const auto draft = std::find_if(engine.parameters.begin(), engine.parameters.end(),
                                         [](const EngineParameter& declared) {
                                             return declared.parameter.concept_name == draft_concept;
                                         });
-        if (draft == engine.parameters.end()) throw SpaceError(where + "takes no draft model");
+        if (draft == engine.parameters.end())
+            throw EntryErrors(entry->name, where + "takes no draft model");
         const auto& conditions = draft->parameter.active_when;
         for (const auto& [value, model] : entry->drafts) {
             const auto used = std::any_of(
@@ -35,12 +37,12 @@ void Composition::add_drafts(const Engine& engine) {
                            std::any_of(condition.values.begin(), condition.values.end(),
                                        [&](const Value& v) { return text_of(v) == wanted; });
                 });
-            if (!used) throw SpaceError(where + "uses no draft model with " + value);
+            if (!used) throw EntryErrors(entry->name, where + "uses no draft model with " + value);
         }
         if (const SpaceEntry* given = entry_for(engine, *draft))
-            throw SpaceError("'" + entry->name +
-                             "': the draft model is given twice: under 'drafts' and as '" +
-                             given->name + "'");
+            throw EntryErrors(
+                entry->name,
+                "the draft model is given twice: under 'drafts' and as '" + given->name + "'");
         Local& local = locals.at(draft->parameter.name);
         local.drafted_by = method.parameter.name;
         local.drafts = entry->drafts;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a study makes of the engine's parameters: narrowed, fixed, added, without the values that
 // its chip refuses.
+#include "engine/constraint_errors.hpp"
 #include "engine_value.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -48,17 +49,18 @@ bool false_passes_nothing(const EngineParameter& declared) {
 
 /// Throws for a model of a value that is not tried: it would never be used.
 void check_models(const SpaceEntry& entry, const Parameter& tried) {
-    std::string wrong;  // a line for each value
+    EntryErrors::Each wrong;
     const auto check = [&](const char* key, const std::map<std::string, std::string>& models) {
         for (const auto& [value, model] : models)
             if (!tried.contains(value_of(value)) && !tried.contains(Value(value)))
-                wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': '" + key +
-                         "' has a model for " + value + ", which is not among the values (" +
-                         tried.domain_text() + "); add it to them, or leave it out";
+                wrong.emplace_back(entry.name, std::string("'") + key + "' has a model for " +
+                                                   value + ", which is not among the values (" +
+                                                   tried.domain_text() +
+                                                   "); add it to them, or leave it out");
     };
     check("checkpoints", entry.checkpoints);
     check("drafts", entry.drafts);
-    if (!wrong.empty()) throw SpaceError(wrong);
+    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
 }
 
 /// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is
@@ -178,34 +180,33 @@ void Composition::keep_preset(const Engine& engine) {
 Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine,
                                 const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
-    std::string wrong;  // a line for each value
+    EntryErrors::Each wrong;
     const auto check = [&](const Value& value) {
         if (engine_takes(of_engine, value, version_of(engine)) ||
             entry.checkpoints.contains(text_of(value)))
             return;
-        wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': ";
+        std::string& why = wrong.emplace_back(entry.name, "").second;
         if (const auto chips = of_engine.architectures.find(text_of(value));
             chips != of_engine.architectures.end())
             if (!description_.architecture.empty() &&
                 !lists(chips->second, description_.architecture)) {
-                wrong += text_of(value) + " of " + engine.name + " does not run on " +
-                         description_.architecture + "; it runs on " + listed(chips->second);
+                why = text_of(value) + " of " + engine.name + " does not run on " +
+                      description_.architecture + "; it runs on " + listed(chips->second);
                 return;
             }
         const bool ranged = !std::holds_alternative<ChoiceDomain>(declared.domain) &&
                             !std::holds_alternative<BoolDomain>(declared.domain);
         if (ranged && number_of(value))
-            wrong += text_of(value) + " is outside the range in the file of " + engine.name +
-                     " for '" + declared.name + "' (" + taken_text(of_engine) +
-                     "); 'engine' may name a copy of that file with a wider one";
+            why = text_of(value) + " is outside the range in the file of " + engine.name +
+                  " for '" + declared.name + "' (" + taken_text(of_engine) +
+                  "); 'engine' may name a copy of that file with a wider one";
         else
-            wrong +=
-                engine.name + " does not take " + text_of(value) + " for '" + declared.name +
-                "' (" + taken_text(of_engine) + ")" +
-                (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
+            why = engine.name + " does not take " + text_of(value) + " for '" + declared.name +
+                  "' (" + taken_text(of_engine) + ")" +
+                  (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
     };
     const auto all_right = [&] {
-        if (!wrong.empty()) throw SpaceError(wrong);
+        if (!wrong.empty()) throw EntryErrors(std::move(wrong));
     };
     Parameter result = declared;
     result.grows_memory = entry.grows_memory.value_or(declared.grows_memory);

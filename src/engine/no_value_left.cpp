@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of which the study's chip or version takes no value: they leave the space, and what
 // names them goes on without them.
+#include "engine/constraint_errors.hpp"
 #include "json_form.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/engine/composition.hpp"
@@ -89,13 +90,14 @@ void Composition::refuse_emptied(const Engine& engine, const EngineParameter& de
     std::set<std::string> chips;
     for (const auto& [value, takers] : declared.architectures)
         chips.insert(takers.begin(), takers.end());
-    throw SpaceError(
-        "'" + entry->name + "': " + engine.name + " takes none of its values " +
-        (declared.architectures.empty() ? "in version " + version_of(engine)
-         : chips.empty()
-             ? "on " + description_.architecture + ", only where it serves from processors"
-             : "on " + description_.architecture + "; it takes some on " +
-                   listed(std::vector<std::string>(chips.begin(), chips.end()))));
+    throw EntryErrors(
+        entry->name,
+        engine.name + " takes none of its values " +
+            (declared.architectures.empty() ? "in version " + version_of(engine)
+             : chips.empty()
+                 ? "on " + description_.architecture + ", only where it serves from processors"
+                 : "on " + description_.architecture + "; it takes some on " +
+                       listed(std::vector<std::string>(chips.begin(), chips.end()))));
 }
 
 /// Takes out the parameters of choices without a value, and those that then can never be active.

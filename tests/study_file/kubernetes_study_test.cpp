@@ -3,7 +3,7 @@
 // and what is refused.
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/yaml_json.hpp"
+#include "study_file/yaml_text.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

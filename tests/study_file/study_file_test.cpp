@@ -7,7 +7,6 @@
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/old_keys.hpp"
 #include "study_file/schema.hpp"
 #include "study_file/strategies.hpp"
 #include "study_file/yaml.hpp"
@@ -381,38 +380,6 @@ TEST_CASE("a study may start from another: keys replace, the space merges") {
           }).find("more than 10 studies use each other; is it a circle?") != std::string::npos);
 }
 
-TEST_CASE("old keys: the error says what to write now, and none is a key of today") {
-    for (const OldKey& old : old_keys) {
-        INFO(old.table << "." << old.name);
-        CHECK_FALSE(old.now.empty());
-        for (const KeyType* table : key_tables())
-            for (const Key& key : table->keys())
-                CHECK_FALSE((table->table == old.table && key.name == old.name));
-    }
-    const auto in_study = [](const std::string& line) {
-        return error_of(engine_yaml, study_yaml + line);
-    };
-    CHECK(in_study("machine: {count: 2}\n") ==
-          "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: NAME`, or `hardware: "
-          "{device: NAME, count: N}`");
-    CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n")
-              .ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
-    const std::string engines = study_error("engine: toy", "engines: [toy]");
-    CHECK(engines.find("'engines': an old key: write `engine: [NAME, NAME]`") != std::string::npos);
-    CHECK(engines.find("'engine' is missing") == std::string::npos);
-    const auto in_engine = [](const std::string& line) {
-        return error_of(engine_yaml + line, study_yaml);
-    };
-    CHECK(in_engine("ready: {http_get: /health, within: 20min}\n")
-              .find("'ready.http_get': an old key: write `ready: /health`") != std::string::npos);
-    CHECK(in_engine("api: {models: /v1/models}\n")
-              .ends_with("'api.models': an old key: leave it out, it is /v1/models"));
-    CHECK(in_engine("between_runs: [{http_post: /flush_cache}]\n")
-              .ends_with("an old key: write `between_runs: {PATH: {}}`"));
-    CHECK(in_engine("devices: [{parameter: seqs}]\n")
-              .find("'devices[0].parameter': an old key: write `devices: ") != std::string::npos);
-}
-
 TEST_CASE("a strategy: each that can be named can be made, and one without options takes none") {
     for (const std::string_view name : keys::strategies) CHECK(strategy_kind(name).name == name);
     CHECK_THROWS_AS(strategy_kind("none"), std::logic_error);
@@ -421,7 +388,7 @@ TEST_CASE("a strategy: each that can be named can be made, and one without optio
     };
     CHECK(error_of(engine_yaml, with("random")).empty());
     CHECK(error_of(engine_yaml, with("{random: {seed: 3}}")) ==
-          "DIR/study.yaml:10:20: 'strategy.random': an old key: write `strategy: random`");
+          "DIR/study.yaml:10:20: 'strategy.random': unknown key; known: staged, bayesian");
 }
 
 TEST_CASE("stages are read, resolved and checked") {
@@ -436,10 +403,8 @@ TEST_CASE("stages are read, resolved and checked") {
     CHECK(error_of(engine_yaml, with("[{x: [{seqs: 32}]}]")) ==
           "DIR/study.yaml:10:66: 'strategy.staged.stages[0].x[0].seqs': 32 is outside the domain "
           "of 'seqs' (one of 8, 16)");
-    CHECK(error_of(engine_yaml, with("[{stage: x, candidates: [{seqs: 16}]}]")) ==
-          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': old keys: write `NAME: [{PARAMETER: "
-          "VALUE}]`, or a list of parameters for "
-          "all combinations");
+    CHECK(error_of(engine_yaml, with("[{x: [{seqs: 16}], y: [{seqs: 16}]}]")) ==
+          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': one name with its candidates wanted");
 }
 
 TEST_CASE("the definition names what decides, and changes with it") {

@@ -7,13 +7,11 @@
 #include "jobs.hpp"
 #include "kind.hpp"
 #include "kubernetes.hpp"
-#include "load_test.hpp"
 #include "ray.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/space_reader.hpp"
-#include "study_file/study_definition.hpp"
+#include "study_file/study_readers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -139,8 +137,7 @@ MeasuringChoice read_deploy(const Yaml& node) {
     DeployChoice result;
     EngineEvaluator::Options& options = result.options;
     const auto& table = keys::deploy;
-    node.check_keys(table);
-    read_measure(node, table, options.measure);
+    read_table(node, table, result);
     result.container = read_container(node);
     result.ray = read_ray(node);
     result.ssh = read_ssh(node);
@@ -153,17 +150,8 @@ MeasuringChoice read_deploy(const Yaml& node) {
         node.fail(
             "an engine starts in a container, by ssh, or as a job of Slurm, Kubernetes or Ray: one "
             "of them");
-    read(node, table.environment, options.deploy.environment);
-    read(node, table.api_key_env, result.api_key_environment);
-    read(node, table.gpus, options.deploy.gpus);
-    read(node, table.cores, options.deploy.cores);
-    read(node, table.workers, result.workers);
-    read_word<keys::copies>(node, table.replicas, options.fill_devices);
     check_devices(node, options.deploy);
     check_parts(node, result);
-    read(node, table.ready_within, options.deploy.ready_within_seconds);
-    read(node, table.stop_within, options.deploy.stop_within_seconds);
-    read_word<keys::on_off>(node, table.weight_cache, options.weight_cache);
     if (options.weight_cache && launchers > 0)
         node.at(table.weight_cache)
             .fail(
@@ -321,12 +309,9 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             definition[path_of_image(image)] = pinned.empty() ? image_not_here : pinned;
         }
     definition["evaluator.deploy"] =
-        "warm_up=" + std::to_string(options.measure.warm_up_requests) +
-        " gpus=" + options.deploy.gpus +
-        (options.fill_devices
-             ? " replicas=fill of " + std::to_string(setup.file.machine.devices.value_or(0))
-             : "") +
-        (options.weight_cache ? " weight_cache=on" : "");
+        options.fill_devices
+            ? "fills " + std::to_string(setup.file.machine.devices.value_or(0)) + " devices"
+            : "one engine";
     if (setup.file.quality) {
         const QualityOptions& quality = *setup.file.quality;
         std::string asked;
@@ -446,20 +431,12 @@ std::string version_of_deployment(const StudyFile& file, const Engine& engine,
                              path == choice.options.deploy.environment.end() ? "" : path->second);
 }
 
-constexpr std::array<std::string_view, 5> defined_of_deploy{
-    keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
-    keys::deploy.weight_cache.name, keys::deploy.environment.name};
-constexpr std::array<std::string_view, 2> harmless_of_deploy{keys::deploy.api_key_env.name,
-                                                             keys::deploy.stop_within.name};
-
 }  // namespace
 
 constinit const MeasuringKind deploy_kind{
     .name = keys::evaluator.deploy.name,
     .measures = true,
     .runs_engine = true,
-    .defined = defined_of_deploy,
-    .harmless = harmless_of_deploy,
     .read = read_deploy,
     .build = build_deployment,
     .define = define_deployment,

@@ -7,9 +7,8 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/space_reader.hpp"
-#include "study_file/study_definition.hpp"
-#include "study_file/yaml_json.hpp"
+#include "study_file/study_readers.hpp"
+#include "study_file/yaml_text.hpp"
 
 namespace servetune {
 namespace {

@@ -7,7 +7,7 @@
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/secrets.hpp"
-#include "study_file/space_reader.hpp"
+#include "study_file/study_readers.hpp"
 
 #include <charconv>
 
