@@ -34,7 +34,7 @@ bool Measured::open(bool by_journal, bool quiet) {
         };
     if (by_journal) arguments.directory = folder;
     StudyFile file = by_journal ? arguments.load_to_read() : arguments.load();
-    if (by_journal && !file.conflicts.empty()) throw ParseError(file.conflicts.front());
+    if (by_journal && !file.said_twice.empty()) throw ParseError(file.said_twice.front());
     if (!by_journal)
         for (const auto& missing : {missing_models(file), missing_devices(file),
                                     missing_power(file), set_by_own_environment(file)})

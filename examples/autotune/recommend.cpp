@@ -37,7 +37,7 @@ std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
 
 int recommend_as(const RecommendArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    if (!setup.file.conflicts.empty()) throw ParseError(setup.file.conflicts.front());
+    if (!setup.file.said_twice.empty()) throw ParseError(setup.file.said_twice.front());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));
@@ -58,7 +58,6 @@ int recommend_as(const RecommendArguments& arguments) {
             if (const auto copies = measured->metrics.find("replicas");
                 copies != measured->metrics.end())
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
-    options.nodes = arguments.nodes;
     if (arguments.into || arguments.check)
         return recommend_into(arguments, {setup, trials, headline, result, options});
     const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);

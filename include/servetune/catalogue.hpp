@@ -36,8 +36,6 @@ public:
     /// Throws IoError for an unknown name, listing the known ones nearest first.
     [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name,
                                              const std::filesystem::path& beside) const;
-    /// The same of a name in a file, beside that file. Throws ParseError with its place.
-    [[nodiscard]] std::filesystem::path find(const std::string& kind, const Yaml& named) const;
     [[nodiscard]] Engine engine(const Yaml& named) const;
     [[nodiscard]] Engine engine(const std::string& name) const;
     /// What the cost model knows of an engine: `traits/NAME.yaml`, or a file. `version`: of the
@@ -48,8 +46,6 @@ public:
     [[nodiscard]] std::vector<Engine> engines() const;
     /// A name, or a mapping (with `use:`, on top of another).
     [[nodiscard]] Workload workload(const Yaml& described) const;
-    /// The same as a mapping with all its keys.
-    [[nodiscard]] Yaml resolved_workload(const Yaml& described) const;
 
     /// By file name, by any other name it is known by, or by a text that mentions it alone. Throws
     /// IoError, the nearest names first.

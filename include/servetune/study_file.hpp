@@ -120,7 +120,7 @@ struct StudyFile {
     /// What was found then counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
     std::vector<std::string>
-        conflicts{};  ///< of a study that is only read; one that is to measure is refused
+        said_twice{};  ///< of a study that is only read; one that is to measure is refused
     std::unique_ptr<Composition>
         composition;  ///< the engines, and the way from configurations to commands
 

@@ -79,16 +79,16 @@ fs::path Catalogue::find(const std::string& kind, const std::string& name,
                   (root_ / kind).string() + "; known: " + listed(nearest_first(name, known)));
 }
 
-fs::path Catalogue::find(const std::string& kind, const Yaml& named) const {
+fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yaml& named) {
     try {
-        return find(kind, named.text(), fs::path(named.file()).parent_path());
+        return catalogue.find(kind, named.text(), fs::path(named.file()).parent_path());
     } catch (const IoError& error) {
         named.fail(error.what());
     }
 }
 
 Engine Catalogue::engine(const Yaml& named) const {
-    return read_engine(Yaml::load(find("engines", named)));
+    return read_engine(Yaml::load(found_by(*this, "engines", named)));
 }
 
 Engine Catalogue::engine(const std::string& name) const {
@@ -102,14 +102,14 @@ std::vector<Engine> Catalogue::engines() const {
     return result;
 }
 
-Yaml Catalogue::resolved_workload(const Yaml& described) const {
+Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described) {
     const auto& table = keys::workload;
     const bool mapping = described.is_mapping();
     const Yaml* used = mapping ? described.find(table.use) : &described;
     const bool own = mapping && described.find(table.dataset) != nullptr;
     if (used == nullptr && !own) described.fail("a workload needs a dataset (or use:)");
     if (used == nullptr) return described;
-    const Yaml found = Yaml::load(find("workloads", *used));
+    const Yaml found = Yaml::load(found_by(catalogue, "workloads", *used));
     if (const Yaml* another = found.find(table.use))
         another->fail("a workload that is used cannot use another");
     if (!own && found.find(table.dataset) == nullptr) found.fail("a workload needs a dataset");
@@ -119,7 +119,7 @@ Yaml Catalogue::resolved_workload(const Yaml& described) const {
 }
 
 Workload Catalogue::workload(const Yaml& described) const {
-    return read_workload(resolved_workload(described));
+    return read_workload(resolved_workload(*this, described));
 }
 
 std::vector<HardwareSpec> Catalogue::all_hardware() const {

@@ -47,4 +47,10 @@ ModelSpec read_model(const Yaml& file);
 /// As the version has them; empty: the newest.
 EngineTraits read_traits(const Yaml& file, const std::string& version);
 
+/// The file of a name in a file, beside that file. Throws ParseError with its place.
+std::filesystem::path found_by(const Catalogue& catalogue, const std::string& kind,
+                               const Yaml& named);
+/// A workload as a mapping with all its keys, `use:` and names resolved.
+Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described);
+
 }  // namespace servetune

@@ -7,7 +7,7 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
-#include "engine/constraint_errors.hpp"
+#include "engine/entry_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "found_hardware.hpp"
@@ -56,7 +56,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
 /// version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions,
                 SpaceDescription& description) {
-    const Yaml preset = Yaml::load(catalogue.find("presets", named));
+    const Yaml preset = Yaml::load(found_by(catalogue, "presets", named));
     preset.check_keys(keys::preset);
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
@@ -246,12 +246,21 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
     }
 }
 
-/// Devices that a trial of this study may take; nothing where it takes none.
-std::optional<DeviceLimit> read_devices(const StudyFile& study) {
+/// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
+/// over hosts.
+std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
-    if (study.machine.devices)
-        return DeviceLimit{*study.machine.devices, true, devices_of_node(study).value_or(0)};
-    return DeviceLimit{};
+    if (!study.machine.devices) return DeviceLimit{};
+    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+    const auto chip = deploy != nullptr && deploy->kubernetes
+                          ? hardware_in(study.machine.hardware, study.catalogue().all_hardware())
+                          : std::nullopt;
+    if (chip && chip->devices_per_node && *chip->devices_per_node < *study.machine.devices)
+        root.at(keys::study.hardware)
+            .fail("an engine runs on one host: `hardware: {count: N}` with N from 1 to " +
+                  std::to_string(*chip->devices_per_node) + " wanted, got " +
+                  std::to_string(*study.machine.devices));
+    return DeviceLimit{*study.machine.devices, true};
 }
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
@@ -291,17 +300,6 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 }
 
 }  // namespace
-
-std::optional<std::int64_t> devices_of_node(const StudyFile& study) {
-    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    if (deploy == nullptr || !deploy->kubernetes || study.machine.hardware.empty())
-        return std::nullopt;
-    const auto chip = hardware_in(study.machine.hardware, study.catalogue().all_hardware());
-    if (!chip || !chip->devices_per_node ||
-        *chip->devices_per_node >= study.machine.devices.value_or(1))
-        return std::nullopt;
-    return chip->devices_per_node;
-}
 
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
     study.model = text_with_home(node);
@@ -399,7 +397,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             study.preset_by_default = quick_preset;
         });
     const bool all_read = !errors.any();
-    if (!own) description.devices = read_devices(study);
+    if (!own) description.devices = read_devices(root, study);
     if (!own && !replayed)
         if (const auto served = served_model(study.model, study.catalogue().all_models()))
             description.model_facts = facts_of(served->model);
@@ -459,6 +457,11 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     const auto fail_entry = [&](const std::string& name, const std::string& what) {
         const Yaml* preset = root.find(keys::study.preset);
         const Yaml* node = space != nullptr ? space->entry(name) : nullptr;
+        if (roles != nullptr && name == keys::study.roles.name) node = roles;
+        if (roles != nullptr)
+            for (const auto& [role, entries] : roles->entries())
+                if (name.starts_with(role + "."))
+                    node = entries.entry(std::string_view(name).substr(role.size() + 1));
         if (node != nullptr) node->fail(what);
         (preset != nullptr ? *preset : root).fail("'" + name + "': " + what);
     };

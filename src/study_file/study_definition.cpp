@@ -9,6 +9,7 @@
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "nearest_study.hpp"
+#include "parameter_reader.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -63,9 +64,11 @@ void add_flags(const StudySetup& setup, std::map<std::string, std::string>& resu
             changed[parameter.name] = value;
             const Configuration completed = space.completed(changed);
             commands += setup.command(completed).text() + "\n";
-            for (const RoleOf& role : setup.file.composition->roles_of(completed))
-                commands +=
-                    setup.file.composition->render(completed, {"MODEL"}, role.name).text() + "\n";
+            if (setup.file.composition->needs_router(completed))
+                for (const ServerGroup& group : setup.file.composition->groups(completed))
+                    commands +=
+                        setup.file.composition->render(completed, {"MODEL"}, group.role).text() +
+                        "\n";
         }
         result[of_later_versions + "flags." + parameter.name] = fingerprint_of(commands).text();
     }
@@ -108,7 +111,7 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
     const MeasuringKind& kind = kind_of(file);
     const std::string server = kind.server_text != nullptr ? kind.server_text(file)
                                : !file.has_commands()      ? "# " + configuration.text()
-                               : !file.composition->roles_of(configuration).empty()
+                               : file.composition->needs_router(configuration)
                                    ? setup.command_text(configuration)
                                    : setup.launched(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
@@ -151,7 +154,7 @@ std::map<std::string, std::string> written_settings(const Yaml& root, const Stud
         for (std::size_t i = 0; i < workloads->size(); ++i) {
             const Yaml& list = root.at(key);
             const Yaml workload =
-                catalogue.resolved_workload(list.is_sequence() ? list.items()[i] : list);
+                resolved_workload(catalogue, list.is_sequence() ? list.items()[i] : list);
             add_written(is::keyed<keys::workload>, workload,
                         std::string(key.name) + "." + (*workloads)[i].name, result);
         }
