@@ -312,9 +312,10 @@ std::vector<std::pair<std::string, std::string>> files_of_study(const fs::path& 
 /// A ConfigMap shows its content to everybody who may look at the namespace.
 void refuse_secrets(const ClusterRun& run, const StudyFile& study) {
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    const fs::path token = deploy != nullptr && deploy->ray
-                               ? fs::path(deploy->ray->token_file).filename()
-                               : fs::path();
+    fs::path token;
+    if (deploy != nullptr && deploy->wrapped)
+        for (const std::string& named : deploy->wrapped->setting("token_file"))
+            token = fs::path(named).filename();
     for (const auto& [file, content] : run.files)
         if (file == token ||
             (file != run.files.front().first && names_secret(fs::path(file).stem().string())) ||

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "help_forms.hpp"
-#include "launch_client.hpp"
 #include "option_checks.hpp"
 #include "output.hpp"
 #include "serve_options.hpp"
@@ -694,9 +693,7 @@ int main(int argc, char** argv) {
     secrets().add(servetune::secrets_of_environment());
     const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
-        const auto of_client =
-            launch_client(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
-        code = of_client ? *of_client : dispatch(argc, argv);
+        code = dispatch(argc, argv);
     } catch (const servetune::Error& error) {
         complain("{}", complaint_of(error));
         code = usage_error;

@@ -25,13 +25,8 @@ OwnCost::OwnCost() : began_seconds_(processor_seconds()) {}
 
 std::string OwnCost::text(std::size_t trials) const {
     if (trials == 0) return "";
-    const auto each = [&](double all) { return all / static_cast<double>(trials); };
-    std::string calls;
-    if (const std::size_t count = calls_.count(); count > 0)
-        calls = fmt::format(" and {:.0f} calls of the cluster's client",
-                            each(static_cast<double>(count)));
-    return fmt::format("autotune's own cost: {:.2f} s of processor time{} a trial",
-                       each(processor_seconds() - began_seconds_), calls);
+    return fmt::format("autotune's own cost: {:.2f} s of processor time a trial",
+                       (processor_seconds() - began_seconds_) / static_cast<double>(trials));
 }
 
 }  // namespace autotune

@@ -4,7 +4,6 @@
 #include "clocks.hpp"
 #include "machine_facts.hpp"
 
-#include "deploy/kubernetes_checks.hpp"
 #include "engine/model_file.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
@@ -350,8 +349,8 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
                          ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
-    if (deploy->kubernetes)
-        for (std::string& remark : kubernetes_remarks(*deploy->kubernetes))
+    if (deploy->options.deploy.launcher)
+        for (std::string& remark : deploy->options.deploy.launcher->remarks())
             result.push_back(std::move(remark));
     for (const Engine& engine : file.composition->engines())
         if (const std::string missing = model_file_missing(engine, file.model); !missing.empty())

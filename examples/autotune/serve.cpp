@@ -37,10 +37,10 @@ namespace {
 void refuse_what_was_elsewhere(const StudyFile& file) {
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy != nullptr && !deploy->elsewhere()) return;
-    const std::string as = deploy == nullptr || deploy->ssh ? "systemd"
-                           : deploy->slurm                  ? "slurm"
-                           : deploy->ray                    ? "rayservice"
-                                                            : "kubernetes";
+    const std::string by = deploy == nullptr ? "" : deploy->wrapped->name;
+    const std::string as = by == "kubernetes" || by == "slurm" ? by
+                           : by == "ray"                       ? "rayservice"
+                                                               : "systemd";
     throw UsageError(std::string(deploy == nullptr
                                      ? "the trials of this study started no engine"
                                      : "the engines of this study ran on other machines") +

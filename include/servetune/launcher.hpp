@@ -18,6 +18,8 @@
 
 namespace servetune {
 
+class Descriptor;
+
 /// The parameter that chooses among several images, so that versions of an engine compete. It makes
 /// no flag.
 inline constexpr std::string_view image_parameter = "container.image";
@@ -48,7 +50,8 @@ struct Launch {
     std::string image{};    ///< as the request has it
     std::string program{};  ///< of the engine, for messages
     std::string told{};  ///< what the process's standard input brings first (ProcessOptions::told)
-    std::chrono::milliseconds beats{0};  ///< ProcessOptions::beats
+    std::chrono::milliseconds beats{0};         ///< ProcessOptions::beats
+    std::shared_ptr<const Descriptor> facts{};  ///< a file in memory: ProcessOptions::facts
 };
 
 /// Where what was launched is.
@@ -69,7 +72,7 @@ public:
     virtual ~Launcher() = default;
 
     [[nodiscard]] virtual std::string name()
-        const = 0;  ///< as studies name it: local, podman, docker, ssh, slurm, kubernetes, ray
+        const = 0;  ///< as studies name it: local, podman, docker, or a launcher of theirs
     [[nodiscard]] virtual bool in_containers() const { return false; }
     /// Whether the engine runs on this machine, so that its GPUs, cores and processes are those
     /// that we see.
@@ -82,9 +85,13 @@ public:
     [[nodiscard]] virtual std::pair<int, int> ports() const { return {0, 0}; }
     /// Images that it may start, the first by default; empty: it knows none.
     [[nodiscard]] virtual std::vector<std::string> images() const { return {}; }
+    /// What of its settings cannot be, for a person; empty: nothing. Asks nobody elsewhere.
+    [[nodiscard]] virtual std::string wrong_settings() const { return {}; }
     /// Why nothing can be launched here now, for a person: a program that is missing, a daemon that
     /// is gone, an image that is not there. Empty: it can.
     [[nodiscard]] virtual std::string trouble(const std::string& image) const = 0;
+    /// What `trouble` noticed last that stops no trial, for a person.
+    [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
     /// What an image is at this moment, so that a later one of the same name is seen to be another:
     /// its id and digests. Empty where that cannot be said, and for a launcher without images.
     [[nodiscard]] virtual std::string pinned(const std::string& image) const = 0;
@@ -147,9 +154,23 @@ struct ContainerOptions {
     [[nodiscard]] std::string why_invalid() const;
 };
 
+/// Engines that a program starts and stands for, wherever they run: ssh, a job of a cluster.
+/// docs/reference/launchers.md is its contract.
+struct WrappedOptions {
+    std::string name{};                  ///< as studies name it
+    std::vector<std::string> program{};  ///< and its words, before the verb
+    /// What each request begins with: `set`, "KEY VALUE" for each setting of the study, ...
+    std::vector<std::pair<std::string, std::string>> lines{};
+
+    /// All values of a setting.
+    [[nodiscard]] std::vector<std::string> setting(std::string_view key) const;
+};
+
 /// Processes of this machine.
 [[nodiscard]] std::shared_ptr<const Launcher> local_launcher();
 /// Containers by `podman run` or `docker run`. Throws UsageError where the options cannot be.
 [[nodiscard]] std::shared_ptr<const Launcher> container_launcher(ContainerOptions options);
+/// Throws UsageError where there is no program.
+[[nodiscard]] std::shared_ptr<const Launcher> wrapped_launcher(WrappedOptions options);
 
 }  // namespace servetune

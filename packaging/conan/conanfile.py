@@ -32,7 +32,7 @@ class Servetune(ConanFile):
     def export_sources(self):
         for name in ("CMakeLists.txt", "LICENSE"):
             copy(self, name, self._checkout, self.export_sources_folder)
-        for name in ("cmake", "include", "src", "search_spaces", "examples", "tests/contract", "tests/support"):
+        for name in ("cmake", "include", "src", "search_spaces", "launchers", "examples", "tests/contract", "tests/support"):
             copy(self, "*", self._checkout / name, pathlib.Path(self.export_sources_folder) / name)
 
     def requirements(self):

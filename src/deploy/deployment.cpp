@@ -86,6 +86,7 @@ ProcessOptions process_options(const Launch& launch, const Command& command,
     result.environment = launch.environment;
     result.told = launch.told;
     result.beats = launch.beats;
+    result.facts = launch.facts;
     result.files = command.files;
     result.folder = options.folder;
     if (!options.folder.empty()) result.log = options.folder / "engine.log";

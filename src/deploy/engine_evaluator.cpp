@@ -191,7 +191,7 @@ private:
         options.waits = [this](const std::string& why) { measurement_.phase(why); };
         if (options.launcher && !options.launcher->on_this_machine())
             options.folder = std::filesystem::absolute(options.folder);
-        if (options.launcher && options.launcher->in_containers()) {
+        if (options.launcher && !options.launcher->images().empty()) {
             const Value* image = configuration.find(image_parameter);
             options.image = image != nullptr ? text_of(*image) : options.launcher->images().front();
             options.folder = std::filesystem::absolute(options.folder);

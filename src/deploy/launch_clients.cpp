@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -21,10 +22,19 @@ namespace servetune {
 
 std::string label_of(const std::string& mark) { return fingerprint_of(mark).text(); }
 
+/// A pod of a Job of Kubernetes has another name when it is made anew, `JOB-xxxxx` of these
+/// letters (k8s.io/apimachinery, pkg/util/rand/rand.go), and its study is the same.
 std::string label_here_of(const std::string& mark) {
-    std::array<char, 256> host{};
-    (void)gethostname(host.data(), host.size() - 1);
-    return label_of(mark + "@" + host.data());
+    std::array<char, 256> buffer{};
+    (void)gethostname(buffer.data(), buffer.size() - 1);
+    std::string host = buffer.data();
+    constexpr std::size_t random_letters = 5;
+    const auto dash = host.rfind('-');
+    if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr &&  // NOLINT(concurrency-mt-unsafe)
+        dash != std::string::npos && host.size() - dash - 1 == random_letters &&
+        host.find_first_not_of("bcdfghjklmnpqrstvwxz2456789", dash + 1) == std::string::npos)
+        host.erase(dash);
+    return label_of(mark + "@" + host);
 }
 
 std::string new_launch_name(const std::string& label) {
@@ -49,21 +59,6 @@ std::string with_place(std::string word, const std::map<std::string, std::string
     return word;
 }
 
-void NotRemoved::add(const std::string& name) {
-    const std::scoped_lock lock(mutex_);
-    names_.insert(name);
-}
-
-void NotRemoved::try_again(const std::function<std::string(const std::string& name)>& remove) {
-    const std::scoped_lock lock(mutex_);
-    while (!names_.empty()) {
-        if (const std::string why = remove(*names_.begin()); !why.empty())
-            throw IoError("an earlier engine may still be there, so none is started beside it: " +
-                          why);
-        names_.erase(names_.begin());
-    }
-}
-
 RanCommand ask_client(std::vector<std::string> words, const std::string& purpose) {
     const auto file = find_program(words.front());
     if (file.empty())
@@ -72,18 +67,6 @@ RanCommand ask_client(std::vector<std::string> words, const std::string& purpose
     words.front() = file.string();
     constexpr std::size_t output_bytes = 1UL << 20UL;
     return run_command(words, std::chrono::seconds(60), output_bytes);
-}
-
-std::string launch_client_program() {
-    std::error_code unknown;
-    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
-    if (self.filename() == "autotune") return self.string();
-    const auto other = find_program("autotune");
-    if (other.empty())
-        throw IoError(
-            "there is no program 'autotune' in $PATH, which stands here for an engine that runs "
-            "elsewhere: put its folder there");
-    return std::filesystem::absolute(other).string();
 }
 
 std::string complaint_in(const RanCommand& command) {

@@ -2,7 +2,6 @@
 #include "server_set.hpp"
 
 #include "base/waiting.hpp"
-#include "cluster_nodes.hpp"
 #include "engine/command_reader.hpp"
 #include "server_probe.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -207,7 +206,10 @@ void ServerSet::note_start(const One& one) {
     const DeploymentStart& start = one.deployment->started();
     started_.seconds = std::max(started_.seconds, start.seconds);
     started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
-    add_place(started_.place, start.place);
+    for (const auto& [what, value] : start.place)  // where they differ all are listed
+        if (std::string& known = started_.place[what]; known.empty()) known = value;
+        else if ((", " + known + ", ").find(", " + value + ", ") == std::string::npos)
+            known += ", " + value;
     if (start.failure && is_worse(*start.failure, started_.failure))
         started_.failure = one.named(start.failure);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/host/process.hpp"
 
+#include "base/descriptor.hpp"
 #include "base/plain_file.hpp"
 #include "child_group.hpp"
 #include "fed_input.hpp"
@@ -78,9 +79,15 @@ ChildProgram program_of(const ProcessOptions& options, const std::string& token)
                       (options.argv.front().find('/') == std::string::npos
                            ? ": no such program in $PATH"
                            : ": no such program"));
-    return {fs::absolute(file), options.argv,  environment_of(options, token),
-            options.folder,     options.input, -1,
-            options.cores,      SIGTERM};
+    return {fs::absolute(file),
+            options.argv,
+            environment_of(options, token),
+            options.folder,
+            options.input,
+            -1,
+            options.facts ? options.facts->id() : -1,
+            options.cores,
+            SIGTERM};
 }
 
 void write_files(const ProcessOptions& options) {

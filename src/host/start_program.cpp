@@ -101,12 +101,14 @@ struct OrRefuse : boost_process::extend::handler {
     Failure failure;
 };
 
-/// Its folder and cores, and none of this process's descriptors. Then the program, or why not.
+/// Its folder and cores, and of this process's descriptors that of facts alone. Then the program,
+/// or why not.
 struct LastSteps : boost_process::extend::handler {
-    LastSteps(const char* its_folder, const cpu_set_t* its_cores, RefusalReport its_report)
-        : folder(its_folder), cores(its_cores), report(its_report) {}
+    LastSteps(const char* its_folder, const cpu_set_t* its_cores, int its_facts,
+              RefusalReport its_report)
+        : folder(its_folder), cores(its_cores), facts(its_facts), report(its_report) {}
     template <class Executor>
-    void on_exec_setup(Executor& /*executor*/) const {
+    void on_exec_setup(Executor& /*executor*/) {
         if (folder != nullptr && chdir(folder) != 0) report.refuse(Refusal::Step::folder, errno);
         if (cores != nullptr && sched_setaffinity(0, sizeof *cores, cores) != 0)
             report.refuse(Refusal::Step::cores, errno);
@@ -115,6 +117,10 @@ struct LastSteps : boost_process::extend::handler {
             4;  // CLOSE_RANGE_CLOEXEC: files that somebody opened without it
         (void)syscall(SYS_close_range, 3U, ~0U, close_on_exec);
 #endif
+        if (facts < 0) return;
+        if (report.to == 3) report.to = fcntl(report.to, F_DUPFD_CLOEXEC, 4);
+        if ((facts == 3 ? fcntl(3, F_SETFD, 0) : dup2(facts, 3)) < 0)
+            report.refuse(Refusal::Step::input_and_output, errno);
     }
     template <class Executor>
     void on_exec_error(Executor& /*executor*/, const std::error_code& error) const {
@@ -122,6 +128,7 @@ struct LastSteps : boost_process::extend::handler {
     }
     const char* folder;      ///< null: stays
     const cpu_set_t* cores;  ///< null: any
+    int facts;               ///< -1: none
     RefusalReport report;
 };
 
@@ -234,13 +241,13 @@ int start_program(const ChildProgram& program, int output, int answer) {
     };
     boost_process::group group;
     ForkError fork_error;
-    boost_process::child child(boost_process::exe = program.file.string(),
-                               boost_process::ignore_error, group, fork_error,
-                               ExactWords(program.file.c_str(), words.data(), variables.data()),
-                               OwnSignals(program.signal_when_parent_ends), into(0, input),
-                               into(1, answer >= 0 ? answer : output), into(2, output),
-                               LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(),
-                                         program.cores.empty() ? nullptr : &cores, report));
+    boost_process::child child(
+        boost_process::exe = program.file.string(), boost_process::ignore_error, group, fork_error,
+        ExactWords(program.file.c_str(), words.data(), variables.data()),
+        OwnSignals(program.signal_when_parent_ends), into(0, input),
+        into(1, answer >= 0 ? answer : output), into(2, output),
+        LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(),
+                  program.cores.empty() ? nullptr : &cores, program.facts, report));
     child
         .detach();  // Boost must neither wait for the child nor kill it: its id stays ours until we wait
     group.detach();

@@ -3,7 +3,6 @@
 #include "artefact_words.hpp"
 #include "artefact_writers.hpp"
 
-#include "deploy/pod_template.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>
@@ -52,12 +51,20 @@ std::string probes_text(const DeploymentModel& deployment, bool requests) {
 using Json = nlohmann::json;
 
 /// The user's pod; nothing of it where the study has none.
+struct PodTemplate {
+    Json spec = {{"containers", Json::array({Json::object()})}};
+    std::size_t engine = 0;  ///< which of the containers: the one of that name, else the first
+    [[nodiscard]] const Json& engine_container() const { return spec["containers"][engine]; }
+};
 PodTemplate deployment_template(const DeploymentModel& deployment) {
-    if (!deployment.pod_template.empty())
-        return pod_template_of(deployment.pod_template, deployment.device_resource, true);
-    PodTemplate none;
-    none.spec["containers"] = Json::array({Json::object()});
-    return none;
+    PodTemplate result;
+    const Json pod = Json::parse(deployment.pod_template, nullptr, false);
+    if (!pod.is_object() || pod.value("/spec/containers"_json_pointer, Json::array()).empty())
+        return result;
+    result.spec = pod["spec"];
+    for (std::size_t i = 0; i < result.spec["containers"].size(); ++i)
+        if (result.spec["containers"][i].value("name", "") == "engine") result.engine = i;
+    return result;
 }
 
 /// JSON is YAML.
@@ -190,7 +197,7 @@ PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
         for (const Json& mount : their_mounts)
             if (mount.value("mountPath", "") == path) return;  // theirs is there
         for (const Json& volume : their_volumes)
-            if (volume.value("name", "") == name) name = std::string(own_names) + "-" + name;
+            if (volume.value("name", "") == name) name.insert(0, "servetune-");
         result.volumes += "- name: " + name + "\n  " + what + "\n";
         mounts += "- {name: " + name + ", mountPath: " + yaml_path(path) +
                   (read_only ? ", readOnly: true}\n" : "}\n");

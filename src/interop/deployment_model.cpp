@@ -2,12 +2,12 @@
 #include "deployment_model.hpp"
 
 #include "base/variable_name.hpp"
-#include "deploy/pod_template.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -107,44 +107,60 @@ void add_share(DeployedEngine& engine, const StudySetup& setup, const Deployment
     engine.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(engine.devices)}};
 }
 
+using Json = nlohmann::json;
+
+/// The pod that a launcher's `template` says; empty where there is none.
+Json pod_of(const WrappedOptions& launcher) {
+    Json result = Json::object();
+    for (const auto& [word, text] : launcher.lines)
+        if (word == "data" && text.starts_with("template ")) {
+            result = Json::parse(text.substr(text.find(' ') + 1), nullptr, false);
+            if (result.is_object() && result.contains("template")) result = result["template"];
+        }
+    return result.is_object() && result.contains("spec") && result["spec"].is_object()
+               ? result
+               : Json::object();
+}
+
 /// An image that the study's containers, or the configuration, name; empty: none.
 std::string image_of(const StudySetup& setup, const Configuration& configuration) {
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
     if (const Value* chosen = configuration.find(image_parameter)) return text_of(*chosen);
     if (deploy == nullptr) return "";
     if (deploy->container) return deploy->container->images.front();
-    if (!deploy->kubernetes) return "";
-    const KubernetesOptions& pods = *deploy->kubernetes;
-    if (!pods.images.empty()) return pods.images.front();
-    if (pods.pod_template.empty()) return "";
-    return pod_template_of(pods.pod_template, pods.devices, false)
-        .engine_container()
-        .value("image", "");
+    if (!deploy->wrapped) return "";
+    if (const auto images = deploy->wrapped->setting("images"); !images.empty())
+        return images.front();
+    const Json containers =
+        pod_of(*deploy->wrapped).value("/spec/containers"_json_pointer, Json::array());
+    for (const Json& container : containers)
+        if (container.value("name", "") == "engine" || containers.size() == 1)
+            return container.value("image", "");
+    return "";
 }
 
 /// What the pods of the study's trials were made from.
 void add_pod_template(DeploymentModel& model, const StudyFile& file, bool cluster) {
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
-    if (deploy == nullptr || !deploy->kubernetes) return;
-    if (!deploy->kubernetes->devices.empty()) model.device_resource = deploy->kubernetes->devices;
-    const std::string& pod = deploy->kubernetes->pod_template;
-    if (pod.empty()) return;
+    if (deploy == nullptr || !deploy->wrapped) return;
+    const Json pod = pod_of(*deploy->wrapped);
+    if (!pod.contains("spec")) return;
+    for (const std::string& resource : deploy->wrapped->setting("devices"))
+        if (!resource.empty()) model.device_resource = resource;
     if (!cluster) {
         model.left_out = "the pod template";
         model.to_change.emplace_back("Not in this file: what the pod template of the study says.");
         return;
     }
-    if (const std::string shown = file.secrets(pod); shown != pod)
+    if (const std::string shown = file.secrets(pod.dump()); shown != pod.dump())
         throw UsageError(
             "the pod template of the study has a secret, so it cannot be written; take it from a "
             "Secret there: " +
             shown);
-    model.pod_template = pod;
-    if (const PodTemplate read =
-            pod_template_of(pod, model.device_resource, !deploy->kubernetes->images.empty());
-        !read.metadata.empty())
+    model.pod_template = pod.dump();
+    if (pod.contains("metadata"))
         model.to_change.push_back("Not in this file, of the study's pod template: metadata " +
-                                  read.metadata.dump());
+                                  pod["metadata"].dump());
 }
 
 /// The words of one engine, with its environment and files.

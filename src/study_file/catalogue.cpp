@@ -48,17 +48,23 @@ bool is_study(const fs::path& file) {
 }  // namespace
 
 Catalogue Catalogue::standard() {
-    if (const char* given = std::getenv("SERVETUNE_SEARCH_SPACES")) return Catalogue(given);
+    const fs::path folder = shipped_folder("search_spaces", "engines", "SERVETUNE_SEARCH_SPACES");
+    if (folder.empty())
+        throw IoError(
+            "no folder 'search_spaces' beside or above the program; set SERVETUNE_SEARCH_SPACES");
+    return Catalogue(folder);
+}
+
+fs::path shipped_folder(const std::string& name, const char* holds, const char* variable) {
+    if (const char* given = std::getenv(variable)) return given;  // NOLINT(concurrency-mt-unsafe)
     std::error_code error;
     for (fs::path folder = this_program().parent_path(); !folder.empty();
          folder = folder.parent_path()) {
-        for (const fs::path& candidate :
-             {folder / "share/servetune/search_spaces", folder / "search_spaces"})
-            if (fs::is_directory(candidate / "engines", error)) return Catalogue(candidate);
+        for (const fs::path& candidate : {folder / "share/servetune" / name, folder / name})
+            if (fs::exists(candidate / holds, error)) return candidate;
         if (folder == folder.root_path()) break;
     }
-    throw IoError(
-        "no folder 'search_spaces' beside or above the program; set SERVETUNE_SEARCH_SPACES");
+    return {};
 }
 
 fs::path Catalogue::find(const std::string& kind, const std::string& name,

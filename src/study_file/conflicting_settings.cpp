@@ -193,13 +193,6 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
                     !choice->options.deploy.gpus.empty())
                     node.fail("`gpus` says which devices the engine sees: say it once");
             });
-    if (const Yaml* pods = deploy.find(keys::deploy.kubernetes);
-        pods != nullptr && choice != nullptr && choice->kubernetes)
-        for (const std::string& name : template_variables(*choice->kubernetes))
-            errors.in([&] {
-                if (const std::string why = why_variable(name, study); !why.empty())
-                    pods->at(keys::kubernetes.template_).fail("it sets '" + name + "': " + why);
-            });
     const Yaml* container = deploy.find(keys::deploy.container);
     const Yaml* options = container != nullptr ? container->find(keys::container.options) : nullptr;
     if (options == nullptr) return;

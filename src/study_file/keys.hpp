@@ -452,65 +452,17 @@ inline constexpr struct AttachKeys : LoadTestKeys<AttachChoice> {
         "served_model", is::text, "the name that clients ask for (the study's model)");
 } attach{};
 
-inline constexpr struct ContainerKeys : ProgramKeys, OptionsKeys {
+inline constexpr struct ContainerKeys {
     static constexpr std::string_view called = "container";
-    Key image{
+    using T = ContainerOptions;
+    Key image = row<&T::images>(
         "image", is::either<is::text, is::list_of<is::text>>,
         "its name, with a tag or digest; of several it becomes the parameter `container.image`",
-        required};
+        required);
+    Key program = row<&T::program>("program", is::list_of<is::word>,
+                                   "the client and its own options, such as [docker] ([podman])");
+    Key options = row<&T::options>("options", is::list_of<is::word>, "further words of its `run`");
 } container{};
-
-inline constexpr struct SshKeys : ProgramKeys {
-    static constexpr std::string_view called = "ssh";
-    Key host{"host", is::text, "the other machine: a name, user@name, or a Host of ssh_config",
-             required};
-    Key address{
-        "address", is::text,
-        "where the engine listens and gets its requests (its loopback, through the connection)"};
-} ssh{};
-
-inline constexpr struct RayKeys {
-    static constexpr std::string_view called = "ray";
-    Key address{"address", is::url, "of the dashboard, such as http://head:8265", required};
-    Key token_file{"token_file", is::file, "the token of Ray's authentication is in it", ignored};
-    Key token_env{"token_env", is::variable, "or in this environment variable (none is sent)",
-                  ignored};
-    Key ports{"ports", is::text,
-              "engines listen on a port of this range, each on another (18000-18999)", ignored};
-    Key bound{"bound", is::positive_duration,
-              "each engine ends so long after its start, whatever happens to Ray (6h)", ignored};
-    Key resources{"resources", is::mapping_of<is::positive>,
-                  "what each job asks for beside its GPUs: CPU, memory in bytes, or a resource of "
-                  "the cluster"};
-} ray{};
-
-inline constexpr struct SlurmKeys : OptionsKeys {
-    static constexpr std::string_view called = "slurm";
-    Key listen{"listen", is::text,
-               "the address of a node that the engine listens on: 0.0.0.0 for all of them",
-               required};
-    Key gres{"gres", is::text,
-             "the name of the devices, such as gpu:h100; \"\": none are asked for (gpu)"};
-} slurm{};
-
-inline constexpr struct KubernetesKeys : ProgramKeys {
-    static constexpr std::string_view called = "kubernetes";
-    Key template_{"template", is::file,
-                  "the pod that trials are made of: YAML or JSON of a Pod or PodTemplate",
-                  required};
-    Key namespace_{"namespace", is::text, "where the jobs are made (the context's)"};
-    Key context{"context", is::text,
-                "of the kubeconfig (its current one; inside a pod, the pod's account)"};
-    Key reach{"reach", is::one_of<kubernetes_reaches>,
-              "how requests get to the engine: to the pod's address, by port-forward, or to its "
-              "node (inside a cluster pod, else forward)"};
-    Key images{
-        "images", is::either<is::text, is::list_of<is::text>>,
-        "in place of the template's image; of several it becomes the parameter `container.image`"};
-    Key devices{
-        "devices", is::text,
-        "the resource that a layout's devices are asked for as; \"\": none are (nvidia.com/gpu)"};
-} kubernetes{};
 
 inline constexpr struct DeployKeys
     : LoadTestKeys<DeployChoice>,
@@ -523,10 +475,12 @@ inline constexpr struct DeployKeys
     using T = DeployChoice;
     static constexpr std::string_view called = "deploy";
     Key container{"container", is::keyed<keys::container>, "the engine runs in a container"};
-    Key ssh{"ssh", is::keyed<keys::ssh>, "the engine runs on another machine"};
-    Key ray{"ray", is::keyed<keys::ray>, "each engine is a job of Ray"};
-    Key slurm{"slurm", is::keyed<keys::slurm>, "each engine is a job of Slurm"};
-    Key kubernetes{"kubernetes", is::keyed<keys::kubernetes>, "each engine is a Job of Kubernetes"};
+    Key ssh{"ssh", is::settings, "the engine runs on another machine"};
+    Key ray{"ray", is::settings, "each engine is a job of Ray"};
+    Key slurm{"slurm", is::settings, "each engine is a job of Slurm"};
+    Key kubernetes{"kubernetes", is::settings, "each engine is a Job of Kubernetes"};
+    Key launcher{"launcher", is::settings,
+                 "a program of yours starts each engine: `program`, and settings that it knows"};
     Key gpus = row<&T::options, &EngineEvaluator::Options::deploy, &DeployOptions::gpus>(
         "gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)");
     Key cores = row<&T::options, &EngineEvaluator::Options::deploy, &DeployOptions::cores>(

@@ -165,10 +165,13 @@ std::string with_key_tables(const std::string& page) {
         const auto at = result.find(heading);
         if (at == std::string::npos)
             throw ParseError("the page has no heading '### " + std::string(table->table) + "'");
-        const auto begin = at + heading.size();
+        const auto body = at + heading.size();
+        const auto table_begin = result.find("| key |", body);
+        const bool there = table_begin < result.find("\n#", body);
+        const auto begin = there ? table_begin : body;
         std::size_t end = begin;  // of the rows that stand there
         while (end < result.size() && result[end] == '|') end = result.find('\n', end) + 1;
-        result.replace(begin, end - begin, markdown_table(*table));
+        result.replace(begin, end - begin, markdown_table(*table) + (there ? "" : "\n"));
     }
     return result;
 }

@@ -6,7 +6,6 @@
 
 #include "key_reader.hpp"
 #include "recipes.hpp"
-#include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/detail/perf/engine_traits.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/detail/search/bayesian_options.hpp"
@@ -110,6 +109,14 @@ inline constexpr KeyType metrics{.form = Form::either,
                                  .called = "metric or metrics",
                                  .element = &metric,
                                  .other = &list_of<metric>};
+/// Settings of a launcher, which knows them itself: values, lists and mappings of values.
+inline constexpr KeyType setting_items{.form = Form::either,
+                                       .called = "list or mapping",
+                                       .element = &list_of<value>,
+                                       .other = &mapping_of<value>};
+inline constexpr KeyType setting{
+    .form = Form::either, .called = "setting", .element = &value, .other = &setting_items};
+inline constexpr KeyType settings{.form = Form::mapping, .called = "settings", .element = &setting};
 inline constexpr KeyType architecture_list{.form = Form::either,
                                            .called = "architecture or architectures",
                                            .element = &one_of<architectures>,
@@ -255,17 +262,6 @@ struct LoadTestKeys : TrialKeys<&Choice::options, &decltype(Choice::options)::me
     Key give_up = row<&Choice::options, &Options::measure, &MeasureOptions::give_up>(
         "give_up", is::share,
         "a trial ends early once it is surely slower than the best by so much; 0: never (10%)");
-};
-
-struct ProgramKeys {
-    Key program{"program", is::list_of<is::word>,
-                "the client and its own options, such as [docker] or [ssh, -p, \"2222\"] "
-                "([podman], [ssh], [kubectl])"};
-};
-
-struct OptionsKeys {
-    Key options{"options", is::list_of<is::word>,
-                "further words of its `run`, or of `srun`, such as --partition=gpu"};
 };
 
 }  // namespace servetune::keys

@@ -125,10 +125,7 @@ void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
         node.fail(
             "several jobs for each of several trials could wait for each other for ever: give "
             "`workers: 1`");
-    // A Slurm study may name the address of its one node.
-    const bool address_is_known =
-        deploy->slurm && deploy->slurm->listen != "0.0.0.0" && deploy->slurm->listen != "::";
-    if (deploy->in_jobs() && !address_is_known)
+    if (deploy->in_jobs())
         for (const Engine& engine : engines)
             if (roles_tell_address(engine))
                 node.fail("engines of " + engine.name +
@@ -252,7 +249,8 @@ std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
     if (!study.machine.devices) return DeviceLimit{};
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    const auto chip = deploy != nullptr && deploy->kubernetes
+    const auto chip = deploy != nullptr && deploy->wrapped &&
+                              deploy->wrapped->name == keys::deploy.kubernetes.name
                           ? hardware_in(study.machine.hardware, study.catalogue().all_hardware())
                           : std::nullopt;
     if (chip && chip->devices_per_node && *chip->devices_per_node < *study.machine.devices)
@@ -405,8 +403,8 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
         deploy != nullptr && deploy->container)
         description.images = deploy->container->images;
-    else if (deploy != nullptr && deploy->kubernetes)
-        description.images = deploy->kubernetes->images;
+    else if (deploy != nullptr && deploy->wrapped)
+        description.images = deploy->wrapped->setting("images");
     if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && names_flags(*space))
             space->fail(

@@ -126,7 +126,7 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
     const Launcher& launcher = *deploy->options.deploy.launcher;
     LaunchRequest request{engine, deploy->options.deploy.environment};
     const Value* image = configuration.find(image_parameter);
-    if (launcher.in_containers())
+    if (!launcher.images().empty())
         request.image = image != nullptr ? text_of(*image) : launcher.images().front();
     // As in the trials: the first of `gpus` that the layout takes; all of them where the flags do
     // not say.

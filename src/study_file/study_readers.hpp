@@ -19,6 +19,10 @@ constexpr std::size_t trials_of_a_time = 1'000'000;
 /// A mapping, or what a person says for short: `30 trials`, `45min` or `60 trials, 8h`.
 void read_budget(const Yaml& budget, StudyFile& study);
 
+/// A folder of files that come with the program: the one in $VARIABLE, else `share/servetune/NAME`
+/// or NAME beside or above the program; empty: it is not here. `holds`: what is surely in it.
+std::filesystem::path shipped_folder(const std::string& name, const char* holds,
+                                     const char* variable);
 /// `model`: a name, or a file with the facts of the user's own, whose name is served.
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study);
 /// `hardware` and what the evaluator lets the engine see, into a study whose evaluator is read:

@@ -56,6 +56,7 @@ inline ProcessOptions client_of(const Launch& launch) {
     result.environment = launch.environment;
     result.told = launch.told;
     result.beats = launch.beats;
+    result.facts = launch.facts;
     return result;
 }
 

@@ -3,11 +3,9 @@
 
 // A cluster of Kubernetes that is a folder: tests/support/fake_kubectl.cpp.
 
+#include "support/elsewhere.hpp"
 #include "support/temporary_folder.hpp"
 
-#include "servetune/detail/deploy/remote_launchers.hpp"
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -19,25 +17,24 @@ namespace servetune::test {
 
 class FakeCluster {
 public:
-    FakeCluster() {
-        const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
-        path_ = path == nullptr ? "" : path;
-        setenv("PATH", (programs().string() + ":" + path_).c_str(),
-               1);  // the client in the foreground
-    }
-    ~FakeCluster() { setenv("PATH", path_.c_str(), 1); }
-    FakeCluster(const FakeCluster&) = delete;
-    FakeCluster& operator=(const FakeCluster&) = delete;
+    FakeCluster() = default;
 
-    [[nodiscard]] KubernetesOptions options() const {
-        KubernetesOptions result;
-        result.program = {(programs() / "fake_kubectl").string(),
-                          "--cluster=" + folder_.path().string()};
-        result.pod_template =
-            R"({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "engine", "image": "localhost/engine:1"}]}})";
-        result.reach = KubernetesReach::pod;
+    /// Of `kubernetes`; `more`: further settings.
+    [[nodiscard]] WrappedOptions options(const std::vector<std::string>& more = {}) const {
+        WrappedOptions result = launching(
+            "kubernetes", {"program " + kubectl(), "program " + where(), "template pod.json"});
+        for (const std::string& setting : more) result.lines.emplace_back("set", setting);
+        if (more.empty()) result.lines.emplace_back("set", "reach pod");
+        result.lines.emplace_back("data", std::string("template ") + pod_template);
         return result;
     }
+    static constexpr const char* pod_template =
+        R"({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "engine", "image": "localhost/engine:1"}]}})";
+    /// The client, and its word that names this cluster.
+    [[nodiscard]] static std::string kubectl() {
+        return (std::filesystem::path(SERVETUNE_PROGRAM).parent_path() / "fake_kubectl").string();
+    }
+    [[nodiscard]] std::string where() const { return "--cluster=" + folder_.path().string(); }
     /// A file of the folder that says what happens there.
     void set(const std::string& name, const std::string& content = "yes") const {
         folder_.write(name, content);
@@ -65,11 +62,7 @@ public:
     }
 
 private:
-    static std::filesystem::path programs() {
-        return std::filesystem::path(SERVETUNE_PROGRAM).parent_path();
-    }
     TemporaryFolder folder_;
-    std::string path_;
 };
 
 }  // namespace servetune::test

@@ -10,11 +10,9 @@
 //   pending          while it is there, pods wait; its content is the scheduler's message
 //   waiting          while it is there, containers wait; its content is the reason
 //   refusing         while it is there, nobody listens behind a port-forward
-//   no-annotations   while it is there, pods cannot be annotated
 //   stuck            while it is there, no pod that is deleted goes, and nobody waits long for one
 //   jobs/NAME        of each Job: `job` and `pod` as JSON, `log` with a time before each line,
-//                    `deleted` once it is to go, `disrupted` (a reason) by the test; of the other
-//                    pods of an Indexed Job `pod-1`, `log-1`, `disrupted-1`, ...; `files` of each
+//                    `deleted` once it is to go, `disrupted` (a reason) by the test; `files`
 #include "fake_kubectl_jobs.hpp"
 
 #include <nlohmann/json.hpp>
@@ -106,23 +104,13 @@ public:
         }
         if (!ending()) start();
         while (fs::exists(cluster / "stuck")) std::this_thread::sleep_for(10ms);
-        // Until somebody deletes it; the controller does once another pod of the Job has failed.
-        while (!failed_ ? !ending()
-                        : job_.is_there() && !fs::exists(job_.file("deleted")) &&
-                              content(job_.file("disrupted")).empty())
-            std::this_thread::sleep_for(10ms);
+        while (!ending()) std::this_thread::sleep_for(10ms);
         std::this_thread::sleep_for(
             300ms);  // the finalizer of the Job keeps a pod until it is counted
         std::error_code gone;
         fs::remove(job_.file("pod"), gone);
         while (!fs::exists(job_.file("deleted")) && fs::exists(cluster))
             std::this_thread::sleep_for(10ms);
-        const auto some_pod_left = [&] {
-            for (int i = 0, pods = job_.pods(); i < pods; ++i)
-                if (fs::exists(job_.with(i).file("pod"))) return true;
-            return false;
-        };
-        while (job_.is_there() && some_pod_left()) std::this_thread::sleep_for(10ms);
         fs::remove_all(job_.file("job").parent_path(), gone);
     }
 
@@ -130,7 +118,7 @@ private:
     /// The folder may be gone too: then the test has ended.
     [[nodiscard]] bool ending() const {
         return !job_.is_there() || fs::exists(job_.file("deleted")) ||
-               fs::exists(job_.file("failed")) || !content(job_.file("disrupted")).empty();
+               !content(job_.file("disrupted")).empty();
     }
 
     /// `$(NAME)` of a known variable is its value, `$$` is `$` (API reference, Container.command).
@@ -159,7 +147,6 @@ private:
         for (const Json& one : container.value("env", Json::array()))
             environment[one.at("name")] = expanded(one.value("value", ""), environment);
         std::vector<std::string> words;
-        if (job_.is_indexed()) environment["JOB_COMPLETION_INDEX"] = std::to_string(job_.index());
         job_.write_files();
         for (const Json& word : container.at("command")) {
             words.push_back(expanded(word, environment));
@@ -195,9 +182,6 @@ private:
                 ": no such file or directory: unknown";
         }
         job_.set(end["exitCode"] == 0 ? "Succeeded" : "Failed", {{"terminated", end}});
-        failed_ = end["exitCode"] != 0 && job_.is_there() && job_.is_indexed() &&
-                  !fs::exists(job_.file("failed"));
-        if (failed_) put(job_.file("failed"), "yes");
     }
 
     [[noreturn]] static void be_engine(const std::vector<std::string>& words,
@@ -255,7 +239,6 @@ private:
 
     static constexpr int not_started = 251;
     const Job job_;
-    bool failed_ = false;
 };
 
 int create(const Words& words) {
@@ -272,20 +255,15 @@ int create(const Words& words) {
                  job.name() + "\" already exists");
     fs::create_directories(job.file("job").parent_path());
     put(job.file("job"), manifest.dump());
-    for (int i = 0, pods = job.pods(); i < pods; ++i) {
-        put(job.with(i).file("log"), "");
-        const int between = fork();
-        if (between != 0) {
-            (void)waitpid(between, nullptr, 0);
-            continue;
-        }
-        // Nobody's: a node.
+    put(job.file("log"), "");
+    if (const int between = fork(); between != 0) (void)waitpid(between, nullptr, 0);
+    else {  // nobody's: a node
         setsid();
         if (fork() != 0) _exit(0);
         (void)prctl(PR_SET_PDEATHSIG, 0);
         const int nothing = open("/dev/null", O_RDWR);
         for (const int stream : {0, 1, 2}) (void)dup2(nothing, stream);
-        Node(job.with(i)).run();
+        Node(job).run();
         _exit(0);
     }
     std::cout << "job.batch/" << job.name() << " created\n";
@@ -301,7 +279,7 @@ bool is_selected(const Json& labels, const std::string& selector, const Job& job
 
 Json list_of(const std::string& kind, const std::string& selector) {
     Json items = Json::array();
-    for (const Job& job : kind == "jobs" ? all_jobs() : all_pods()) {
+    for (const Job& job : all_jobs()) {
         const Json manifest = job.manifest();
         const Json one = kind == "jobs" ? manifest : job.pod();
         if (!manifest.is_object() || !one.is_object()) continue;  // removed by now
@@ -309,27 +287,6 @@ Json list_of(const std::string& kind, const std::string& selector) {
             items.push_back(one);
     }
     return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}};
-}
-
-/// Until the API server is gone.
-int watch_pods(const std::string& selector) {
-    std::map<std::string, Json> seen;
-    for (;; std::this_thread::sleep_for(10ms)) {
-        if (fs::exists(cluster / "down"))
-            end_with("error: unable to decode an event from the watch stream: unexpected EOF");
-        std::map<std::string, Json> now;
-        const Json list = list_of("pods", selector);
-        for (const Json& pod : list["items"]) now[pod["metadata"]["name"]] = pod;
-        const auto tell = [](const char* type, const Json& pod) {
-            std::cout << Json{{"type", type}, {"object", pod}}.dump() << std::endl;
-        };
-        for (const auto& [name, pod] : now)
-            if (!seen.contains(name)) tell("ADDED", pod);
-            else if (seen.at(name) != pod) tell("MODIFIED", pod);
-        for (const auto& [name, pod] : seen)
-            if (!now.contains(name)) tell("DELETED", pod);
-        seen = std::move(now);
-    }
 }
 
 int get(const Words& words) {
@@ -344,7 +301,6 @@ int get(const Words& words) {
         std::cout << R"({"kind": "List", "items": []})"
                   << "\n";
     else if (kind == "nodes") end_with("Error from server (Forbidden): nodes is forbidden");
-    else if (words.has("watch")) return watch_pods(words.option("selector"));
     else std::cout << list_of(kind, words.option("selector")).dump() << "\n";
     return 0;
 }
@@ -369,30 +325,10 @@ int delete_job(const Words& words) {
     return 0;
 }
 
-/// Of all pods of a Job; what a node makes files of.
-int annotate(const Words& words) {
-    must_answer();
-    if (fs::exists(cluster / "no-annotations"))
-        end_with(
-            "Error from server (Forbidden): pods is forbidden: cannot patch resource \"pods\"");
-    const auto equals = words.word(2).find('=');
-    for (const Job& pod : all_pods()) {
-        Json manifest = pod.manifest();
-        if (!is_selected(Json::object(), words.option("selector"), pod) || !manifest.is_object())
-            continue;
-        manifest["spec"]["template"]["metadata"]["annotations"][words.word(2).substr(0, equals)] =
-            words.word(2).substr(equals + 1);
-        put(pod.file("job"), manifest.dump());
-        pod.write_files();
-        std::cout << "pod/" << pod.pod_name() << " annotated\n";
-    }
-    return 0;
-}
-
 int logs(const Words& words) {
     must_answer();
     const std::string pod = words.word(1);
-    const std::vector<Job> all = all_pods();
+    const std::vector<Job> all = all_jobs();
     const auto found = std::find_if(all.begin(), all.end(), [&](const Job& one) {
         return one.pod_name() == pod && fs::exists(one.file("pod"));
     });
@@ -443,7 +379,6 @@ int main(int argc, char** argv) {
     if (command == "get") return get(words);
     if (command == "delete") return delete_job(words);
     if (command == "logs") return logs(words);
-    if (command == "annotate") return annotate(words);
     if (command == "version") {
         std::cout << R"({"clientVersion": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}})"
                   << "\n";

@@ -34,29 +34,12 @@ inline void put(const fs::path& file, const std::string& text) {
     fs::rename(part, file, gone);
 }
 
-/// A Job and one of its pods, as their folder has them.
+/// A Job and its pod, as their folder has them.
 class Job {
 public:
-    explicit Job(fs::path folder, int index = 0) : folder_(std::move(folder)), index_(index) {}
-    [[nodiscard]] Job with(int index) const { return Job(folder_, index); }
-    /// Of the Job, or of this pod.
-    [[nodiscard]] fs::path file(const std::string& name) const {
-        const bool of_pod =
-            name == "pod" || name == "log" || name == "disrupted" || name == "files";
-        return folder_ / (of_pod && index_ > 0 ? name + "-" + std::to_string(index_) : name);
-    }
-    [[nodiscard]] int index() const { return index_; }
-    [[nodiscard]] int pods() const {
-        const Json job = manifest();
-        return job.is_object() ? job.value("/spec/completions"_json_pointer, 1) : 0;
-    }
-    [[nodiscard]] bool is_indexed() const {
-        const Json job = manifest();
-        return job.is_object() && job.value("/spec/completionMode"_json_pointer, "") == "Indexed";
-    }
-    [[nodiscard]] std::string pod_name() const {
-        return name() + (is_indexed() ? "-" + std::to_string(index_) : "") + "-abcde";
-    }
+    explicit Job(fs::path folder) : folder_(std::move(folder)) {}
+    [[nodiscard]] fs::path file(const std::string& name) const { return folder_ / name; }
+    [[nodiscard]] std::string pod_name() const { return name() + "-abcde"; }
     /// What the node makes files of, again and again.
     void write_files() const {
         const Json job = manifest();
@@ -111,17 +94,11 @@ public:
             {"status",
              {{"phase", phase}, {"conditions", conditions}, {"containerStatuses", Json::array()}}}};
         pod["metadata"]["name"] = pod_name();
-        if (is_indexed())
-            pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] =
-                std::to_string(index_);
-        const bool failed =
-            fs::exists(file("failed")) && phase == "Running";  // no other pod of it runs on
-        if (fs::exists(file("deleted")) || !disrupted.empty() || failed)
+        if (fs::exists(file("deleted")) || !disrupted.empty())
             pod["metadata"]["deletionTimestamp"] = "2026-11-26T15:02:20Z";
         if (placed) {
-            pod["spec"]["nodeName"] = "node-" + std::to_string(index_ + 1);
-            pod["status"]["podIP"] = pod["status"]["hostIP"] =
-                "127.0.0." + std::to_string(index_ + 1);
+            pod["spec"]["nodeName"] = "node-1";
+            pod["status"]["podIP"] = pod["status"]["hostIP"] = "127.0.0.1";
             pod["status"]["containerStatuses"].push_back(
                 {{"name", its_template["spec"]["containers"][0]["name"]}, {"state", state}});
         }
@@ -130,7 +107,6 @@ public:
 
 private:
     fs::path folder_;
-    int index_;
 };
 
 inline std::vector<Job> all_jobs() {
@@ -138,13 +114,6 @@ inline std::vector<Job> all_jobs() {
     std::error_code none;
     for (const auto& one : fs::directory_iterator(cluster / "jobs", none))
         if (Job job(one.path()); job.is_there()) result.push_back(job);
-    return result;
-}
-
-inline std::vector<Job> all_pods() {
-    std::vector<Job> result;
-    for (const Job& job : all_jobs())
-        for (int i = 0, pods = job.pods(); i < pods; ++i) result.push_back(job.with(i));
     return result;
 }
 

@@ -4,8 +4,7 @@
 // OpenSSH's server in a network namespace of its own: another machine, as far as the network goes.
 
 #include "support/container_world.hpp"
-
-#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "support/elsewhere.hpp"
 
 namespace servetune::test {
 
@@ -55,8 +54,8 @@ public:
             ip_, "netns", "exec", name_, "/usr/sbin/sshd", "-D", "-e", "-f", at + "/sshd_config"};
         options.folder = folder_.path();
         server_ = std::make_unique<Process>(options);
-        if (!comes_true([&] { return ssh_launcher(launching())->trouble("").empty(); }))
-            why_not_ = ssh_launcher(launching())->trouble("");
+        if (!comes_true([&] { return launcher_with("ssh", settings())->trouble("").empty(); }))
+            why_not_ = launcher_with("ssh", settings())->trouble("");
     }
     ~SshWorld() {
         server_.reset();
@@ -71,13 +70,12 @@ public:
         WARN("skipped: no ssh server runs here: " << why_not_);
         return false;
     }
-    [[nodiscard]] SshOptions launching() const {
-        SshOptions result;
-        result.host = host;
-        result.program = {"ssh", "-F", (folder_.path() / "ssh_config").string()};
-        result.unheard_within_seconds = 10;
-        return result;
+    /// Of `ssh`, with another user where one is named.
+    [[nodiscard]] std::vector<std::string> settings(const std::string& user = "") const {
+        return {"host " + user + host, "program ssh", "program -F", "program " + config(),
+                "unheard_within 10"};
     }
+    [[nodiscard]] std::string config() const { return (folder_.path() / "ssh_config").string(); }
     [[nodiscard]] const std::string& address() const { return far_address_; }
     /// The cable: out, in.
     void connect(bool connected) const {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
+#include "base/variable_name.hpp"
 #include "deploy/trial_folders.hpp"
 #include "engine/installed_version.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/processor.hpp"
-#include "jobs.hpp"
 #include "kind.hpp"
-#include "kubernetes.hpp"
-#include "ray.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/keys.hpp"
+#include "study_file/secrets.hpp"
 #include "study_file/study_readers.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -26,17 +26,13 @@ namespace {
 std::optional<ContainerOptions> read_container(const Yaml& node) {
     const Yaml* at = node.find(keys::deploy.container);
     if (at == nullptr) return std::nullopt;
-    const auto& table = keys::container;
-    at->check_keys(table);
     ContainerOptions options;
-    read(*at, table.image, options.images);
-    read(*at, table.program, options.program);
+    read_table(*at, keys::container, options);
     const bool podman =
         std::any_of(options.program.begin(), options.program.end(),
                     [](const std::string& word) { return word.ends_with("podman"); });
     options.kind =
         podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
-    read(*at, table.options, options.options);
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
     return options;
 }
@@ -47,31 +43,78 @@ std::vector<std::string> names_of_gpus(const std::string& gpus) {
                         : named_gpus(gpus).value_or(std::vector<std::string>{});
 }
 
-std::optional<SshOptions> read_ssh(const Yaml& node) {
-    const Yaml* at = node.find(keys::deploy.ssh);
-    if (at == nullptr) return std::nullopt;
-    const auto& table = keys::ssh;
-    at->check_keys(table);
-    SshOptions options;
-    read(*at, table.host, options.host);
-    read(*at, table.address, options.address);
-    read(*at, table.program, options.program);
-    if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
-    return options;
+/// What a launcher is told of a setting: `KEY VALUE`, a line for each of several. A file of data
+/// comes along.
+void add_setting(const std::string& key, const Yaml& node, WrappedOptions& options) {
+    if (node.is_sequence())
+        for (const Yaml& item : node.items())
+            options.lines.emplace_back("set", key + " " + item.text());
+    else if (node.is_mapping())
+        for (const auto& [name, item] : node.entries())
+            options.lines.emplace_back("set", key + "." + name + " " + item.text());
+    else options.lines.emplace_back("set", key + " " + node.text());
+    const std::string text = node.is_scalar() ? node.text() : "";
+    if (text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json"))
+        options.lines.emplace_back("data", key + " " + json_text_of(Yaml::load(path_of(node))));
 }
 
-std::optional<SlurmOptions> read_slurm(const Yaml& node) {
-    const Yaml* at = node.find(keys::deploy.slurm);
-    if (at == nullptr) return std::nullopt;
-    const auto& table = keys::slurm;
-    at->check_keys(table);
-    SlurmOptions options;
-    read(*at, table.listen, options.listen);
-    read(*at, table.options, options.options);
-    read(*at, table.gres, options.gres);
-    if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
-    refuse_parts_of_machine(node, "Slurm", "job");
-    return options;
+/// Variables that are secrets by name or value: not every launcher can keep them.
+void add_variables(const Yaml& deploy, WrappedOptions& options) {
+    const Yaml* environment = deploy.find(keys::deploy.environment);
+    if (environment == nullptr) return;
+    const Redactor known = secrets_of_environment();
+    for (const auto& [name, value] : environment->entries()) {
+        options.lines.emplace_back("variable", name);
+        if (value.is_scalar() && !value.text().empty() &&
+            (names_secret(name) || known(value.text()) != value.text()))
+            options.lines.emplace_back("secret", name);
+    }
+}
+
+/// The launcher that ships under this name, or the user's own program.
+std::vector<std::string> program_of_launcher(const Yaml& node, const std::string& name) {
+    if (name != keys::deploy.launcher.name)
+        return {
+            (shipped_folder("launchers", "launcher.py", "SERVETUNE_LAUNCHERS") / name).string()};
+    const Yaml* program = node.entry(std::string_view("program"));
+    if (program == nullptr) node.fail("`program` wanted: the program that starts engines");
+    const std::vector<Yaml> words =
+        program->is_sequence() ? program->items() : std::vector<Yaml>{*program};
+    std::vector<std::string> result;
+    for (const Yaml& word : words) result.push_back(word.text());
+    if (result.empty() || result.front().empty()) program->fail("a program wanted");
+    if (result.front().find('/') != std::string::npos)
+        result.front() = path_of(words.front()).string();
+    return result;
+}
+
+std::optional<WrappedOptions> read_wrapped(const Yaml& deploy, const DeployChoice& choice) {
+    std::optional<WrappedOptions> result;
+    for (const Key& key : {keys::deploy.ssh, keys::deploy.slurm, keys::deploy.kubernetes,
+                           keys::deploy.ray, keys::deploy.launcher}) {
+        const Yaml* at = deploy.find(key);
+        if (at == nullptr) continue;
+        if (result || choice.container)
+            at->fail("an engine is started in one way: `" +
+                     (result ? result->name : std::string(keys::deploy.container.name)) +
+                     "` stands here too");
+        result.emplace().name = key.name;
+        result->program = program_of_launcher(*at, result->name);
+        for (const auto& [name, node] : at->entries()) {
+            if (name.find_first_of(" .\n") != std::string::npos)
+                node.fail("a setting's name has no blank and no dot");
+            if (key.name != keys::deploy.launcher.name || name != "program")
+                add_setting(name, node, *result);
+        }
+        result->lines.emplace_back("beside",
+                                   std::filesystem::absolute(deploy.file()).parent_path());
+        result->lines.emplace_back("workers", std::to_string(choice.workers));
+        for (const Key& listed : {keys::deploy.gpus, keys::deploy.cores})
+            if (deploy.find(listed) != nullptr)
+                result->lines.emplace_back("listed", std::string(listed.name));
+        add_variables(deploy, *result);
+    }
+    return result;
 }
 
 /// Devices are counted by their names, so each must be one. A variable may also hide all devices.
@@ -139,25 +182,14 @@ MeasuringChoice read_deploy(const Yaml& node) {
     const auto& table = keys::deploy;
     read_table(node, table, result);
     result.container = read_container(node);
-    result.ray = read_ray(node);
-    result.ssh = read_ssh(node);
-    result.slurm = read_slurm(node);
-    result.kubernetes = read_kubernetes(node);
-    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) +
-                          (result.slurm ? 1 : 0) + (result.kubernetes ? 1 : 0) +
-                          (result.ray ? 1 : 0);
-    if (launchers > 1)
-        node.fail(
-            "an engine starts in a container, by ssh, or as a job of Slurm, Kubernetes or Ray: one "
-            "of them");
+    result.wrapped = read_wrapped(node, result);
     check_devices(node, options.deploy);
     check_parts(node, result);
-    if (options.weight_cache && launchers > 0)
+    if (options.weight_cache && (result.container || result.wrapped))
         node.at(table.weight_cache)
             .fail(
                 "the engine and the daemon that holds its weights must be processes of this "
-                "machine: no container, ssh, slurm, "
-                "kubernetes or ray");
+                "machine: leave out what starts it elsewhere");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -208,6 +240,19 @@ std::int64_t most_devices_of_trial(const StudyFile& file) {
     return file.machine.devices.value_or(by_flags ? 1 : 0);
 }
 
+/// Its settings are looked at where the study runs, not where it is only read.
+std::shared_ptr<const Launcher> launcher_of_study(WrappedOptions options, const StudyFile& file) {
+    options.lines.emplace_back("most_devices", std::to_string(most_devices_of_trial(file)));
+    auto result = wrapped_launcher(std::move(options));
+    if (!file.kept.empty()) return result;
+    try {
+        if (const std::string wrong = result->wrong_settings(); !wrong.empty())
+            throw UsageError(file.source.file.string() + ": " + wrong);
+    } catch (const IoError&) {  // whoever starts an engine says why it cannot run here
+    }
+    return result;
+}
+
 void check_weight_cache(const StudyFile& file) {
     const std::string place = file.source.file.string() + ": `weight_cache` of `deploy`: ";
     if (file.objective.several())
@@ -234,13 +279,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.api_key = key_from(choice.api_key_environment, file);
     options.deploy.watchdog = hooks.watchdog;
     if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
-    if (choice.ray) options.deploy.launcher = launcher_on_ray(*choice.ray, file);
-    if (choice.ssh) options.deploy.launcher = ssh_launcher(*choice.ssh);
-    if (choice.slurm) options.deploy.launcher = slurm_launcher(*choice.slurm);
-    if (choice.kubernetes) {
-        choice.kubernetes->devices_of_trial = most_devices_of_trial(file);
-        options.deploy.launcher = kubernetes_launcher(*choice.kubernetes);
-    }
+    if (choice.wrapped) options.deploy.launcher = launcher_of_study(*choice.wrapped, file);
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
     options.measure.keep = hooks.keep;
@@ -294,8 +333,14 @@ std::string pinned_image(const StudyFile& file, const Launcher& launcher,
 
 void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& options = std::get<DeployChoice>(setup.file.measuring).options;
-    if (const auto& kubernetes = std::get<DeployChoice>(setup.file.measuring).kubernetes)
-        define_kubernetes(*kubernetes, setup.file.secrets, definition);
+    if (const auto& wrapped = std::get<DeployChoice>(setup.file.measuring).wrapped)
+        for (const auto& [word, text] : wrapped->lines) {
+            if (word != "data") continue;
+            const std::size_t blank = text.find(' ');
+            definition[of_later_versions + "evaluator.deploy." + wrapped->name + "." +
+                       text.substr(0, blank)] =
+                fingerprint_of(setup.file.secrets.with_fingerprints(text.substr(blank + 1))).text();
+        }
     else if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
         for (const std::string& image : launcher->images()) {
             // An image of the same name may be another one tomorrow, with another engine.
@@ -332,23 +377,12 @@ std::string note_of_launcher(const StudyFile& file) {
         return "Every trial started the engine on this machine and ended it; " +
                place_of_logs(file);
     const auto& choice = std::get<DeployChoice>(file.measuring);
-    const std::string unwatched =
-        " Its machine was not watched for disturbances; " + place_of_logs(file);
-    if (choice.ray)
-        return "Every trial was a job of Ray. The load test ran on this machine, and its requests "
-               "went to the node." +
-               unwatched;
-    if (choice.ssh)
-        return "Every trial started the engine on " + choice.ssh->host +
-               " and ended it. The load test ran on this machine, " +
-               (choice.ssh->address.empty() ? "and its requests went through the ssh connection."
-                                            : "and its requests crossed the network.") +
-               unwatched;
-    if (choice.slurm)
-        return "Every trial was a job of Slurm. The load test ran on this machine, and its "
-               "requests crossed the network." +
-               unwatched;
-    if (choice.kubernetes) return note_of_kubernetes(*choice.kubernetes) + unwatched;
+    if (choice.wrapped)
+        return "Every trial was started elsewhere, by the launcher " + choice.wrapped->name +
+               ". The load test ran on this machine, and its requests went over the network or "
+               "through a connection of the launcher's. Its machine was not watched for "
+               "disturbances; " +
+               place_of_logs(file);
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = pinned_image(file, *launcher, image);
@@ -399,11 +433,11 @@ EnvironmentOptions environment_of_deployment(const StudyFile& file) {
 /// On another machine: what its name or the study says.
 std::string machine_of_deployment(const StudyFile& file) {
     const auto& choice = std::get<DeployChoice>(file.measuring);
-    if (choice.ray) return "Ray " + file.machine.hardware;
-    if (choice.elsewhere())
-        return (choice.ssh ? "ssh " + choice.ssh->host
-                           : std::string(choice.slurm ? "Slurm" : "Kubernetes")) +
-               " " + file.machine.hardware;
+    if (choice.wrapped) {
+        std::string result = choice.wrapped->name;
+        for (const std::string& host : choice.wrapped->setting("host")) result += " " + host;
+        return result + " " + file.machine.hardware;
+    }
     return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
 }
 

@@ -15,6 +15,8 @@
 
 namespace servetune {
 
+class Descriptor;
+
 /// What to start and where it writes.
 struct ProcessOptions {
     std::vector<std::string>
@@ -31,6 +33,7 @@ struct ProcessOptions {
     /// end has to notice that nobody is here any more.
     std::chrono::milliseconds beats{0};
     std::string told{};
+    std::shared_ptr<const Descriptor> facts{};  ///< becomes its descriptor 3; null: none
     std::filesystem::path
         log{};  ///< what it prints, standard output and error in one; empty: kept in memory only
     std::size_t log_bytes =

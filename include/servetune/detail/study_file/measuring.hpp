@@ -3,7 +3,6 @@
 
 #include "servetune/attach_evaluator.hpp"
 #include "servetune/command_evaluator.hpp"
-#include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/detail/perf/engine_core.hpp"
 #include "servetune/engine_evaluator.hpp"
 
@@ -49,14 +48,13 @@ struct DeployChoice {
         api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
     /// At most one of them; none: processes of this machine.
     std::optional<ContainerOptions> container{};
-    std::optional<RayOptions> ray{};
-    std::optional<SshOptions> ssh{};
-    std::optional<SlurmOptions> slurm{};
-    std::optional<KubernetesOptions> kubernetes{};
-    /// Whether each engine is a job of a cluster, which gives out machines and devices itself.
-    [[nodiscard]] bool in_jobs() const { return slurm || kubernetes || ray; }
-    /// Whether the engine runs on another machine than this program.
-    [[nodiscard]] bool elsewhere() const { return ssh || in_jobs(); }
+    std::optional<WrappedOptions> wrapped{};
+    /// Whether a scheduler chooses machines and devices, since the study lists none.
+    [[nodiscard]] bool in_jobs() const {
+        return wrapped && options.deploy.gpus.empty() && options.deploy.cores.empty();
+    }
+    /// Whether the engine runs on another machine than this program, as far as is known.
+    [[nodiscard]] bool elsewhere() const { return wrapped.has_value(); }
     std::size_t workers =
         1;  ///< trials at once; each has as many of the GPUs and cores as the others
 };
