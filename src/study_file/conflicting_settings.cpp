@@ -4,7 +4,6 @@
 
 #include "all_errors.hpp"
 #include "base/variable_name.hpp"
-#include "deploy/pod_manifest.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
 #include "keys.hpp"
