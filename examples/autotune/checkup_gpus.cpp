@@ -37,7 +37,7 @@ Checkup other_accelerators() {
         return {"GPUs", State::worth_knowing,
                 "none found: no nvidia-smi, amd-smi, rocm-smi or tegrastats is on the PATH",
                 "an engine can serve from the processor (`autotune init --gpus 0`) or on another "
-                "machine (docs/guides/other-machines.md)"};
+                "machine (docs/guides/elsewhere.md)"};
     const auto told = tool->read(smi_patience);
     if (!told || told->empty())
         return {"GPUs", State::stops, tool->name() + " lists none: " + tool->trouble(),

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "container_launcher.hpp"
-
 #include "base/lower_case.hpp"
 #include "host/kept_output.hpp"
 #include "host/nvidia_smi.hpp"
+#include "host/run_command.hpp"
 #include "host/start_program.hpp"
 #include "launch_clients.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/error.hpp"
+#include "servetune/launcher.hpp"
 
 #include <algorithm>
 #include <array>
-#include <sstream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace servetune {
 namespace {
@@ -99,14 +103,83 @@ bool tells_of_no_device(std::string_view words) {
 /// Where the folders of compiled code are for the engine, each by its variable's name.
 constexpr std::string_view caches_folder = "/var/cache/servetune";
 
-}  // namespace
+/// Containers of podman or docker, whose words differ here and there. The client of `run` stays in
+/// the foreground: its output is the engine's, its exit code the engine's, and a TERM that
+/// it gets goes on to the engine. The container is not removed by its end, so that it can be asked
+/// how it ended; `remove` does it, and `end_leftovers` where this program was killed first: its
+/// label says whose it is.
+class ContainerLauncher : public Launcher {
+public:
+    explicit ContainerLauncher(ContainerOptions options);
+
+    [[nodiscard]] std::string name() const final { return is_podman_ ? "podman" : "docker"; }
+    [[nodiscard]] bool in_containers() const final { return true; }
+    [[nodiscard]] std::vector<std::string> images() const final { return options_.images; }
+    [[nodiscard]] std::string trouble(const std::string& image) const final;
+    [[nodiscard]] std::string pinned(const std::string& image) const final;
+    [[nodiscard]] Launch launch(const LaunchRequest& request) const final;
+    [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int exit_code,
+                                               const std::vector<std::string>& lines) const final;
+    std::string remove(const Launch& launch) const final;
+    [[nodiscard]] std::vector<std::string> leftovers(const std::string& mark) const final;
+    std::vector<std::string> end_leftovers(const std::string& mark) const final;
+    [[nodiscard]] Command shown(const LaunchRequest& request) const final;
+
+private:
+    /// Words of `run` that give it these devices.
+    [[nodiscard]] std::vector<std::string> device_words(const std::vector<std::string>& gpus) const;
+    /// Whether these words say that nobody is there who runs containers.
+    [[nodiscard]] bool tells_of_no_daemon(std::string_view words) const;
+    struct Image {
+        std::string id{};       ///< empty: it is not there
+        std::string digests{};  ///< as JSON
+        bool as_root = false;   ///< its program runs as root, who may write to any volume
+        std::string trouble{};
+    };
+    [[nodiscard]] RanCommand ask(const std::vector<std::string>& words) const;
+    [[nodiscard]] Image look_for(const std::string& image) const;
+    [[nodiscard]] std::string kept_volume(const Image& image) const;
+    [[nodiscard]] std::vector<std::string> words_for_all(const Command& engine) const;
+    [[nodiscard]] std::string remove_container(const std::string& name) const;
+
+    const ContainerOptions options_;
+    const bool is_podman_ = options_.kind == ContainerKind::podman;
+    const std::vector<std::string> program_;
+    mutable std::mutex mutex_{};
+    mutable std::map<std::string, Image>
+        known_{};  ///< those that were found: for this program's life they stay what they were
+};
 
 ContainerLauncher::ContainerLauncher(ContainerOptions options)
     : options_(std::move(options)),
       program_(!options_.program.empty()
                    ? options_.program
-                   : std::vector<std::string>{options_.kind == ContainerKind::podman ? "podman"
-                                                                                     : "docker"}) {}
+                   : std::vector<std::string>{is_podman_ ? "podman" : "docker"}) {}
+
+/// Podman's are names of the Container Device Interface (`nvidia-ctk cdi generate`); docker's are
+/// one word that is read as a line of CSV, so a list of devices stands in quotes of its own.
+std::vector<std::string> ContainerLauncher::device_words(
+    const std::vector<std::string>& gpus) const {
+    std::vector<std::string> words;
+    std::string list;
+    for (const std::string& gpu : gpus) {
+        words.push_back("--device=nvidia.com/gpu=" + gpu);
+        list += (list.empty() ? "" : ",") + gpu;
+    }
+    if (is_podman_ || gpus.empty()) return words;
+    return {"--gpus=\"device=" + list + "\""};
+}
+
+bool ContainerLauncher::tells_of_no_daemon(std::string_view words) const {
+    // `podman --remote` has one too. Newer dockers say `failed to connect to the docker API at
+    // unix:///...`; who loses it says `error during connect`.
+    constexpr std::array<std::string_view, 5> known{
+        "Cannot connect to the Docker daemon", "failed to connect to the docker API",
+        "error during connect", "Is the docker daemon running", "unable to connect to Podman"};
+    return std::any_of(known.begin(), known.end(), [&](std::string_view one) {
+        return words.find(one) != std::string_view::npos;
+    });
+}
 
 RanCommand ContainerLauncher::ask(const std::vector<std::string>& words) const {
     std::vector<std::string> argv = program_;
@@ -293,9 +366,9 @@ std::optional<Failure> ContainerLauncher::ended(const Launch& launch, int exit_c
 
 /// Why a container would not go; empty: it is gone, or never was.
 std::string ContainerLauncher::remove_container(const std::string& name) const {
-    std::vector<std::string> words{"rm"};
-    for (const std::string& word : removal_words()) words.push_back(word);
-    words.push_back(name);
+    // At once, in any state, with its anonymous volumes.
+    std::vector<std::string> words{"rm", "--force", "--volumes", name};
+    if (is_podman_) words.insert(words.begin() + 1, "--time=0");
     try {
         const RanCommand command = ask(words);
         if (command.exit_code == 0) return {};
@@ -355,6 +428,8 @@ Command ContainerLauncher::shown(const LaunchRequest& request) const {
     return result;
 }
 
+}  // namespace
+
 std::string ContainerOptions::why_invalid() const {
     OptionCheck check;
     check.that(!images.empty(), "image", "the name of an image", "none");
@@ -378,8 +453,7 @@ std::string ContainerOptions::why_invalid() const {
 
 std::shared_ptr<const Launcher> container_launcher(ContainerOptions options) {
     check_options("containers", options.why_invalid());
-    return options.kind == ContainerKind::podman ? podman_launcher(std::move(options))
-                                                 : docker_launcher(std::move(options));
+    return std::make_shared<ContainerLauncher>(std::move(options));
 }
 
 }  // namespace servetune

@@ -125,7 +125,12 @@ void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
         node.fail(
             "several jobs for each of several trials could wait for each other for ever: give "
             "`workers: 1`");
-    if (deploy->in_jobs())
+    // A study may name the address of its one node.
+    const std::vector<std::string> listen =
+        deploy->in_jobs() ? deploy->wrapped->setting("listen") : std::vector<std::string>{};
+    const bool address_is_known =
+        !listen.empty() && listen.front() != "0.0.0.0" && listen.front() != "::";
+    if (deploy->in_jobs() && !address_is_known)
         for (const Engine& engine : engines)
             if (roles_tell_address(engine))
                 node.fail("engines of " + engine.name +

@@ -6,8 +6,7 @@
 
 #include "base/files.hpp"
 #include "base/variable_name.hpp"
-#include "deploy/ssh_scripts.hpp"
-#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "servetune/launcher.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
@@ -123,11 +122,11 @@ TEST_CASE(
         if (name.find_first_of("$`; \n\"}[") != std::string::npos)
             CHECK(command.text() == "'" + name + "'=v serve");
     }
-    const auto ssh = ssh_launcher({.host = "h", .program = {"ssh"}});
+    const auto elsewhere = wrapped_launcher({"mine", {"/bin/true"}});
     for (const auto* list : {&no_names, &names_of_scripts})
         for (const std::string& name : *list) {
             const Command command{{"serve"}};
-            CHECK_THROWS_AS(ssh->launch(LaunchRequest{
+            CHECK_THROWS_AS(elsewhere->launch(LaunchRequest{
                                 .command = command, .environment = {{name, "v"}}, .mark = "m"}),
                             UsageError);
         }
@@ -143,13 +142,20 @@ TEST_CASE(
     // As a client would send it that does not check names. IFS parts words, PATH finds no tool.
     folder.write(
         "told",
-        "slabel\nnst-test\nu5\np0\nest_folder=" + victim +
-            "\nest_rm=/bin/false\nest_line=x\neIFS=1/\nePATH=/nowhere\neODD=a b'$c\n"
-            "w/bin/sh\nw-c\nwprintf '%s|%s|%s' \"$ODD\" \"$SERVETUNE_LAUNCH\" \"$PATH\"; pwd > \"" +
+        "set host h\nset program " + (folder.path() / "client").string() +
+            "\nstudy label\nname st-test\nset unheard_within 5\nstop_within 0\nenvironment "
+            "st_folder=" + victim +
+            "\nenvironment st_rm=/bin/false\nenvironment st_line=x\nenvironment IFS=1/\n"
+            "environment PATH=/nowhere\nenvironment ODD=a b'$c\nword /bin/sh\nword -c\n"
+            "word printf '%s|%s|%s' \"$ODD\" \"$SERVETUNE_LAUNCH\" \"$PATH\"; pwd > \"" +
             (folder.path() / "place").string() + "\"; exit 7\n\n\n");
-    // A pipe that stays open: nobody has hung up.
-    folder.write("run.sh", "mkfifo pipe && exec 9<> pipe && cat told >&9\n" +
-                               remote_command(start_script) + " <&9\n");
+    // The client is the other machine's login shell; a pipe that stays open: nobody has hung up.
+    std::filesystem::permissions(
+        folder.write("client", "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n"),
+        std::filesystem::perms::owner_all);
+    folder.write("run.sh",
+                 "mkfifo pipe && exec 9<> pipe && cat told >&9\n" SERVETUNE_SOURCE
+                 "/launchers/ssh start <&9 3>facts\n");
     ChildProcess script({"/bin/sh", "run.sh"}, folder.path());
     CHECK(script.wait() == 7);
     INFO(script.err());

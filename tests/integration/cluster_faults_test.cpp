@@ -18,8 +18,8 @@ namespace {
 /// In pods of the cluster, with a load test that is long enough to be disturbed.
 struct PodEngine : RemoteEngine {
     PodEngine(const KubernetesWorld& world, const nlohmann::json& pod, int requests = 4000,
-              KubernetesReach reach = KubernetesReach::pod)
-        : RemoteEngine(kubernetes_launcher(world.launching(reach, pod)), requests) {
+              const std::string& reach = "pod")
+        : RemoteEngine(world.launcher(reach, pod), requests) {
         in_image();
         options.measure.load.stall_timeout_seconds = 5;
     }
@@ -66,7 +66,7 @@ TEST_CASE(
     }
     // The same behind the API server: requests break with it, which is not the configuration's
     // fault.
-    PodEngine engine(world, KubernetesWorld::pod_template(), 4000, KubernetesReach::forward);
+    PodEngine engine(world, KubernetesWorld::pod_template(), 4000, "forward");
     const std::string message = engine.disturbed([&] {
         world.kill("api");
         std::this_thread::sleep_for(4s);
@@ -151,34 +151,24 @@ TEST_CASE("cluster: an engine that needs more memory than its pod may have ran o
 TEST_CASE("cluster: what is missing is said before the first trial") {
     const KubernetesWorld world(1);
     if (!world.works()) return;
-    const auto trouble = [&](const KubernetesOptions& options) {
-        return kubernetes_launcher(options)->trouble("");
+    const auto trouble = [&](const std::vector<std::string>& more,
+                             const nlohmann::json& pod = KubernetesWorld::pod_template(),
+                             const std::string& account = "tuner") {
+        return world.launcher("pod", pod, more, account)->trouble("");
     };
-    KubernetesOptions options = world.launching();
-    CHECK(trouble(options).empty());
-    options.program = {"/no/such/kubectl"};
-    CHECK(has(trouble(options), "/no/such/kubectl"));
-    options = world.launching();
-    options.context = "nowhere";
-    CHECK(has(trouble(options), "nowhere"));
-    options = world.launching();
-    options.name_space = "elsewhere";
-    CHECK(has(trouble(options), "elsewhere"));
-    options.name_space.clear();
-    options.program = world.client("nobody");
-    CHECK(has(trouble(options), "login"));
-    options.program = world.client("stranger");
-    CHECK(has(trouble(options), "jobs"));
-    CHECK(has(trouble(options), "create"));
-    options = world.launching(KubernetesReach::pod,
-                              KubernetesWorld::pod_template({{"nodeSelektor", {{"a", "b"}}}}));
-    CHECK(has(trouble(options), "nodeSelektor"));
+    CHECK(trouble({}).empty());
+    CHECK(has(trouble({"context nowhere"}), "nowhere"));
+    CHECK(has(trouble({"namespace elsewhere"}), "elsewhere"));
+    CHECK(has(trouble({}, KubernetesWorld::pod_template(), "nobody"), "login"));
+    CHECK(has(trouble({}, KubernetesWorld::pod_template(), "stranger"), "create jobs.batch"));
+    CHECK(has(trouble({}, KubernetesWorld::pod_template({{"nodeSelektor", {{"a", "b"}}}})),
+              "nodeSelektor"));
     world.create(
         {{"apiVersion", "v1"},
          {"kind", "ResourceQuota"},
          {"metadata", {{"name", "small"}}},
          {"spec", {{"hard", {{"requests.nvidia.com/gpu", "0"}, {"count/jobs.batch", "0"}}}}}});
-    CHECK(has(trouble(world.launching()), "exceeded quota: small"));
+    CHECK(has(trouble({}), "exceeded quota: small"));
     (void)world.kubectl({"delete", "resourcequota", "small"});
     is_empty(world);
 }

@@ -15,9 +15,9 @@ using namespace std::chrono_literals;
 TEST_CASE("cluster: jobs of Kubernetes keep the launchers' contract") {
     const KubernetesWorld world(1);
     if (!world.works()) return;
-    for (const KubernetesReach reach : {KubernetesReach::pod, KubernetesReach::forward}) {
-        INFO(static_cast<int>(reach));
-        check_launcher({kubernetes_launcher(world.launching(reach)), KubernetesWorld::image});
+    for (const std::string reach : {"pod", "forward"}) {
+        INFO(reach);
+        check_launcher({world.launcher(reach), KubernetesWorld::image});
         CHECK(comes_true([&] { return world.left().empty(); }));
     }
 }
@@ -27,9 +27,8 @@ TEST_CASE(
     "node's") {
     const KubernetesWorld world(1);
     if (!world.works()) return;
-    for (const KubernetesReach reach :
-         {KubernetesReach::pod, KubernetesReach::forward, KubernetesReach::node}) {
-        const auto launcher = kubernetes_launcher(world.launching(reach));
+    for (const std::string reach : {"pod", "forward", "node"}) {
+        const auto launcher = world.launcher(reach);
         RemoteEngine engine(launcher);
         engine.in_image();
         const Outcome outcome = engine.measure();
@@ -45,7 +44,7 @@ TEST_CASE(
 TEST_CASE("cluster: two trials of a study are never on one node, and a third waits for its turn") {
     const KubernetesWorld world(2);
     if (!world.works()) return;
-    const LauncherWorld launching{kubernetes_launcher(world.launching()), KubernetesWorld::image};
+    const LauncherWorld launching{world.launcher(), KubernetesWorld::image};
     const TemporaryFolder study;
     const std::vector<std::string> words{"/bin/sh", "-c", "echo runs; while :; do sleep 0.1; done"};
     const auto state_of = [&](const Launched& one) {

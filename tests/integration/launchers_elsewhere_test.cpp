@@ -69,7 +69,7 @@ std::string of_engine(const Launched& one) {
 }
 
 /// A launcher of a user's: the engine is a process here, in a session of its own.
-constexpr const char* own_launcher = R"(verb=$1
+constexpr const char* own_launcher = R"sh(verb=$1
 fact() { printf '%s\n' "$*" >&3; }
 name= study= words=0
 while IFS= read -r line && [ -n "$line" ]; do
@@ -83,16 +83,17 @@ while IFS= read -r line && [ -n "$line" ]; do
     esac
 done
 of() { grep -lszx "MY_$1=$2" /proc/[0-9]*/environ | while IFS=/ read -r _ _ id _; do
-    [ ! -s /proc/$id/cmdline ] || echo "$id"; done; }
+    [ -z "$(tr -d '\0' </proc/$id/cmdline 2>/dev/null)" ] || echo "$id"; done; }
 case $verb in
     about) [ -z "$unknown" ] || fact "wrong there is no setting '${unknown%% *}'" ;;
     check) [ "$where" = here ] || fact "wrong nobody is at '$where'" ;;
     start)
         command -v "$1" >/dev/null || { fact "failed unsupported there is no $1"; exit 127; }
-        MY_STUDY=$study MY_NAME=$name SERVETUNE_STUDY= SERVETUNE_GROUP= setsid "$@" </dev/null 3>&- &
+        exec 4<&0
+        MY_STUDY=$study MY_NAME=$name SERVETUNE_STUDY= SERVETUNE_GROUP= setsid "$@" </dev/null 3>&- 4<&- &
         engine=$!
         fact "at 127.0.0.1"
-        { exec <&4; while read -r _; do :; done; kill -TERM $engine; sleep 3; kill -KILL $engine; } 4<&0 >/dev/null 2>&1 3>&- &
+        { while read -r _ <&4; do :; done; kill -TERM $engine; sleep 3; kill -KILL $engine; } >/dev/null 2>&1 3>&- &
         while wait $engine; code=$?; kill -0 $engine 2>/dev/null; do :; done
         fact "ended $code"
         exit $code ;;
@@ -101,7 +102,7 @@ case $verb in
         [ -z "$name" ] && ids=$(of STUDY "$study") || ids=$(of NAME "$name")
         [ -z "$ids" ] || kill -KILL $ids; sleep 0.2 ;;
 esac
-)";
+)sh";
 
 }  // namespace
 

@@ -3,16 +3,16 @@
 #include "base/files.hpp"
 #include "contract/launcher_contract.hpp"
 #include "support/deployed_study.hpp"
-#include "support/on_ray.hpp"
+#include "support/elsewhere.hpp"
 #include "support/ray_world.hpp"
 #include "support/test.hpp"
 
-#include "deploy/takes_connection.hpp"
-#include "servetune/detail/base/present.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -20,13 +20,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
+std::shared_ptr<const Launcher> on_ray(const std::string& address, const std::string& token = "",
+                                       std::vector<std::string> more = {}) {
+    more.push_back("address " + address);
+    if (!token.empty()) {
+        setenv("SERVETUNE_TEST_RAY_TOKEN", token.c_str(), 1);
+        more.emplace_back("token_env SERVETUNE_TEST_RAY_TOKEN");
+    }
+    return launcher_with("ray", more);
+}
+
 /// A server on a port of a node, with a bound.
 struct BoundEngine {
-    BoundEngine(const RayWorld& world, int node, double bound_seconds, int port) {
-        RayOptions options = on_ray(world.address(), RayWorld::token);
-        options.bound_seconds = bound_seconds;
-        options.resources = {{"node:" + world.node(node), 0.001}};
-        launcher = ray_launcher(options);
+    BoundEngine(const RayWorld& world, int node, int bound_seconds, int port) {
+        launcher = on_ray(world.address(), RayWorld::token,
+                          {"bound " + std::to_string(bound_seconds) + "s",
+                           "resources.node:" + world.node(node) + " 0.001"});
         request.command.argv = {"python3",     "-m",        "http.server", std::to_string(port),
                                 "--directory", "/var/empty"};
         request.port = port;
@@ -37,7 +46,10 @@ struct BoundEngine {
         host = placed(*launcher, launch).host;
     }
     [[nodiscard]] bool answers() const {
-        return takes_connection(host, std::to_string(request.port));
+        return ran({"/usr/bin/env", "curl", "--silent", "--max-time", "2",
+                    "http://" + host + ":" + std::to_string(request.port)},
+                   folder.path())
+                   .code == 0;
     }
     TemporaryFolder folder;
     std::shared_ptr<const Launcher> launcher;
@@ -52,13 +64,13 @@ struct BoundEngine {
 TEST_CASE("ray: the launchers' contract holds on a real Ray", "[ray]") {
     const RayWorld world;
     if (!world.works()) return;
-    check_launcher({ray_launcher(on_ray(world.address(), RayWorld::token))});
-    CHECK(has(ray_launcher(on_ray(world.address()))->trouble(""), "wants a token (401)"));
+    check_launcher({(on_ray(world.address(), RayWorld::token))});
+    CHECK(has((on_ray(world.address()))->trouble(""), "wants a token (401)"));
     CHECK(
-        has(ray_launcher(on_ray(world.address(), "not the token, but as long as one"))->trouble(""),
+        has((on_ray(world.address(), "not the token, but as long as one"))->trouble(""),
             "refuses the token (403)"));
 
-    const LauncherWorld launching{ray_launcher(on_ray(world.address(), RayWorld::token))};
+    const LauncherWorld launching{(on_ray(world.address(), RayWorld::token))};
     {  // what the node has in its environment is there; what is Ray's own is not
         Launched one(launching, {"/bin/sh", "-c", "echo \"$OF_THE_NODE $RAY_ADDRESS.\""});
         REQUIRE(one.process().wait(60s));
@@ -84,7 +96,7 @@ TEST_CASE("ray: the launchers' contract holds on a real Ray", "[ray]") {
 TEST_CASE("ray: an engine that Ray leaves alive ends at its bound", "[ray]") {
     const RayWorld world;
     if (!world.works()) return;
-    constexpr double bound_seconds = 45;
+    constexpr int bound_seconds = 45;
     {  // the other node's Ray dies
         BoundEngine engine(world, 2, bound_seconds, 18101);
         CHECK(engine.host == world.node(2));
@@ -122,9 +134,20 @@ TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this
           "[ray]") {
     const RayWorld world;
     if (!world.works()) return;
-    const RayOptions options = on_ray(world.address(), RayWorld::token);
-    const auto owned = study_on_ray(world.address(), "18200-18209", true, ", workers: 2");
-    const DeployedStudy& study = *owned;
+    const auto launcher = on_ray(world.address(), RayWorld::token);
+    DeployedStudy::Text text;
+    text.deploy =
+        "ray: {address: \"" + world.address() +
+        "\", token_env: SERVETUNE_TEST_RAY_TOKEN, ports: 18200-18209, bound: 10min}, workers: 2, "
+        "ready_within: 60s, stop_within: 4s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, "
+        "environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: "
+        "\"BIN:/usr/bin:/bin\", SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE
+        "/search_spaces\"}";
+    text.more = "budget: {trials: 8}\n";
+    const DeployedStudy study(text);
+    std::string file = read_file(study.folder() / "study.yaml");
+    file.replace(file.find("BIN:"), 3, (study.folder() / "bin").string());
+    write_file(study.folder() / "study.yaml", file);
     const Ran validated = ran(study.words("run", {"--dry-run"}), study.folder());
     INFO(validated.out << validated.err);
     CHECK(validated.code == 0);
@@ -134,8 +157,8 @@ TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this
     for (const Trial& trial : study.trials()) CHECK(trial.told());
     CHECK(study.trials().size() >= 3);
     CHECK(has(ended.out, best_command));
-    CHECK(has(read_file(study.directory() / "report.md"), "Every trial was a job of Ray."));
-    CHECK(ray_launcher(options)->leftovers(study.mark()).empty());
+    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher ray."));
+    CHECK(launcher->leftovers(study.mark()).empty());
     std::string all = ended.out + ended.err;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(study.directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());
@@ -145,9 +168,9 @@ TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this
 TEST_CASE("ray: the study of the guide can run on a real Ray", "[ray]") {
     const RayWorld world;
     if (!world.works()) return;
-    const std::string page = read_file(SERVETUNE_SOURCE "/docs/guides/ray.md");
+    const std::string page = read_file(SERVETUNE_SOURCE "/docs/guides/elsewhere.md");
     const std::string fence = "```yaml\n";
-    const auto begin = page.find(fence) + fence.size();
+    const auto begin = page.find(fence, page.find("`on-ray.yaml`")) + fence.size();
     std::string text = page.substr(begin, page.find("```", begin) - begin);
     const std::string head = "http://head:8265";
     REQUIRE(has(text, head));

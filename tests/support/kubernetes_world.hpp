@@ -8,7 +8,7 @@
 #include "support/container_world.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "support/elsewhere.hpp"
 #include "support/waiting.hpp"
 
 #include <nlohmann/json.hpp>
@@ -51,17 +51,10 @@ public:
         if (!why_not_.empty()) return;
         kubectl_ = (tools / "bin/kubectl").string();
         own_network_ = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-        // The program stands for what it starts in pods, wherever it lies.
-        const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
-        path_ = path == nullptr ? "" : path;
-        setenv(
-            "PATH",
-            (std::filesystem::path(SERVETUNE_PROGRAM).parent_path().string() + ":" + path_).c_str(),
-            1);
         begin({SERVETUNE_SOURCE "/tests/cluster/start", tools.string(), work().string(),
                std::to_string(nodes), std::to_string(devices),
                "vllm=" SERVETUNE_SOURCE "/tests/cluster/engine", "simengine=" SIMENGINE_PROGRAM,
-               "autotune=" SERVETUNE_PROGRAM});
+               "autotune=" SERVETUNE_PROGRAM, "python3=/usr/bin/python3"});
         if (!hears("ready", 120)) {
             broken_ = "it does not start: " + said_ + read_file(folder_.path() / "start.err");
             return;
@@ -86,7 +79,6 @@ public:
         if (own_network_ < 0) return;
         (void)setns(own_network_, CLONE_NEWNET);
         close(own_network_);
-        setenv("PATH", path_.c_str(), 1);
     }
     KubernetesWorld(const KubernetesWorld&) = delete;
     KubernetesWorld& operator=(const KubernetesWorld&) = delete;
@@ -161,13 +153,15 @@ public:
         if (spec.is_object()) result["spec"].merge_patch(spec);
         return result;
     }
-    [[nodiscard]] KubernetesOptions launching(KubernetesReach reach = KubernetesReach::pod,
-                                              const nlohmann::json& pod = pod_template()) const {
-        KubernetesOptions result;
-        result.program = client();
-        result.pod_template = pod.dump();
-        result.reach = reach;
-        return result;
+    [[nodiscard]] std::shared_ptr<const Launcher> launcher(
+        const std::string& reach = "pod", const nlohmann::json& pod = pod_template(),
+        const std::vector<std::string>& more = {}, const std::string& account = "tuner") const {
+        WrappedOptions result = launching("kubernetes", {"template pod.json", "reach " + reach});
+        for (const std::string& word : client(account))
+            result.lines.emplace_back("set", "program " + word);
+        for (const std::string& setting : more) result.lines.emplace_back("set", setting);
+        result.lines.emplace_back("data", "template " + pod.dump());
+        return wrapped_launcher(std::move(result));
     }
 
     /// What trials leave: Jobs and pods of the namespace, a line each.
@@ -250,7 +244,6 @@ private:
     std::string why_not_{};
     std::string broken_{};
     std::string kubectl_{};
-    std::string path_{};
     std::string said_{};
     int own_network_ = -1;
     pid_t process_ = -1;
