@@ -34,22 +34,6 @@ Yaml resolved(const Yaml& node, int depth = 0) {
         .overlaid(node.without(keys::study.use), keys::study.space);
 }
 
-/// Short forms spelled out: `hardware: h100-sxm` as `hardware: {device: h100-sxm}`.
-Yaml spelled_out(const KeyType& type, const Yaml& node) {
-    if (type.form == KeyType::Form::either && type.other->form == KeyType::Form::keyed) {
-        if (!node.is_mapping() && node.kind() != Yaml::Kind::null)
-            for (const Key& key : type.other->keys())
-                if (key.has(short_form)) return node.under(key);
-        return spelled_out(*type.other, node);
-    }
-    if (type.form != KeyType::Form::keyed || !node.is_mapping()) return node;
-    Yaml result = node;
-    for (const Key& key : type.keys())
-        if (const Yaml* child = node.find(key))
-            result = result.with(key, spelled_out(*key.type, *child));
-    return result;
-}
-
 QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     const auto& table = keys::quality;
     if (!std::holds_alternative<DeployChoice>(study.measuring))
@@ -108,6 +92,21 @@ bool replays_own_space(const Yaml& written) {
 }
 
 }  // namespace
+
+Yaml spelled_out(const KeyType& type, const Yaml& node) {
+    if (type.form == KeyType::Form::either && type.other->form == KeyType::Form::keyed) {
+        if (!node.is_mapping() && node.kind() != Yaml::Kind::null)
+            for (const Key& key : type.other->keys())
+                if (key.has(short_form)) return node.under(key);
+        return spelled_out(*type.other, node);
+    }
+    if (type.form != KeyType::Form::keyed || !node.is_mapping()) return node;
+    Yaml result = node;
+    for (const Key& key : type.keys())
+        if (const Yaml* child = node.find(key))
+            result = result.with(key, spelled_out(*key.type, *child));
+    return result;
+}
 
 std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() const {
     std::vector<std::pair<std::string, double>> result;

@@ -16,6 +16,9 @@ namespace servetune {
 /// The trials of a budget that says a time and no trials: more than any time is enough for.
 constexpr std::size_t trials_of_a_time = 1'000'000;
 
+/// Short forms spelled out: `hardware: h100-sxm` as `hardware: {device: h100-sxm}`.
+Yaml spelled_out(const KeyType& type, const Yaml& node);
+
 /// A mapping, or what a person says for short: `30 trials`, `45min` or `60 trials, 8h`.
 void read_budget(const Yaml& budget, StudyFile& study);
 

@@ -13,6 +13,7 @@
 #include "study_file/all_errors.hpp"
 #include "study_file/found_hardware.hpp"
 #include "study_file/keys.hpp"
+#include "study_file/study_readers.hpp"
 #include "study_file/secrets.hpp"
 #include "study_file/yaml.hpp"
 
@@ -57,7 +58,8 @@ Yaml spelled_out_evaluator(const Yaml& node) {
     return node;
 }
 
-MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
+MeasuringChoice read_measuring(const Yaml& written, bool outside) {
+    const Yaml evaluator = spelled_out(is::keyed<keys::evaluator>, written);
     evaluator.check_keys(keys::evaluator);
     const auto rows = rows_of(keys::evaluator);
     std::array<std::string_view, rows.size()> names;
