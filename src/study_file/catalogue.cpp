@@ -8,6 +8,7 @@
 #include "parameter_reader.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
+#include "study_readers.hpp"
 #include "yaml_text.hpp"
 
 #include <sys/auxv.h>
