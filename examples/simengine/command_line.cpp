@@ -33,7 +33,7 @@ struct FaultWord {
 };
 
 // In the order in which they act: at the start, under load, in answers, at the end.
-const std::array faults{
+const std::array fault_table{
     FaultWord{"exit_at_once", &Faults::exit_at_once, "[=CODE]", "ends before it does anything", 1},
     FaultWord{"exit_at_load", &Faults::exit_at_load, "[=CODE]", "ends while it loads weights", 137},
     FaultWord{"oom_then_hang", &Faults::oom_then_hang, "", "says out of memory, then nothing more"},
@@ -200,11 +200,11 @@ Faults Faults::of(const std::vector<std::string>& given) {
     for (const std::string& text : given) {
         const auto equals = text.find('=');
         const std::string name = text.substr(0, equals);
-        const auto word = std::find_if(faults.begin(), faults.end(),
+        const auto word = std::find_if(fault_table.begin(), fault_table.end(),
                                        [&](const FaultWord& known) { return known.name == name; });
-        if (word == faults.end()) {
+        if (word == fault_table.end()) {
             std::vector<std::string> names;
-            for (const FaultWord& known : faults) names.emplace_back(known.name);
+            for (const FaultWord& known : fault_table) names.emplace_back(known.name);
             throw UsageError("--misbehave: unknown word '" + name + "'" +
                              servetune::nearest_text(name, names));
         }
@@ -216,7 +216,7 @@ Faults Faults::of(const std::vector<std::string>& given) {
 
 std::string fault_words() {
     std::string result;
-    for (const FaultWord& word : faults)
+    for (const FaultWord& word : fault_table)
         result += (result.empty() ? "" : "; ") + std::string(word.name) + std::string(word.value) +
                   " " + std::string(word.meaning);
     return result;
