@@ -598,7 +598,7 @@ std::vector<CommandRow> commands() {
             "Print the JSON Schema of a kind of file: engine, workload, study, preset, hardware, "
             "model, traits, recipes",
             [](const std::string& kind) {
-                put(stdout, "{}", servetune::json_schema(kind));
+                put(stdout, "{}", servetune::schema_text(kind));
                 return int{done};
             },
             [](auto& kind) {

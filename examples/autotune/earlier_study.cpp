@@ -9,7 +9,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study/journal_copy.hpp"
 #include "study_file/measuring/kind.hpp"
-#include "study_file/study_profile.hpp"
+#include "study_file/nearest_study.hpp"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 #include "servetune/detail/study/confirmation.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/expected_trial.hpp"
+#include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
 

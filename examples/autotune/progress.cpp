@@ -11,7 +11,7 @@
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
-#include "study_file/expected_trial.hpp"
+#include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include "predict/prediction.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
-#include "study_file/fit_table.hpp"
+#include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -16,7 +16,7 @@
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/study/unequal_work.hpp"
 #include "servetune/error.hpp"
-#include "study_file/applied_recipe.hpp"
+#include "study_file/recipes.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_space.hpp"
 
+#include "engine/entry_errors.hpp"
 #include "engine_value.hpp"
 #include "json_form.hpp"
 #include "load_level.hpp"
@@ -104,8 +105,8 @@ void EngineSpace::leave_out_inactive() {
                 said.insert(said.end(), entries.begin(), entries.end());
         for (const SpaceEntry& entry : said)
             if (entry.name == at->name)
-                throw SpaceError("'" + entry.name + "' can never be active: it needs " + needed +
-                                 ", which this study does not offer");
+                throw EntryErrors(entry.name, "it can never be active: it needs " + needed +
+                                                  ", which this study does not offer");
         for (auto& [engine, locals] : locals_)
             for (auto& [name, local] : locals)
                 if (local.name_in_space == at->name) local.name_in_space.clear();
@@ -142,11 +143,12 @@ void EngineSpace::keep_version(Engine& engine) const {
         if (declared == nullptr || version_within(version, declared->since, declared->until))
             continue;
         if (!qualified && several_engines()) continue;  // shared: other engines may have it
-        throw SpaceError(
-            "'" + entry.name + "': " + engine.name + " has it" +
-            (declared->since.empty() ? "" : " from " + declared->since) +
-            (declared->until.empty() ? "" : " to " + declared->until) + ", and the study is for " +
-            (version.empty() ? "the newest (name another under 'engine_versions')" : version));
+        throw EntryErrors(
+            entry.name,
+            engine.name + " has it" + (declared->since.empty() ? "" : " from " + declared->since) +
+                (declared->until.empty() ? "" : " to " + declared->until) +
+                ", and the study is for " +
+                (version.empty() ? "the newest (name another under 'engine_versions')" : version));
     }
     std::set<std::string> gone;
     std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
@@ -218,13 +220,13 @@ void EngineSpace::check_entries() const {
                                });
         };
     };
-    std::string unknown;  // all of them, a line each
+    EntryErrors::Each unknown;
     for (const SpaceEntry& entry : description_.entries)
         if (std::none_of(description_.engines.begin(), description_.engines.end(), knows(entry)))
-            unknown += (unknown.empty() ? "'" : "\n'") + entry.name +
-                       "' is no parameter or concept of the study's engines; known: " +
-                       listed(nearest_first(entry.name, known));
-    if (!unknown.empty()) throw SpaceError(unknown);
+            unknown.emplace_back(entry.name,
+                                 "no parameter or concept of the study's engines; known: " +
+                                     listed(nearest_first(entry.name, known)));
+    if (!unknown.empty()) throw EntryErrors(std::move(unknown));
 }
 
 const SpaceEntry* EngineSpace::entry_for(const Engine& engine,
@@ -257,13 +259,13 @@ void EngineSpace::add_engine(const Engine& engine) {
         locals.emplace(declared.parameter.name, std::move(local));
     }
     add_drafts(engine);
-    std::string wrong;  // all of it, a line each
+    EntryErrors::Each wrong;
     for (const EngineParameter& declared : engine.parameters) try {
             add_parameter(engine, declared, entry_for(engine, declared));
-        } catch (const SpaceError& error) {
-            wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
+        } catch (const EntryErrors& errors) {
+            wrong.insert(wrong.end(), errors.each().begin(), errors.each().end());
         }
-    if (!wrong.empty()) throw SpaceError(wrong);
+    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
 }
 
 void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& declared,
@@ -284,15 +286,16 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
         return;
     }
     if (shared && !declared.parameter.active_when.empty())
-        throw SpaceError("'" + entry->name + "': it has conditions in " + engine.name +
-                         ", so engines cannot share it; write " + engine.name + "." + entry->name);
+        throw EntryErrors(entry->name, "it has conditions in " + engine.name +
+                                           ", so engines cannot share it; write " + engine.name +
+                                           "." + entry->name);
     parameter.active_when.clear();
     if (several) parameter.active_when.push_back({"engine", {engine.name}});
     for (const Condition& condition : declared.parameter.active_when) {
         const auto known = locals.find(condition.parent);
         if (known == locals.end())
-            throw SpaceError("'" + parameter.name + "': its condition names '" + condition.parent +
-                             "', which is no parameter of " + engine.name);
+            throw EntryErrors(parameter.name, "its condition names '" + condition.parent +
+                                                  "', which is no parameter of " + engine.name);
         const Local& parent = known->second;
         if (!parent.name_in_space.empty())
             parameter.active_when.push_back(

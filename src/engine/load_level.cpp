@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load_level.hpp"
 
+#include "engine/entry_errors.hpp"
 #include "servetune/error.hpp"
 
 #include <utility>
@@ -13,26 +14,26 @@ bool is_load_level(std::string_view parameter) { return parameter.starts_with("l
 void check_load_level(const Parameter& parameter) {
     const bool concurrency = parameter.name == load_concurrency;
     if (!concurrency && parameter.name != load_request_rate)
-        throw SpaceError("'" + parameter.name + "' is no level of load; known: " +
-                         std::string(load_concurrency) + ", " + std::string(load_request_rate));
+        throw EntryErrors(parameter.name,
+                          "no level of load; known: " + std::string(load_concurrency) + ", " +
+                              std::string(load_request_rate));
     if (parameter.offers_unset)
-        throw SpaceError("'" + parameter.name +
-                         "': a level of load is a number, there is no unset one");
+        throw EntryErrors(parameter.name, "a level of load is a number, there is no unset one");
     const auto check = [&](const Value& value) {
         const auto* integer = std::get_if<std::int64_t>(&value);
         const auto* real = std::get_if<double>(&value);
         if (concurrency ? integer == nullptr || *integer < 1
                         : !((integer != nullptr && *integer > 0) || (real != nullptr && *real > 0)))
-            throw SpaceError("'" + parameter.name + "': " +
-                             (concurrency ? "an integer of at least 1" : "a number above 0") +
-                             " wanted, got " + text_of(value));
+            throw EntryErrors(parameter.name, std::string(concurrency ? "an integer of at least 1"
+                                                                      : "a number above 0") +
+                                                  " wanted, got " + text_of(value));
     };
     if (const auto* range = std::get_if<IntegerDomain>(&parameter.domain)) check(range->low);
     else if (const auto* interval = std::get_if<RealDomain>(&parameter.domain))
         check(interval->low);
     else if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain))
         for (const Value& value : choice->values) check(value);
-    else throw SpaceError("'" + parameter.name + "': int, real or choice wanted");
+    else throw EntryErrors(parameter.name, "int, real or choice wanted");
     check(parameter.default_value);
 }
 

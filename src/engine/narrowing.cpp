@@ -2,6 +2,7 @@
 // What a study makes of the engine's parameters: narrowed, fixed, added, without the values that
 // its chip refuses. Those of which the chip or the version takes no value leave the space, and what
 // names them goes on without them.
+#include "engine/entry_errors.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
 #include "json_form.hpp"
@@ -53,17 +54,18 @@ bool false_passes_nothing(const EngineParameter& declared) {
 
 /// Throws for a model of a value that is not tried: it would never be used.
 void check_models(const SpaceEntry& entry, const Parameter& tried) {
-    std::string wrong;  // a line for each value
+    EntryErrors::Each wrong;
     const auto check = [&](const char* key, const std::map<std::string, std::string>& models) {
         for (const auto& [value, model] : models)
             if (!tried.contains(value_of(value)) && !tried.contains(Value(value)))
-                wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': '" + key +
-                         "' has a model for " + value + ", which is not among the values (" +
-                         tried.domain_text() + "); add it to them, or leave it out";
+                wrong.emplace_back(entry.name, std::string("'") + key + "' has a model for " +
+                                                   value + ", which is not among the values (" +
+                                                   tried.domain_text() +
+                                                   "); add it to them, or leave it out");
     };
     check("checkpoints", entry.checkpoints);
     check("drafts", entry.drafts);
-    if (!wrong.empty()) throw SpaceError(wrong);
+    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
 }
 
 /// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is
@@ -240,34 +242,33 @@ void EngineSpace::keep_preset(const Engine& engine) {
 Parameter EngineSpace::narrowed(const Engine& engine, const EngineParameter& of_engine,
                                 const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
-    std::string wrong;  // a line for each value
+    EntryErrors::Each wrong;
     const auto check = [&](const Value& value) {
         if (engine_takes(of_engine, value, version_of(engine)) ||
             entry.checkpoints.contains(text_of(value)))
             return;
-        wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': ";
+        std::string& why = wrong.emplace_back(entry.name, "").second;
         if (const auto chips = of_engine.architectures.find(text_of(value));
             chips != of_engine.architectures.end())
             if (!description_.architecture.empty() &&
                 !lists(chips->second, description_.architecture)) {
-                wrong += text_of(value) + " of " + engine.name + " does not run on " +
-                         description_.architecture + "; it runs on " + listed(chips->second);
+                why = text_of(value) + " of " + engine.name + " does not run on " +
+                      description_.architecture + "; it runs on " + listed(chips->second);
                 return;
             }
         const bool ranged = !std::holds_alternative<ChoiceDomain>(declared.domain) &&
                             !std::holds_alternative<BoolDomain>(declared.domain);
         if (ranged && number_of(value))
-            wrong += text_of(value) + " is outside the range in the file of " + engine.name +
-                     " for '" + declared.name + "' (" + taken_text(of_engine) +
-                     "); 'engine' may name a copy of that file with a wider one";
+            why = text_of(value) + " is outside the range in the file of " + engine.name +
+                  " for '" + declared.name + "' (" + taken_text(of_engine) +
+                  "); 'engine' may name a copy of that file with a wider one";
         else
-            wrong +=
-                engine.name + " does not take " + text_of(value) + " for '" + declared.name +
-                "' (" + taken_text(of_engine) + ")" +
-                (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
+            why = engine.name + " does not take " + text_of(value) + " for '" + declared.name +
+                  "' (" + taken_text(of_engine) + ")" +
+                  (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
     };
     const auto all_right = [&] {
-        if (!wrong.empty()) throw SpaceError(wrong);
+        if (!wrong.empty()) throw EntryErrors(std::move(wrong));
     };
     Parameter result = declared;
     result.grows_memory = entry.grows_memory.value_or(declared.grows_memory);
@@ -378,13 +379,14 @@ void EngineSpace::refuse_emptied(const Engine& engine, const EngineParameter& de
     std::set<std::string> chips;
     for (const auto& [value, takers] : declared.architectures)
         chips.insert(takers.begin(), takers.end());
-    throw SpaceError(
-        "'" + entry->name + "': " + engine.name + " takes none of its values " +
-        (declared.architectures.empty() ? "in version " + version_of(engine)
-         : chips.empty()
-             ? "on " + description_.architecture + ", only where it serves from processors"
-             : "on " + description_.architecture + "; it takes some on " +
-                   listed(std::vector<std::string>(chips.begin(), chips.end()))));
+    throw EntryErrors(
+        entry->name,
+        engine.name + " takes none of its values " +
+            (declared.architectures.empty() ? "in version " + version_of(engine)
+             : chips.empty()
+                 ? "on " + description_.architecture + ", only where it serves from processors"
+                 : "on " + description_.architecture + "; it takes some on " +
+                       listed(std::vector<std::string>(chips.begin(), chips.end()))));
 }
 
 /// Takes out the parameters of choices without a value, and those that then can never be active.
@@ -451,12 +453,13 @@ void EngineSpace::add_drafts(const Engine& engine) {
     for (const EngineParameter& method : engine.parameters) {
         const SpaceEntry* entry = entry_for(engine, method);
         if (entry == nullptr || entry->drafts.empty()) continue;
-        const std::string where = "'" + entry->name + "': " + engine.name + " ";
+        const std::string where = engine.name + " ";
         const auto draft = std::find_if(engine.parameters.begin(), engine.parameters.end(),
                                         [](const EngineParameter& declared) {
                                             return declared.parameter.concept_name == "draft_model";
                                         });
-        if (draft == engine.parameters.end()) throw SpaceError(where + "takes no draft model");
+        if (draft == engine.parameters.end())
+            throw EntryErrors(entry->name, where + "takes no draft model");
         const auto& conditions = draft->parameter.active_when;
         for (const auto& [value, model] : entry->drafts) {
             const auto used = std::any_of(
@@ -466,12 +469,12 @@ void EngineSpace::add_drafts(const Engine& engine) {
                            std::any_of(condition.values.begin(), condition.values.end(),
                                        [&](const Value& v) { return text_of(v) == wanted; });
                 });
-            if (!used) throw SpaceError(where + "uses no draft model with " + value);
+            if (!used) throw EntryErrors(entry->name, where + "uses no draft model with " + value);
         }
         if (const SpaceEntry* given = entry_for(engine, *draft))
-            throw SpaceError("'" + entry->name +
-                             "': the draft model is given twice: under 'drafts' and as '" +
-                             given->name + "'");
+            throw EntryErrors(
+                entry->name,
+                "the draft model is given twice: under 'drafts' and as '" + given->name + "'");
         Local& local = locals_[engine.name].at(draft->parameter.name);
         local.drafted_by = method.parameter.name;
         local.drafts = entry->drafts;

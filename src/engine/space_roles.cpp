@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefill and decode apart: the parameters that each role has of its own.
+#include "engine/entry_errors.hpp"
 #include "engine_space.hpp"
 #include "rule_text.hpp"
 #include "servetune/detail/base/nearest.hpp"
@@ -36,9 +37,8 @@ Parameter default_count(const EngineRole& role, const std::optional<DeviceLimit>
                         std::size_t roles) {
     const std::string name = name_in_role(role, count_of_role);
     if (!devices)
-        throw SpaceError(
-            "'" + name +
-            "': nothing says how many devices there are, so say how many servers to try");
+        throw EntryErrors(
+            name, "nothing says how many devices there are, so say how many servers to try");
     const std::int64_t others = static_cast<std::int64_t>(roles) - 1;
     return Parameter{name, IntegerDomain{1, devices->count - others}, std::int64_t{1}};
 }
@@ -51,13 +51,13 @@ Parameter stated_count(const SpaceEntry& entry) {
     const bool integers = std::holds_alternative<IntegerDomain>(result.domain) ||
                           std::holds_alternative<ChoiceDomain>(result.domain);
     if (!integers || entry.offers_unset.value_or(false))
-        throw SpaceError("'" + entry.name + "': whole numbers of servers wanted");
+        throw EntryErrors(entry.name, "whole numbers of servers wanted");
     for (std::size_t i = 0; i < result.level_count(); ++i) {
         const Value level = result.level(i);
         const auto* count = std::get_if<std::int64_t>(&level);
         if (count == nullptr || *count < 1)
-            throw SpaceError("'" + entry.name + "': whole numbers of servers from 1 wanted, got " +
-                             text_of(level));
+            throw EntryErrors(entry.name,
+                              "whole numbers of servers from 1 wanted, got " + text_of(level));
     }
     result.default_value = entry.default_value.value_or(result.level(0));
     return result;
@@ -69,39 +69,41 @@ Parameter stated_count(const SpaceEntry& entry) {
 /// default.
 void EngineSpace::add_roles() {
     if (several_engines())
-        throw SpaceError("'roles': one engine wanted, got " +
-                         std::to_string(description_.engines.size()));
+        throw EntryErrors("roles",
+                          "one engine wanted, got " + std::to_string(description_.engines.size()));
     const Engine& engine = description_.engines.front();
     const std::string version = version_of(engine);
     if (!engine.roles)
-        throw SpaceError("'roles': the file of " + engine.name +
+        throw EntryErrors(
+            "roles", "the file of " + engine.name +
                          " does not say how it runs prefill and decode apart (its key `roles`)");
     if (!version_within(version, engine.roles->since, ""))
-        throw SpaceError("'roles': " + engine.name + " runs prefill and decode apart from " +
-                         engine.roles->since + ", and the study is for " + version);
+        throw EntryErrors("roles", engine.name + " runs prefill and decode apart from " +
+                                       engine.roles->since + ", and the study is for " + version);
     const auto& roles = engine.roles->each;
     if (description_.devices &&
         description_.devices->count < static_cast<std::int64_t>(roles.size()))
-        throw SpaceError(
-            "'roles': prefill and decode apart take at least " + std::to_string(roles.size()) +
-            " devices, and the " +
-            (description_.devices->stated
-                 ? "machine has " + std::to_string(description_.devices->count)
-                 : std::string(
-                       "study does not say how many there are: write `hardware: {count: N}`")));
+        throw EntryErrors(
+            "roles",
+            "prefill and decode apart take at least " + std::to_string(roles.size()) +
+                " devices, and the " +
+                (description_.devices->stated
+                     ? "machine has " + std::to_string(description_.devices->count)
+                     : std::string(
+                           "study does not say how many there are: write `hardware: {count: N}`")));
     if (find(choice_of_roles) != nullptr)
-        throw SpaceError(
-            "'roles': a parameter of the study has this name already; give it another");
+        throw EntryErrors("roles",
+                          "a parameter of the study has this name already; give it another");
     for (const auto& [name, entries] : *description_.roles) {
         std::vector<std::string> known;
         for (const EngineRole& role : roles) known.push_back(role.name);
         if (std::find(known.begin(), known.end(), name) == known.end())
-            throw SpaceError("'roles': " + engine.name + " has no role '" + name + "'; it has " +
-                             listed(known));
+            throw EntryErrors("roles",
+                              engine.name + " has no role '" + name + "'; it has " + listed(known));
     }
     parameters_.insert(parameters_.begin(),
                        Parameter::choice(std::string(choice_of_roles), {together, apart}));
-    std::string wrong;  // all of it, a line each
+    EntryErrors::Each wrong;
     for (const EngineRole& role : roles) {
         role_locals_[role.name];
         std::optional<Parameter> count;
@@ -111,15 +113,15 @@ void EngineSpace::add_roles() {
             try {
                 if (entry.name == name_in_role(role, count_of_role)) count = stated_count(entry);
                 else add_role_parameter(role, entry);
-            } catch (const SpaceError& error) {
-                wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
+            } catch (const EntryErrors& errors) {
+                wrong.insert(wrong.end(), errors.each().begin(), errors.each().end());
             }
         if (!count) count = default_count(role, description_.devices, roles.size());
         count->active_when = {{std::string(choice_of_roles), {apart}}};
         count->grows_memory = false;
         parameters_.push_back(std::move(*count));
     }
-    if (!wrong.empty()) throw SpaceError(wrong);
+    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
     // What each role has of its own, nothing else asks for.
     for (Parameter& parameter : parameters_)
         for (const auto& [name, local] : locals(engine)) {
@@ -142,18 +144,16 @@ void EngineSpace::add_role_parameter(const EngineRole& role, const SpaceEntry& e
     if (declared == engine.parameters.end()) {
         std::vector<std::string> known{std::string(count_of_role)};
         for (const EngineParameter& one : engine.parameters) known.push_back(one.parameter.name);
-        throw SpaceError("'" + entry.name + "': '" + name + "' is no parameter of " + engine.name +
-                         "; known: " + listed(nearest_first(name, known)));
+        throw EntryErrors(entry.name, "'" + name + "' is no parameter of " + engine.name +
+                                          "; known: " + listed(nearest_first(name, known)));
     }
     if (is_of_both_roles(declared->parameter))
-        throw SpaceError(
-            "'" + entry.name +
-            "': prefill and decode hand over caches, so it is the same for both: write '" +
-            declared->parameter.name + "' under 'space'");
-    if (!entry.drafts.empty())
-        throw SpaceError("'" + entry.name + "': drafts belong under 'space'");
+        throw EntryErrors(
+            entry.name, "prefill and decode hand over caches, so it is the same for both: write '" +
+                            declared->parameter.name + "' under 'space'");
+    if (!entry.drafts.empty()) throw EntryErrors(entry.name, "drafts belong under 'space'");
     if (!entry.checkpoints.empty())
-        throw SpaceError("'" + entry.name + "': checkpoints belong under 'space'");
+        throw EntryErrors(entry.name, "checkpoints belong under 'space'");
     Parameter parameter = narrowed(engine, *declared, entry);
     parameter.name = name_in_role(role, declared->parameter.name);
     parameter.concept_name.clear();  // of the engine's own there is one
@@ -165,8 +165,9 @@ void EngineSpace::add_role_parameter(const EngineRole& role, const SpaceEntry& e
             parameter.active_when.push_back({parent.name_in_space, values});
         else if (std::find(values.begin(), values.end(),
                            parent.parameter->parameter.default_value) == values.end())
-            throw SpaceError("'" + entry.name + "' can never be active: it needs another " +
-                             condition.parent + ", which this study does not offer");
+            throw EntryErrors(entry.name, "it can never be active: it needs another " +
+                                              condition.parent +
+                                              ", which this study does not offer");
     }
     role_locals_[role.name].emplace(declared->parameter.name, Local{&*declared, parameter.name});
     parameters_.push_back(std::move(parameter));

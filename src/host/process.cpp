@@ -79,10 +79,15 @@ ChildProgram program_of(const ProcessOptions& options, const std::string& token)
                       (options.argv.front().find('/') == std::string::npos
                            ? ": no such program in $PATH"
                            : ": no such program"));
-    return {fs::absolute(file), options.argv,  environment_of(options, token),
-            options.folder,     options.input, -1,
+    return {fs::absolute(file),
+            options.argv,
+            environment_of(options, token),
+            options.folder,
+            options.input,
+            -1,
             options.facts ? options.facts->id() : -1,
-            options.cores, SIGTERM};
+            options.cores,
+            SIGTERM};
 }
 
 void write_files(const ProcessOptions& options) {

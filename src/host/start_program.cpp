@@ -241,13 +241,13 @@ int start_program(const ChildProgram& program, int output, int answer) {
     };
     boost_process::group group;
     ForkError fork_error;
-    boost_process::child child(boost_process::exe = program.file.string(),
-                               boost_process::ignore_error, group, fork_error,
-                               ExactWords(program.file.c_str(), words.data(), variables.data()),
-                               OwnSignals(program.signal_when_parent_ends), into(0, input),
-                               into(1, answer >= 0 ? answer : output), into(2, output),
-                               LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(),
-                                         program.cores.empty() ? nullptr : &cores, program.facts, report));
+    boost_process::child child(
+        boost_process::exe = program.file.string(), boost_process::ignore_error, group, fork_error,
+        ExactWords(program.file.c_str(), words.data(), variables.data()),
+        OwnSignals(program.signal_when_parent_ends), into(0, input),
+        into(1, answer >= 0 ? answer : output), into(2, output),
+        LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(),
+                  program.cores.empty() ? nullptr : &cores, program.facts, report));
     child
         .detach();  // Boost must neither wait for the child nor kill it: its id stays ours until we wait
     group.detach();

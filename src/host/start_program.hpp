@@ -28,7 +28,7 @@ struct ChildProgram {
     std::filesystem::path folder{};  ///< its working directory; empty: this process's own
     std::filesystem::path input{};   ///< a file that is its standard input; empty: nothing comes
     int input_descriptor =
-        -1;  ///< an open one that is its standard input in place of `input`; -1: none
+        -1;          ///< an open one that is its standard input in place of `input`; -1: none
     int facts = -1;  ///< an open one that becomes its descriptor 3; -1: none
     std::vector<int> cores{};               ///< it runs on these only; empty: any
     int signal_when_parent_ends = SIGKILL;  ///< to it alone, when the thread that made it ends

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "key.hpp"
+#include "key_reader.hpp"
 
+#include "base/files.hpp"
+#include "base/kept_texts.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 namespace servetune {
 namespace {
@@ -77,6 +83,136 @@ std::string KeyType::wanted_text() const {
     if (form == Form::word) return words_joined(words, ", ", " or ");
     const std::string noun = noun_of(*this, false);
     return (form == Form::integer ? "an " : "a ") + noun;
+}
+
+namespace {
+
+using Form = KeyType::Form;
+
+void check_form(const KeyType& type, std::initializer_list<Form> known) {
+    if (std::find(known.begin(), known.end(), type.form) == known.end())
+        throw std::logic_error("a key of type '" + type.text() + "' cannot be read so");
+}
+
+bool within(const KeyType& type, double number) {
+    return (type.above_low ? number > type.low : number >= type.low) &&
+           (type.below_high ? number < type.high : number <= type.high);
+}
+
+bool fits(const KeyType& type, const Yaml& node) {
+    return type.form == Form::list                                  ? node.is_sequence()
+           : type.form == Form::mapping || type.form == Form::keyed ? node.is_mapping()
+                                                                    : node.is_scalar();
+}
+
+}  // namespace
+
+std::string text_with_home(const Yaml& node) {
+    try {
+        return with_home(node.text());
+    } catch (const IoError& error) {
+        node.fail(error.what());
+    }
+}
+
+std::filesystem::path path_of(const Yaml& node) {
+    return beside(std::filesystem::path(node.file()).parent_path(), text_with_home(node));
+}
+
+void check_text(const KeyType& type, const std::string& text, const Yaml& node) {
+    if (type.wrong == nullptr) return;
+    if (const std::string why = type.wrong(text); !why.empty()) node.fail(why);
+}
+
+void check_not_empty(const KeyType& type, std::size_t size, const Yaml& node) {
+    if (type.not_empty && size == 0) node.fail("at least one wanted, got none");
+}
+
+void read_as(const KeyType& type, const Yaml& node, std::string& into) {
+    check_form(type, {Form::text, Form::word});
+    into = node.text();
+    if (type.form == Form::word &&
+        std::find(type.words.begin(), type.words.end(), into) == type.words.end())
+        node.fail_wanted(type.wanted_text());
+    if (type.not_empty && into.empty()) node.fail_wanted("a text that is not empty");
+    check_text(type, into, node);
+}
+
+void read_as(const KeyType& type, const Yaml& node, bool& into) {
+    check_form(type, {Form::boolean});
+    into = node.boolean();
+}
+
+void read_as(const KeyType& type, const Yaml& node, std::int64_t& into) {
+    check_form(type, {Form::integer});
+    into = node.integer();
+    if (!within(type, static_cast<double>(into))) node.fail_wanted(type.wanted_text());
+}
+
+void read_as(const KeyType& type, const Yaml& node, double& into) {
+    if (type.form == Form::either) {
+        const auto words = type.other->words;
+        const bool word =
+            node.is_scalar() && std::find(words.begin(), words.end(), node.text()) != words.end();
+        if (word) into = std::numeric_limits<double>::infinity();
+        else read_as(*type.element, node, into);
+        return;
+    }
+    check_form(type, {Form::number, Form::share, Form::duration});
+    into = type.form == Form::share    ? node.fraction()
+           : type.form == Form::number ? node.real()
+           : type.above_low            ? node.positive_seconds()
+                                       : node.seconds();
+    if (type.form == Form::number && type.bounded() && !(within(type, into) && std::isfinite(into)))
+        node.fail_wanted(type.wanted_text());
+}
+
+void read_as(const KeyType& type, const Yaml& node, Value& into) {
+    check_form(type, {Form::value});
+    into = node.value();
+}
+
+void read_as(const KeyType& type, const Yaml& node, std::vector<Condition>& into) {
+    check_form(type, {Form::mapping});
+    into.clear();
+    for (const auto& [parent, values] : node.entries()) into.push_back({parent, values.values()});
+}
+
+void read_as(const KeyType& /*type*/, const Yaml& node, Expression& into) {
+    try {
+        into = parse_expression(node.text());
+    } catch (const ParseError& error) {
+        node.fail(error.what());
+    }
+}
+
+void read_as(const KeyType& /*type*/, const Yaml& node, std::filesystem::path& into) {
+    into = path_of(node);
+}
+
+void read_rows(std::span<const Key> rows, const Yaml& node, void* object, const void* owner) {
+    AllErrors errors;
+    errors.in([&] { node.check_keys(rows); });
+    for (const Key& key : rows) {
+        const Yaml* child = key.into == nullptr ? nullptr : node.find(key);
+        if (child == nullptr) continue;
+        if (key.owner != owner)
+            throw std::logic_error("the key '" + std::string(key.name) + "' is of another object");
+        errors.in([&] { key.into(*key.type, *child, object); });
+    }
+    errors.throw_any();
+}
+
+const KeyType& alternative(const KeyType& type, const Yaml& node) {
+    // Rows of tables stay.
+    if (type.form != Form::either) return type;  // NOLINT(bugprone-return-const-ref-from-parameter)
+    const KeyType& first = alternative(*type.element, node);
+    return fits(first, node) ? first : alternative(*type.other, node);
+}
+
+const KeyType& element_of(const KeyType& type, KeyType::Form form) {
+    check_form(type, {form});
+    return *type.element;
 }
 
 }  // namespace servetune

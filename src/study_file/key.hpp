@@ -50,6 +50,7 @@ struct KeyType {
     std::span<const Key> (*keys)() = nullptr;   ///< of keyed, its rows
     /// What is wrong with a text, or with a name in a mapping; empty: nothing. Null: any will do.
     std::string (*wrong)(const std::string&) = nullptr;
+    bool not_empty = false;  ///< a text has characters; a list or a mapping has elements
 
     [[nodiscard]] bool bounded() const {
         return low > -std::numeric_limits<double>::infinity() ||
@@ -61,18 +62,40 @@ struct KeyType {
     [[nodiscard]] std::string wanted_text() const;
 };
 
-/// A key that a mapping may have: one row of a table (src/study_file/keys.hpp).
+/// What else is known of a key; several are joined by `|`.
+enum KeyMark : unsigned {
+    optional_key = 0,
+    required = 1,
+    resolved = 2,    ///< the study's definition has what it comes to, with everything below it
+    ignored = 4,     ///< changes neither what is asked nor what is measured: the same study
+    short_form = 8,  ///< a study may have its value in place of the whole mapping
+};
+constexpr KeyMark operator|(KeyMark a, KeyMark b) {
+    return static_cast<KeyMark>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+
+class Yaml;
+
+/// A key that a mapping may have: one row of a table (keys.hpp). A row that is bound to a member
+/// (`row`, key_reader.hpp) is read by `read_table` alone.
 struct Key {
     std::string_view name;
     const KeyType* type;
     std::string_view doc;
-    bool required;
+    KeyMark marks;
+    /// Reads what stands under the key into the member of an `*owner`; null: a reader does it.
+    void (*into)(const KeyType& type, const Yaml& node, void* object) = nullptr;
+    const void* owner = nullptr;  ///< `owner_id` of the object's type
 
     constexpr Key(std::string_view name_of_key, const KeyType& what, std::string_view meaning,
-                  bool must_stand = false)
-        : name(name_of_key), type(&what), doc(meaning), required(must_stand) {}
+                  KeyMark known = optional_key)
+        : name(name_of_key), type(&what), doc(meaning), marks(known) {}
+    [[nodiscard]] constexpr bool has(KeyMark mark) const { return (marks & mark) != 0; }
 };
-inline constexpr bool required = true;
+
+/// A value of its own for each type.
+template <class Owner>
+inline constexpr char owner_id = 0;
 
 /// The rows of a table. A table is an object whose members are keys and nothing else, so a reader
 /// names a key as a member, and a key that the table does not have cannot be named.
@@ -157,6 +180,20 @@ template <const auto& names>
 inline constexpr KeyType one_of{.form = Form::word, .words = words_in<names>};
 template <const KeyType& element>
 inline constexpr KeyType list_of{.form = Form::list, .element = &element};
+/// The same type with something in it.
+template <const KeyType& type>
+inline constexpr KeyType some = [] {
+    KeyType result = type;
+    result.not_empty = true;
+    return result;
+}();
+/// The same type, of which `what` says what is wrong with a text.
+template <const KeyType& type, auto what>
+inline constexpr KeyType checked = [] {
+    KeyType result = type;
+    result.wrong = what;
+    return result;
+}();
 /// The names are free.
 template <const KeyType& element>
 inline constexpr KeyType mapping_of{.form = Form::mapping, .element = &element};

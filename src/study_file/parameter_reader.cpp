@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parameter_reader.hpp"
 
-#include "base/files.hpp"
+#include "all_errors.hpp"
 #include "engine/engine_value.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
@@ -10,6 +10,8 @@
 #include "servetune/error.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 namespace servetune {
@@ -21,17 +23,6 @@ Value read_value(const Yaml& node, const Domain& domain) {
     if (const auto number = number_of(value); number && std::holds_alternative<RealDomain>(domain))
         return *number;
     return value;
-}
-
-/// `table`: of a parameter or its `earlier`.
-template <class Table>
-Destination read_destination(const Yaml& node, const Table& table) {
-    Destination result;
-    read(node, table.flag, result.flag);
-    read(node, table.off_flag, result.off_flag);
-    read(node, table.env, result.environment);
-    read(node, table.option, result.option);
-    return result;
 }
 
 std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, const Key& key,
@@ -133,20 +124,6 @@ std::optional<ReadDomain> read_domain(const Yaml& node) {
     return result;
 }
 
-std::vector<Condition> read_conditions(const Yaml& node) {
-    std::vector<Condition> result;
-    for (const auto& [parent, values] : node.entries()) result.push_back({parent, values.values()});
-    return result;
-}
-
-std::string text_with_home(const Yaml& node) {
-    try {
-        return with_home(node.text());
-    } catch (const IoError& error) {
-        node.fail(error.what());
-    }
-}
-
 /// The keys of a mapping must be values of the choice that the parameter is; `no_choice`: the error
 /// where it is none.
 void check_values(const Yaml& mapping, const Domain& domain, const std::string& no_choice) {
@@ -160,30 +137,15 @@ void check_values(const Yaml& mapping, const Domain& domain, const std::string& 
                        "' is not in the choice: " + listed(nearest_first(value, known)));
 }
 
-std::vector<std::string> read_architectures(const Yaml& node) {
-    std::vector<std::string> result;
-    for (const Yaml& item : node.is_sequence() ? node.items() : std::vector<Yaml>{node}) {
-        if (std::find(architectures.begin(), architectures.end(), item.text()) ==
-            architectures.end())
-            item.fail(
-                "'" + item.text() + "' is no architecture; known: " +
-                listed(nearest_first(item.text(), std::vector<std::string>(architectures.begin(),
-                                                                           architectures.end()))));
-        result.push_back(item.text());
-    }
-    return result;
-}
-
 FurtherValues read_also(const Yaml& node) {
-    node.check_keys(keys::also);
     FurtherValues result;
+    read_table(node, keys::also, result);
     if ((node.find(keys::also.int_) == nullptr) == (node.find(keys::also.choice) == nullptr))
         node.fail("`also` is either int or choice");
     if (const Yaml* at = node.find(keys::also.int_)) {
         at->check_keys(keys::range);
         result.domain = read_bounds(*at);
     } else result.domain = ChoiceDomain{node.at(keys::also.choice).values()};
-    read(node, keys::also.since, result.since);
     return result;
 }
 
@@ -199,45 +161,30 @@ void read_same_as(const Yaml& node, EngineParameter& into) {
 }
 
 EngineParameter read_parameter(const std::string& name, const Yaml& node) {
-    node.check_keys(keys::parameter);
+    const auto& table = keys::parameter;
+    EngineParameter result{{name, {}, {}}};
+    read_table(node, table, result);
     const auto domain = read_domain(node);
     if (!domain) node.fail("a parameter needs bool, int, real, choice or text");
-    EngineParameter result{{name, {}, {}}};
     read_levels(node, *domain, result.parameter);
-    const auto& table = keys::parameter;
-    if (const Yaml* when = node.find(table.when))
-        result.parameter.active_when = read_conditions(*when);
-    read(node, table.concept_, result.parameter.concept_name);
-    read(node, table.grows_memory, result.parameter.grows_memory);
-    read(node, table.doc, result.parameter.doc);
-    result.destination = read_destination(node, table);
     if (const Yaml* earlier = node.find(table.earlier)) {
-        earlier->check_keys(keys::earlier);
-        result.earlier = read_destination(*earlier, keys::earlier);
-        result.earlier_until = read<std::string>(*earlier, keys::earlier.until);
+        read_table(*earlier, keys::earlier, result);
+        (void)earlier->at(keys::earlier.until);
     }
     result.values_since = read_values_by_version(node, table.values_since, domain->domain);
     result.values_until = read_values_by_version(node, table.values_until, domain->domain);
-    if (const Yaml* values = node.find(table.architectures)) {
+    if (const Yaml* values = node.find(table.architectures))
         check_values(*values, domain->domain, "only values of a choice can be refused by a chip");
-        for (const auto& [value, chips] : values->entries())
-            result.architectures[value] = read_architectures(chips);
-    }
     if (const Yaml* also = node.find(table.also)) result.also = read_also(*also);
     if (const Yaml* words = node.find(table.same_as)) read_same_as(*words, result);
     const auto* range = std::get_if<IntegerDomain>(&domain->domain);
     result.suffixes = range != nullptr && range->high >= 1000;  // 8k is 8000
     if (const Yaml* values = node.find(table.means)) {
-        const auto* listed =
-            result.also ? std::get_if<ChoiceDomain>(&result.also->domain) : nullptr;
-        const bool choice = std::holds_alternative<ChoiceDomain>(domain->domain);
-        check_values(*values, !choice && listed != nullptr ? result.also->domain : domain->domain,
+        const bool of_also = !std::holds_alternative<ChoiceDomain>(domain->domain) && result.also &&
+                             std::holds_alternative<ChoiceDomain>(result.also->domain);
+        check_values(*values, of_also ? result.also->domain : domain->domain,
                      "only values of a choice have a meaning of their own");
-        read(node, table.means, result.means);
     }
-    read(node, table.since, result.since);
-    read(node, table.until, result.until);
-    read(node, table.source, result.source);
     check_parameter(result.parameter, node);
     return result;
 }
@@ -315,6 +262,76 @@ Constraint read_constraint(const Yaml& node) {
     for (const auto& [name, values] : forbidden->entries()) result.values[name] = values.values();
     if (result.values.empty()) forbidden->fail("forbid needs at least one parameter");
     return result;
+}
+
+namespace {
+
+/// Keys of the parameters of engines: where the engine's file says them, a study cannot.
+struct EntryKey {
+    const Key* key;
+    std::string_view instead;   ///< what a study does; empty: it may say this
+    bool only_of_flags = true;  ///< it says nothing of what no engine gets
+};
+constexpr const auto& in_entry = keys::parameter;
+constexpr std::string_view how_passed = "give a parameter of your own another name";
+constexpr std::string_view which_versions =
+    "'engine_versions' says which version runs, 'choice' which values are tried";
+constexpr std::string_view in_own_file = "let 'engine' name a copy of that file with your change";
+constexpr std::array<EntryKey, 18> entry_keys{{
+    {&in_entry.flag, how_passed},
+    {&in_entry.off_flag, how_passed},
+    {&in_entry.env, how_passed},
+    {&in_entry.option, how_passed},
+    {&in_entry.earlier, how_passed},
+    {&in_entry.since, which_versions},
+    {&in_entry.until, which_versions},
+    {&in_entry.values_since, which_versions},
+    {&in_entry.values_until, which_versions},
+    {&in_entry.architectures, which_versions},
+    {&in_entry.also, "write these values under 'choice'"},
+    {&in_entry.same_as, in_own_file},
+    {&in_entry.means, in_own_file},
+    {&in_entry.drafts, ""},
+    {&in_entry.checkpoints, ""},
+    {&in_entry.when, "a rule under 'constraints' says which values may come together", false},
+    {&in_entry.concept_, in_own_file, false},
+    {&in_entry.engine_default, in_own_file, false},
+}};
+
+}  // namespace
+
+bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter) {
+    const std::string own = engine.name + ".";
+    const std::string local = name.starts_with(own) ? name.substr(own.size()) : name;
+    return local == parameter.name ||
+           (!parameter.concept_name.empty() && local == parameter.concept_name);
+}
+
+void check_keys_of_entry(const std::string& name, const Yaml& node,
+                         const std::vector<Engine>& engines) {
+    if (!node.is_mapping()) return;
+    for (const Engine& engine : engines)
+        for (const EngineParameter& declared : engine.parameters) {
+            if (!speaks_of(name, engine, declared.parameter)) continue;
+            AllErrors errors;
+            for (const EntryKey& one : entry_keys)
+                if (const Yaml* said = one.instead.empty() ? nullptr : node.find(*one.key))
+                    errors.in([&] {
+                        said->fail("the file of " + engine.name + " says this of its parameter '" +
+                                   declared.parameter.name + "'; leave it out, or " +
+                                   std::string(one.instead));
+                    });
+            return errors.throw_any();
+        }
+}
+
+void check_keys_of_unpassed(const Yaml& node) {
+    if (!node.is_mapping()) return;
+    AllErrors errors;
+    for (const EntryKey& one : entry_keys)
+        if (const Yaml* said = one.only_of_flags ? node.find(*one.key) : nullptr)
+            errors.in([&] { said->fail("no engine gets this parameter; leave this out"); });
+    errors.throw_any();
 }
 
 }  // namespace servetune

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The parts that engine files and studies have in common: parameters, conditions, constraints.
-
+#include "servetune/catalogue.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/engine.hpp"
 #include "yaml.hpp"
@@ -24,11 +23,34 @@ inline constexpr std::size_t most_listed_values = 2000;
 std::optional<ReadDomain> read_domain(const Yaml& node);
 EngineParameter read_parameter(const std::string& name, const Yaml& node);
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node);
-std::vector<Condition> read_conditions(const Yaml& node);
 Constraint read_constraint(const Yaml& node);
-/// A text that may be a path: `~` and `~user` at its start expanded.
-std::string text_with_home(const Yaml& node);
-/// Names of chips' architectures. Throws ParseError for one that is not known.
-std::vector<std::string> read_architectures(const Yaml& node);
+
+/// Whether an entry under `space` is the engine's parameter: it has its name or its concept, the
+/// engine's name before it or not.
+bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter);
+
+/// Throws ParseError for each key of an entry under `space` that changes nothing there: how a
+/// parameter is passed, when it is active and which versions have it stands in the engine's file.
+void check_keys_of_entry(const std::string& name, const Yaml& node,
+                         const std::vector<Engine>& engines);
+
+/// The same of a parameter that no command of an engine passes: a level of load, or one of a study
+/// without an engine.
+void check_keys_of_unpassed(const Yaml& node);
+
+// Readers of the files that a catalogue finds. All throw ParseError.
+
+Engine read_engine(const Yaml& file);
+Workload read_workload(const Yaml& node);
+HardwareSpec read_hardware(const Yaml& file);
+ModelSpec read_model(const Yaml& file);
+/// As the version has them; empty: the newest.
+EngineTraits read_traits(const Yaml& file, const std::string& version);
+
+/// The file of a name in a file, beside that file. Throws ParseError with its place.
+std::filesystem::path found_by(const Catalogue& catalogue, const std::string& kind,
+                               const Yaml& named);
+/// A workload as a mapping with all its keys, `use:` and names resolved.
+Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described);
 
 }  // namespace servetune

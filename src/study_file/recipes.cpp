@@ -3,11 +3,15 @@
 
 #include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
+#include "engine/command_reader.hpp"
+#include "engine/engine_value.hpp"
+#include "engine/flag_facts.hpp"
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
-#include "key_reader.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/perf/model_spec.hpp"
+#include "servetune/error.hpp"
+#include "servetune/search_space.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -28,32 +32,18 @@ nlohmann::ordered_json option_json(const Value& value) {
 
 Recipe read_recipe(const Yaml& node) {
     const auto& table = keys::recipe;
-    node.check_keys(table);
-    Recipe recipe{read<std::vector<std::string>>(node, table.models)};
-    if (recipe.models.empty()) node.at(table.models).fail("at least one model wanted");
-    read(node, table.alike, recipe.alike);
-    read(node, table.quantization, recipe.quantization);
-    read(node, table.checkpoints, recipe.checkpoints);
-    read(node, table.hardware, recipe.hardware);
-    read(node, table.goal, recipe.goal);
+    Recipe recipe;
+    read_table(node, table, recipe);
     std::string flags;
     read(node, table.flags, flags);
     recipe.command.argv = shell_words(flags);
     if (!flags.empty() && !flags.starts_with('-'))
         node.at(table.flags).fail_wanted("flags, without launcher and model");
-    read(node, table.environment, recipe.command.environment);
     std::map<std::string, Value> settings;
     read(node, table.settings, settings);
     nlohmann::ordered_json options;
     for (const auto& [path, value] : settings) options[path] = option_json(value);
     if (!options.is_null()) recipe.command.files["options.yaml"] = options.dump();
-    read(node, table.since, recipe.since);
-    read(node, table.until, recipe.until);
-    read(node, table.measured, recipe.measured);
-    if (node.find(table.source) == nullptr)
-        node.fail("no source: say where the recipe was published");
-    read(node, table.source, recipe.source);
-    read(node, table.licence, recipe.licence);
     return recipe;
 }
 
@@ -140,6 +130,189 @@ std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const Reci
         return rank(a) < rank(b);
     });
     return result;
+}
+
+namespace {
+
+SpaceDescription description_of(const Assignment& values, const Engine& engine,
+                                const std::string& version, const HardwareSpec& chip) {
+    SpaceDescription description{{engine}};
+    description.others_searched = false;
+    description.architecture = chip.architecture;
+    if (!version.empty()) description.versions[engine.name] = version;
+    for (const auto& [name, value] : values) {
+        SpaceEntry entry{name};
+        entry.fixed = true;
+        entry.default_value = value;
+        description.entries.push_back(std::move(entry));
+    }
+    return description;
+}
+
+/// Why the engine takes no such values; empty: it takes them.
+std::string recipe_refusal(const Assignment& values, const Engine& engine,
+                           const std::string& version, const HardwareSpec& chip) {
+    try {
+        const Composition composition(description_of(values, engine, version, chip));
+        const SearchSpace space(composition.parameters(), composition.constraints());
+        const Configuration configuration = space.default_configuration();
+        const auto violations = space.violations(configuration);
+        if (violations.empty()) return "";
+        const auto slot_of = [&](std::size_t i) {
+            const Value* value = configuration.find(space.parameters()[i].name);
+            return Slot{value != nullptr ? Slot::State::active : Slot::State::inactive, value};
+        };
+        for (std::size_t i = 0; i < space.constraints().size();
+             ++i)  // why first, the rule for who looks it up
+            if (const Constraint& rule = space.constraints()[i];
+                space.is_broken(i, slot_of) && !reason(rule).empty())
+                return reason(rule) + "; the rule: " + text_of(rule);
+        return violations.front();
+    } catch (const SpaceError& error) {
+        return error.what();
+    }
+}
+
+/// A value that a setting says for a parameter.
+struct SaidValue {
+    const EngineParameter* declared;
+    Value value;
+    std::string words;
+};
+
+std::string spelled_in(const Setting& setting) {
+    const std::string& word = setting.words.front();
+    return word.substr(0, word.find('='));
+}
+
+/// Splits what a recipe says into values of parameters and the rest.
+class RecipeReading {
+public:
+    RecipeReading(const Recipe& recipe, const Engine& engine, const std::string& version,
+                  const std::filesystem::path& root)
+        : engine_(engine), version_(version), facts_(facts_in(root)) {
+        const std::vector<Engine> engines{engine};
+        const CommandReader reader(engines, root);
+        const CommandSettings read = reader.read(recipe.command, engine.name);
+        for (const Setting& setting : read.settings) take(setting);
+    }
+
+    AppliedRecipe result{};
+    std::vector<SaidValue> values{};
+
+private:
+    [[nodiscard]] std::optional<FlagFacts> facts_in(const std::filesystem::path& root) const {
+        if (!version_.empty()) return facts_for(root, engine_.name, version_);
+        std::vector<FlagFacts> all = known_versions(root, engine_.name);
+        return all.empty() ? std::nullopt : std::optional(std::move(all.back()));
+    }
+    [[nodiscard]] std::string version_text() const {
+        return engine_.name + (facts_ ? " " + facts_->version : "");
+    }
+
+    /// `vllm has it to 0.16 only, and this is for 0.33.0`; empty: the version has it.
+    [[nodiscard]] std::string why_absent(const EngineParameter& declared) const {
+        if (version_within(version_, declared.since, declared.until)) return "";
+        return engine_.name + " has it" +
+               (declared.since.empty() ? "" : " from " + declared.since) +
+               (declared.until.empty() ? "" : " to " + declared.until) + " only, and this is for " +
+               (facts_ ? facts_->version : "the newest");
+    }
+
+    void take(const Setting& setting) {
+        using Kind = Setting::Kind;
+        if (setting.kind == Kind::launch || setting.kind == Kind::model ||
+            setting.kind == Kind::json)
+            return;
+        if (setting.kind == Kind::variable) {
+            result.environment[setting.name] = setting.value;
+            return;
+        }
+        if (setting.kind == Kind::parameter) {
+            for (const EngineParameter* declared : setting.parameters)
+                if (const EngineParameter* ours = engine_.find(declared->parameter.name)) {
+                    if (const std::string why = why_absent(*ours); !why.empty())
+                        result.dropped.push_back("'" + setting.text() + "': " + why);
+                    else
+                        values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)),
+                                          setting.text()});
+                }
+            if (!setting.parameters.empty() && !setting.name.empty() && setting.key.empty())
+                note_spelling(setting);
+            return;
+        }
+        if (setting.kind != Kind::flag || !setting.words.front().starts_with('-')) {
+            result.dropped.push_back("'" + setting.text() + "': what it does in " + engine_.name +
+                                     " is not known here");
+            return;
+        }
+        const std::vector<std::string> problems =
+            facts_ ? facts_->problems({setting.words}, engine_) : std::vector<std::string>{};
+        if (!problems.empty())
+            result.dropped.push_back("'" + setting.text() + "': " + problems.front());
+        else
+            result.arguments.insert(result.arguments.end(), setting.words.begin(),
+                                    setting.words.end());
+    }
+    /// Where the version has no flag of this spelling.
+    void note_spelling(const Setting& setting) {
+        const EngineParameter& declared = *setting.parameters.front();
+        const std::string written = spelled_in(setting);
+        const bool old = !version_.empty() && !declared.earlier_until.empty() &&
+                         compare_to_bound(version_, declared.earlier_until) <= 0;
+        const std::string& flag = old ? declared.earlier.flag : declared.destination.flag;
+        const bool known = written.starts_with('-')
+                               ? facts_ && facts_->problems({{written}}, engine_).empty()
+                               : flag.empty();
+        if (!flag.empty() && flag != written && !known)
+            result.translated.push_back(written + " is written " + flag.substr(0, flag.find('=')));
+    }
+
+    const Engine& engine_;
+    std::string version_;
+    std::optional<FlagFacts> facts_;
+};
+
+}  // namespace
+
+AppliedRecipe applied(const Recipe& recipe, const Engine& engine, const std::string& version,
+                      const HardwareSpec& chip, const std::filesystem::path& root) {
+    RecipeReading reading(recipe, engine, version, root);
+    AppliedRecipe result = std::move(reading.result);
+    Assignment all;
+    for (const SaidValue& said : reading.values) all[said.declared->parameter.name] = said.value;
+    if (recipe_refusal(all, engine, version, chip).empty()) {
+        result.values = std::move(all);
+        return result;
+    }
+    // One by one, until no further value is taken: some need others first.
+    std::vector<SaidValue> left = std::move(reading.values);
+    std::map<std::string, std::string> why;
+    for (bool again = true; again;) {
+        again = false;
+        for (auto said = left.begin(); said != left.end();) {
+            Assignment with = result.values;
+            with[said->declared->parameter.name] = said->value;
+            why[said->words] = recipe_refusal(with, engine, version, chip);
+            if (!why[said->words].empty()) {
+                ++said;
+                continue;
+            }
+            result.values = std::move(with);
+            said = left.erase(said);
+            again = true;
+        }
+    }
+    for (const SaidValue& said : left)
+        result.dropped.push_back("'" + said.words + "': " + why[said.words]);
+    return result;
+}
+
+Composition composed(const AppliedRecipe& recipe, const Engine& engine, const std::string& version,
+                     const HardwareSpec& chip) {
+    SpaceDescription description = description_of(recipe.values, engine, version, chip);
+    description.arguments[engine.name] = recipe.arguments;
+    return Composition(std::move(description));
 }
 
 }  // namespace servetune

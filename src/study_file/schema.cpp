@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema.hpp"
 
+#include "base/files.hpp"
 #include "fact_keys.hpp"
 #include "keys.hpp"
+#include "servetune/catalogue.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 
@@ -79,7 +81,7 @@ private:
             OrderedJson value = of_type(*key.type);
             value["description"] = key.doc;
             result["properties"][std::string(key.name)] = value;
-            if (key.required) required_keys.push_back(key.name);
+            if (key.has(required)) required_keys.push_back(key.name);
             uses_another = uses_another || key.name == keys::study.use.name;
         }
         // A file that uses another need not be complete itself.
@@ -137,6 +139,46 @@ std::string json_schema(std::string_view kind) {
         if (type->table == kind) return SchemaWriter().write(*type).dump(2) + "\n";
     throw UsageError("there is no schema of '" + std::string(kind) +
                      "'; known: " + listed(nearest_first(kind, schema_kinds())));
+}
+
+namespace {
+
+/// The rows of a table of keys, as Markdown.
+std::string markdown_table(const KeyType& table) {
+    std::string result = "| key | what | meaning |\n|---|---|---|\n";
+    for (const Key& key : table.keys()) {
+        std::string what = key.type->text();
+        for (auto at = what.find('|'); at != std::string::npos; at = what.find('|', at + 1))
+            what.replace(at, 1, "&#124;");
+        result += "| `" + std::string(key.name) + "` | " + what + " | " + std::string(key.doc) +
+                  (key.has(required) ? " (**required**)" : "") + " |\n";
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string with_key_tables(const std::string& page) {
+    std::string result = page;
+    for (const KeyType* table : key_tables()) {
+        const std::string heading = "\n### " + std::string(table->table) + "\n\n";
+        const auto at = result.find(heading);
+        if (at == std::string::npos)
+            throw ParseError("the page has no heading '### " + std::string(table->table) + "'");
+        const auto body = at + heading.size();
+        const auto table_begin = result.find("| key |", body);
+        const bool there = table_begin < result.find("\n#", body);
+        const auto begin = there ? table_begin : body;
+        std::size_t end = begin;  // of the rows that stand there
+        while (end < result.size() && result[end] == '|') end = result.find('\n', end) + 1;
+        result.replace(begin, end - begin, markdown_table(*table) + (there ? "" : "\n"));
+    }
+    return result;
+}
+
+std::string schema_text(std::string_view kind) {
+    if (kind != "format") return json_schema(kind);
+    return with_key_tables(read_file(Catalogue::standard().root() / "FORMAT.md"));
 }
 
 std::vector<const KeyType*> key_tables() {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The space of a study: its engines, its preset, what it narrows and fixes, and the machine that it
 // is for.
-#include "space_reader.hpp"
+#include "study_readers.hpp"
 
 #include "all_errors.hpp"
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
+#include "engine/entry_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
-#include "entry_keys.hpp"
 #include "found_hardware.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
@@ -56,16 +56,8 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
 /// version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions,
                 SpaceDescription& description) {
-    fs::path file;
-    try {
-        file = catalogue.find("presets", named.text(), fs::path(named.file()).parent_path());
-    } catch (const IoError& error) {
-        named.fail(error.what());
-    }
-    const Yaml preset = Yaml::load(file);
+    const Yaml preset = Yaml::load(found_by(catalogue, "presets", named));
     preset.check_keys(keys::preset);
-    for (const Key& key : {keys::preset.preset, keys::preset.doc})
-        (void)read<std::string>(preset, key);  // for people
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
     const Yaml& spaces = preset.at(keys::preset.space);
@@ -312,10 +304,6 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 
 }  // namespace
 
-fs::path path_of(const Yaml& node) {
-    return beside(fs::path(node.file()).parent_path(), text_with_home(node));
-}
-
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
     study.model = text_with_home(node);
     if (!names_yaml_file(study.model)) return;
@@ -334,12 +322,8 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
         study.machine.hardware = name;
     };
     if (const Yaml* hardware = root.find(keys::study.hardware)) {
-        if (hardware->is_mapping()) {
-            hardware->check_keys(keys::machine);
-            if (const Yaml* device = hardware->find(keys::machine.device)) read_device(*device);
-            read(*hardware, keys::machine.count, study.machine.devices);
-            read(*hardware, keys::machine.price_per_hour, study.machine.usd_per_device_hour);
-        } else read_device(*hardware);
+        read_table(*hardware, keys::machine, study.machine);
+        if (const Yaml* device = hardware->find(keys::machine.device)) read_device(*device);
     }
     const MeasuringKind& kind = kind_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
@@ -473,20 +457,17 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     }
     // Of what could be read, too: what is wrong with one parameter does not hide what is wrong with
     // another.
-    std::vector<std::pair<std::string, const Yaml*>>
-        places;  // how a complaint begins -> where it belongs
-    for (const SpaceEntry& entry : description.entries)
-        places.emplace_back("'" + entry.name + "'", entry.of_preset ? root.find(keys::study.preset)
-                                                                    : space->entry(entry.name));
-    if (roles != nullptr) {
-        places.emplace_back("'roles'", roles);
-        for (const auto& [role, entries] : present(description.roles))
-            for (const SpaceEntry& entry : entries)
-                places.emplace_back("'" + entry.name + "'",
-                                    roles->entry(role)->entry(entry.name.substr(role.size() + 1)));
-    }
-    for (const Parameter& level : description.load_levels)
-        places.emplace_back("'" + level.name + "'", space->entry(level.name));
+    const auto fail_entry = [&](const std::string& name, const std::string& what) {
+        const Yaml* preset = root.find(keys::study.preset);
+        const Yaml* node = space != nullptr ? space->entry(name) : nullptr;
+        if (roles != nullptr && name == keys::study.roles.name) node = roles;
+        if (roles != nullptr)
+            for (const auto& [role, entries] : roles->entries())
+                if (name.starts_with(role + "."))
+                    node = entries.entry(std::string_view(name).substr(role.size() + 1));
+        if (node != nullptr) node->fail(what);
+        (preset != nullptr ? *preset : root).fail("'" + name + "': " + what);
+    };
     try {
         auto composition = std::make_unique<Composition>(std::move(description));
         const SearchSpace checked(
@@ -499,20 +480,13 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             if (all_read) errors.in([&, &at = rules[rule], &text = what] { at.fail(text); });
         errors.throw_any();
         throw;
+    } catch (const EntryErrors& wrong) {
+        for (const auto& [entry, what] : wrong.each())
+            errors.in([&, &name = entry, &text = what] { fail_entry(name, text); });
+        errors.throw_any();
+        throw;
     } catch (const SpaceError& error) {
-        const bool whole = !errors.any();
-        std::istringstream lines(error.what());
-        for (std::string line; std::getline(lines, line);) {
-            const auto place = std::find_if(places.begin(), places.end(), [&](const auto& each) {
-                return line.starts_with(each.first);
-            });
-            if (place == places.end() && !whole) continue;
-            const bool placed = place != places.end() && place->second != nullptr;
-            const Yaml& node = placed ? *place->second : space != nullptr ? *space : root;
-            const bool named = placed && &node != root.find(keys::study.preset) &&
-                               line.starts_with(place->first + ": ");
-            errors.in([&] { node.fail(named ? line.substr(place->first.size() + 2) : line); });
-        }
+        if (!errors.any()) (space != nullptr ? *space : root).fail(error.what());
         errors.throw_any();
         throw;
     }

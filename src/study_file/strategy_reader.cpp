@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategy_reader.hpp"
+#include "study_readers.hpp"
 
 #include "key_reader.hpp"
 #include "keys.hpp"
-#include "old_keys.hpp"
+#include "servetune/bayesian.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/option_check.hpp"
 #include "servetune/error.hpp"
+#include "servetune/quasi_random.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "strategies.hpp"
+#include "yaml.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -52,10 +63,7 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
             stage.name += (stage.name.empty() ? "" : " x ") + name.text();
         }
     } else {
-        const std::string old(
-            now_written("stage", node.entries().empty() ? "" : node.entries().front().first));
-        if (node.entries().size() != 1)
-            node.fail(old.empty() ? "one name with its candidates wanted" : "old keys: " + old);
+        if (node.entries().size() != 1) node.fail("one name with its candidates wanted");
         stage.name = node.entries().front().first;
         for (const Yaml& candidate : node.entries().front().second.items())
             stage.candidates.push_back(read_candidate(candidate, composition));
@@ -63,11 +71,6 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
     stage.carried = !baseline || (composition.engines().size() > 1 &&
                                   stage.product == std::vector<std::string>{"engine"});
     return stage;
-}
-
-void read_bayesian(const Yaml& node, BayesianOptions& options) {
-    node.check_keys(keys::bayesian);
-    read_word<keys::gain_units>(node, keys::bayesian.per, options.per_second);
 }
 
 /// Empty: there is such a strategy.
@@ -105,14 +108,13 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
             throw UsageError(wrong);
         result.name = replaced;
     }
-    if (bayesian != nullptr) read_bayesian(*bayesian, result.bayesian);
+    if (bayesian != nullptr) read_table(*bayesian, keys::bayesian, result.bayesian);
     if (staged != nullptr) {
-        staged->check_keys(keys::staged);
+        read_table(*staged, keys::staged, result.staged);
         bool baseline = false;
         read_word<keys::comparisons>(*staged, keys::staged.compare_with, baseline);
-        read(*staged, keys::staged.replicates, result.staged.replicates);
         const Yaml& stages = staged->at(keys::staged.stages);
-        if (stages.items().empty()) stages.fail("at least one stage wanted");
+        check_not_empty(is::some<is::list_of<is::name>>, stages.items().size(), stages);
         for (const Yaml& stage : stages.items())
             result.staged.stages.push_back(read_stage(stage, composition, baseline));
     } else if (result.name == keys::strategy.staged.name) {
@@ -120,6 +122,185 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
         for (const Parameter& parameter : composition.parameters())
             if (!parameter.continuous() && parameter.level_count() > 1)
                 result.staged.stages.push_back({parameter.name, {parameter.name}});
+    }
+    return result;
+}
+
+namespace {
+
+std::string_view without_blanks(std::string_view text) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    return text;
+}
+
+/// Minutes after midnight.
+int read_time_of_day(const Yaml& node) {
+    const std::string text = node.text();
+    const auto colon = text.find(':');
+    const auto hours = integer_of(std::string_view(text).substr(0, colon));
+    const auto minutes = colon == std::string::npos
+                             ? std::nullopt
+                             : integer_of(std::string_view(text).substr(colon + 1));
+    if (!hours || !minutes || *hours < 0 || *hours > 23 || *minutes < 0 || *minutes > 59)
+        node.fail_wanted("a time of day such as \"07:00\"");
+    return static_cast<int>(*hours * 60 + *minutes);
+}
+
+/// `30 trials`, `1 trial`, `30`.
+std::optional<std::int64_t> trial_count_in(std::string_view text) {
+    for (const std::string_view noun : {"trials", "trial"})
+        if (text.ends_with(noun)) {
+            text.remove_suffix(noun.size());
+            break;
+        }
+    const auto count = integer_of(without_blanks(text));
+    return count && *count > 0 ? count : std::nullopt;
+}
+
+/// `45min`, `2 h`.
+std::optional<double> seconds_said_in(std::string_view text) {
+    constexpr std::pair<std::string_view, double> units[] = {
+        {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}};
+    for (const auto& [unit, factor] : units) {
+        if (!text.ends_with(unit)) continue;
+        const auto number = real_of(without_blanks(text.substr(0, text.size() - unit.size())));
+        if (number && *number > 0 && *number * factor <= longest_seconds) return *number * factor;
+    }
+    return std::nullopt;
+}
+
+void read_short_budget(const Yaml& node, StudyFile& study) {
+    const std::string whole = node.text();
+    bool has_trials = false;
+    bool has_time = false;
+    for (std::string_view rest = whole; !rest.empty();) {
+        const auto comma = std::min(rest.find(','), rest.size());
+        const std::string_view part = without_blanks(rest.substr(0, comma));
+        rest.remove_prefix(std::min(comma + 1, rest.size()));
+        if (const auto trials = trial_count_in(part); trials && !has_trials) {
+            study.budget.trials = static_cast<std::size_t>(*trials);
+            has_trials = true;
+        } else if (const auto seconds = seconds_said_in(part); seconds && !has_time) {
+            study.budget.wall_clock_seconds = *seconds;
+            has_time = true;
+        } else
+            node.fail_wanted(
+                "a budget such as '30 trials', '45min', '60 trials, 8h' or {trials: 30, until: "
+                "\"07:00\"}");
+    }
+    if (!has_trials && !has_time) node.fail_wanted("a budget such as '30 trials' or '45min'");
+    if (!has_trials) study.budget.trials = trials_of_a_time;
+}
+
+}  // namespace
+
+void read_budget(const Yaml& budget, StudyFile& study) {
+    if (budget.is_scalar()) return read_short_budget(budget, study);
+    read_table(budget, keys::budget, study);
+    if (const Yaml* until = budget.find(keys::budget.until))
+        study.budget_until = read_time_of_day(*until);
+    const bool has_time = budget.find(keys::budget.wall_clock) != nullptr || study.budget_until;
+    if (has_time && budget.find(keys::budget.trials) == nullptr)
+        study.budget.trials = trials_of_a_time;
+    study.budget.when_not_worth_it = budget.find(keys::budget.serves) != nullptr;
+}
+
+namespace {
+
+using Made = std::unique_ptr<Strategy>;
+
+constexpr std::array<StrategyKind, 6> strategy_rows{{
+    {"staged", false,
+     [](const StudySetup& setup) -> Made {
+         return std::make_unique<Staged>(setup.file.strategy.staged);
+     }},
+    {"random", true, [](const StudySetup&) -> Made { return std::make_unique<Random>(); }},
+    {"exhaustive", true, [](const StudySetup&) -> Made { return std::make_unique<Exhaustive>(); }},
+    {"quasi_random", true,
+     [](const StudySetup& setup) -> Made {
+         return std::make_unique<QuasiRandom>(setup.file.seed);
+     }},
+    {"local_search", false,
+     [](const StudySetup&) -> Made { return std::make_unique<LocalSearch>(); }},
+    {"bayesian", true,
+     [](const StudySetup& setup) -> Made {
+         return std::make_unique<Bayesian>(setup.bayesian_options());
+     }},
+}};
+
+}  // namespace
+
+const StrategyKind& strategy_kind(std::string_view name) {
+    const auto* const row =
+        std::find_if(strategy_rows.begin(), strategy_rows.end(),
+                     [&](const StrategyKind& kind) { return kind.name == name; });
+    if (row == strategy_rows.end())
+        throw std::logic_error("the strategy '" + std::string(name) +
+                               "' has no row in strategies.cpp");
+    return *row;
+}
+
+std::vector<std::string> strategies_for_several_goals() {
+    std::vector<std::string> names;
+    for (const StrategyKind& kind : strategy_rows)
+        if (kind.takes_several_goals) names.emplace_back(kind.name);
+    return names;
+}
+
+std::vector<std::string> strategy_names() {
+    std::vector<std::string> names;
+    for (const StrategyKind& kind : strategy_rows) names.emplace_back(kind.name);
+    return names;
+}
+
+void check_takes_suggestions(const std::string& strategy) {
+    if (strategy != "bayesian")
+        throw UsageError("the strategy '" + strategy + "' takes no suggestions, 'bayesian' does");
+}
+
+Value as_parameter_has_it(const Parameter& parameter, Value value) {
+    if (parameter.contains(value)) return value;
+    if (const auto* whole = std::get_if<std::int64_t>(&value);
+        whole != nullptr && parameter.contains(static_cast<double>(*whole)))
+        return static_cast<double>(*whole);
+    constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
+    if (const auto* real = std::get_if<double>(&value);
+        real != nullptr && std::abs(*real) <= exact && std::trunc(*real) == *real)
+        if (const auto whole = static_cast<std::int64_t>(*real); parameter.contains(whole))
+            return whole;
+    if (const std::string text = text_of(value); parameter.contains(text)) return text;
+    return value;
+}
+
+std::vector<Configuration> read_suggestions(const std::filesystem::path& file,
+                                            const Composition& composition,
+                                            const SearchSpace& space) {
+    const Yaml root = Yaml::load(file);
+    std::vector<Configuration> result;
+    for (const Yaml& item : root.items()) {
+        Assignment values;
+        for (const auto& [name, node] : item.entries()) {
+            try {
+                const Parameter& parameter = space.at(composition.resolve(name));
+                if (!values
+                         .emplace(parameter.name,
+                                  as_parameter_has_it(parameter, composition.normalized(
+                                                                     parameter.name, node.value())))
+                         .second)
+                    node.fail("'" + parameter.name + "' is set twice");
+            } catch (const SpaceError& error) {
+                node.fail(error.what());
+            }
+        }
+        try {
+            Configuration configuration = space.changed(space.default_configuration(), values);
+            if (const auto violations = space.violations(configuration); !violations.empty())
+                item.fail(violations.front());
+            result.push_back(std::move(configuration));
+        } catch (const SpaceError& error) {
+            item.fail(error.what());
+        }
     }
     return result;
 }

@@ -1,137 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // A study in words: what decides it, for the journal, and what a person is told to do.
-#include "study_definition.hpp"
+#include "study_readers.hpp"
 
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "base/url.hpp"
 #include "engine/load_level.hpp"
+#include "key_reader.hpp"
 #include "keys.hpp"
+#include "nearest_study.hpp"
+#include "parameter_reader.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"
 #include "study/problem_definition.hpp"
 #include "study_file/measuring/kind.hpp"
-#include "study_profile.hpp"
 
 #include <algorithm>
-#include <array>
-#include <span>
 #include <sstream>
 #include <string_view>
 
 namespace servetune {
 namespace {
 
-/// Keys of which the definition has what they come to, with everything below them. Those of an
-/// evaluator are in its row (measuring/kind.hpp).
-constexpr std::array<std::string_view, 23> said_by_what_they_come_to{"study",
-                                                                     "use",
-                                                                     "model",
-                                                                     "hardware.device",
-                                                                     "engine",
-                                                                     "engine_versions",
-                                                                     "workloads",
-                                                                     "report_workloads",
-                                                                     "objective",
-                                                                     "space",
-                                                                     "roles",
-                                                                     "preset",
-                                                                     "others",
-                                                                     "constraints",
-                                                                     "arguments",
-                                                                     "knowledge",
-                                                                     "decision",
-                                                                     "min_gain",
-                                                                     "noise_cv",
-                                                                     "audit",
-                                                                     "seed",
-                                                                     "strategy.staged.stages",
-                                                                     "strategy.staged.replicates"};
-
-/// The same where they are no mapping.
-constexpr std::array<std::string_view, 2> short_forms{"hardware", "strategy"};
-
-/// Keys that change neither what is asked nor what is measured: with another value it is the same
-/// study.
-constexpr std::array<std::string_view, 8> of_no_consequence{"budget",
-                                                            "notes",
-                                                            "on_done",
-                                                            "published",
-                                                            "evaluator.deploy.ray.token_file",
-                                                            "evaluator.deploy.ray.token_env",
-                                                            "evaluator.deploy.ray.ports",
-                                                            "evaluator.deploy.ray.bound"};
-
-bool listed_in(std::span<const std::string_view> paths, std::string_view path) {
-    return std::find(paths.begin(), paths.end(), path) != paths.end();
-}
-
-void add_written(const Yaml& node, const std::string& path,
+/// Each value that a mapping has written, `path -> text`, but for keys that are resolved otherwise
+/// or ignored.
+void add_written(const KeyType& type, const Yaml& node, const std::string& path,
                  std::map<std::string, std::string>& result) {
-    if (listed_in(said_by_what_they_come_to, path) || listed_in(of_no_consequence, path)) return;
-    if (!node.is_mapping() && listed_in(short_forms, path)) return;
-    if (node.is_mapping())
-        for (const auto& [key, value] : node.entries())
-            add_written(value, path.empty() ? key : path + "." + key, result);
+    const KeyType& as = alternative(type, node);
+    if (node.is_mapping() && node.entries().empty()) result[path] = "{}";
+    else if (node.is_mapping())
+        for (const auto& [name, value] : node.entries()) {
+            const std::string below = path + "." + name;
+            if (as.form == KeyType::Form::mapping) add_written(*as.element, value, below, result);
+            else
+                for (const Key& key : as.keys())
+                    if (key.name == name && !key.has(resolved) && !key.has(ignored))
+                        add_written(*key.type, value, below, result);
+        }
     else if (node.is_sequence())
         for (std::size_t i = 0; i < node.items().size(); ++i)
-            add_written(node.items()[i], path + "[" + std::to_string(i) + "]", result);
-    else result[of_later_versions + path] = node.is_scalar() ? node.text() : "";
-}
-
-/// The keys of the evaluator, but for those that its row names; its short form is what `define`
-/// says.
-void add_written_evaluator(const Yaml& root, const MeasuringKind& kind,
-                           std::map<std::string, std::string>& result) {
-    const Yaml* node = root.at(keys::study.evaluator).entry(kind.name);
-    if (node == nullptr || !node->is_mapping()) return;
-    for (const auto& [key, value] : node->entries())
-        if (!listed_in(kind.defined, key) && !listed_in(kind.harmless, key))
-            add_written(value, "evaluator." + std::string(kind.name) + "." + key, result);
-}
-
-std::string text_of_search(const Arrival& arrival) {
-    if (!arrival.searched()) return "";
-    const LoadSearch& search = arrival.search;
-    const auto bound = [](const std::optional<double>& value) {
-        return value ? text_of(*value) : std::string("-");
-    };
-    return " searched=" + bound(search.from) + ".." + bound(search.to) + "," +
-           std::to_string(search.points) + "," + text_of(search.within);
-}
-
-std::string text_of_workload(const Workload& workload) {
-    std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) +
-                         " path=" + workload.dataset.path;
-    const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
-        if (value) result += " " + std::string(name) + "=" + std::to_string(*value);
-    };
-    add("input", workload.dataset.input_tokens);
-    add("output", workload.dataset.output_tokens);
-    add("min", workload.dataset.min_tokens);
-    add("max_prompt", workload.dataset.max_prompt_tokens);
-    add("max_total", workload.dataset.max_total_tokens);
-    add("prefix", workload.dataset.prefix_tokens);
-    add("groups", workload.dataset.prefix_groups);
-    add("turns", workload.dataset.turns);
-    add("requests", workload.requests);
-    const Arrival& arrival = workload.arrival;
-    result += " range_ratio=" + text_of(workload.dataset.range_ratio) +
-              " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) + "," +
-              text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
-              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) +
-              text_of_search(arrival) +
-              (arrival.speed == 1 ? "" : " speed=" + text_of(arrival.speed)) +
-              " seed=" + std::to_string(workload.seed) +
-              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") +
-              " weight=" + text_of(workload.weight);
-    return result;
-}
-
-std::string text_of_assignment(const Assignment& assignment) {
-    return Configuration::of(assignment).text();
+            add_written(*as.element, node.items()[i], path + "[" + std::to_string(i) + "]", result);
+    else result[path] = node.is_scalar() ? node.text() : "";
 }
 
 /// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time
@@ -235,15 +146,18 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
 
 std::map<std::string, std::string> written_settings(const Yaml& root, const StudyFile& study) {
     std::map<std::string, std::string> result;
-    const MeasuringKind& kind = kind_of(study);
-    add_written(root.without(keys::study.evaluator), "", result);
-    add_written_evaluator(root, kind, result);
-    // Options of strategies that are not used decide nothing.
-    std::erase_if(result, [&, of_strategies = of_later_versions + "strategy."](const auto& entry) {
-        return entry.first.starts_with(of_strategies) &&
-               !entry.first.starts_with(of_strategies + study.strategy.name + ".");
-    });
-    result[of_later_versions + "evaluator"] = kind.name;
+    add_written(is::keyed<keys::study>, root, "file", result);
+    const Catalogue catalogue = study.catalogue();
+    for (const auto& [key, workloads] :
+         {std::pair(keys::study.workloads, &study.workloads),
+          std::pair(keys::study.report_workloads, &study.report_workloads)})
+        for (std::size_t i = 0; i < workloads->size(); ++i) {
+            const Yaml& list = root.at(key);
+            const Yaml workload =
+                resolved_workload(catalogue, list.is_sequence() ? list.items()[i] : list);
+            add_written(is::keyed<keys::workload>, workload,
+                        std::string(key.name) + "." + (*workloads)[i].name, result);
+        }
     return result;
 }
 
@@ -303,21 +217,6 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                       {"hardware.facts", file.machine.hardware_file}})
         if (!facts.empty()) result[what] = fingerprint_of(read_text(facts)).text();
     add_definition(problem->space, file.objective, result);
-    for (const Workload& workload : file.workloads)
-        result["workloads." + workload.name] = text_of_workload(workload);
-    for (const Workload& workload : file.report_workloads)
-        result["report_workloads." + workload.name] = text_of_workload(workload);
-    if (file.strategy.name == "staged") {
-        result["strategy.replicates"] = std::to_string(file.strategy.staged.replicates);
-        for (std::size_t i = 0; i < file.strategy.staged.stages.size(); ++i) {
-            const Stage& stage = file.strategy.staged.stages[i];
-            std::string text = stage.carried ? "carried:" : "not carried:";
-            for (const std::string& name : stage.product) text += " " + name;
-            for (const Assignment& candidate : stage.candidates)
-                text += " {" + text_of_assignment(candidate) + "}";
-            result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
-        }
-    }
     for (std::size_t i = 0; i < knowledge.size(); ++i)
         result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
     if (!earlier.empty()) result[earlier_study_path] = earlier;

@@ -3,21 +3,14 @@
 
 #include "all_errors.hpp"
 #include "base/kept_texts.hpp"
-#include "budget_reader.hpp"
 #include "engine/version.hpp"
-#include "goals_reader.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
-#include "old_keys.hpp"
 #include "parameter_reader.hpp"
-#include "said_twice.hpp"
 #include "secrets.hpp"
 #include "servetune/error.hpp"
-#include "space_reader.hpp"
-#include "strategy_reader.hpp"
-#include "study_definition.hpp"
 #include "study_file/measuring/kind.hpp"
-#include "study_file/measuring/load_test.hpp"
+#include "study_readers.hpp"
 
 #include <algorithm>
 #include <set>
@@ -43,10 +36,10 @@ Yaml resolved(const Yaml& node, int depth = 0) {
 
 QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     const auto& table = keys::quality;
-    node.check_keys(table);
     if (!std::holds_alternative<DeployChoice>(study.measuring))
         node.fail("only `evaluator: {deploy: ...}` asks an engine for answers");
     QualityOptions options;
+    read_table(node, table, options);
     if (const Yaml* file = node.find(table.prompts)) {
         const fs::path prompts = path_of(*file);
         if (!text_exists(prompts)) file->fail("there is no file " + prompts.string());
@@ -56,9 +49,6 @@ QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
                 options.prompts.push_back(line);
         if (options.prompts.empty()) file->fail("there is no prompt in " + prompts.string());
     }
-    read(node, table.command, options.command);
-    read(node, table.metric, options.metric);
-    read(node, table.within, options.within_seconds);
     if (!options.command.empty() && !options.prompts.empty())
         node.fail("has prompts or a command, not both");
     return options;
@@ -75,13 +65,13 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
                                           : KnowledgeChoice::Kind::cost_model});
             continue;
         }
-        item.check_keys(keys::knowledge);
+        KnowledgeChoice choice;
+        read_table(item, keys::knowledge, choice);
         if (item.entries().size() != 1)
             item.fail("one source wanted: cost_model, recipes, {study: FOLDER} or {table: FILE}");
-        if (const Yaml* study = item.find(keys::knowledge.study))
-            result.push_back({.kind = KnowledgeChoice::Kind::study, .path = path_of(*study)});
-        if (const Yaml* table = item.find(keys::knowledge.table))
-            result.push_back({.kind = KnowledgeChoice::Kind::table, .path = path_of(*table)});
+        choice.kind = item.find(keys::knowledge.study) != nullptr ? KnowledgeChoice::Kind::study
+                                                                  : KnowledgeChoice::Kind::table;
+        result.push_back(std::move(choice));
     }
     return result;
 }
@@ -102,6 +92,21 @@ bool replays_own_space(const Yaml& written) {
 }
 
 }  // namespace
+
+Yaml spelled_out(const KeyType& type, const Yaml& node) {
+    if (type.form == KeyType::Form::either && type.other->form == KeyType::Form::keyed) {
+        if (!node.is_mapping() && node.kind() != Yaml::Kind::null)
+            for (const Key& key : type.other->keys())
+                if (key.has(short_form)) return node.under(key);
+        return spelled_out(*type.other, node);
+    }
+    if (type.form != KeyType::Form::keyed || !node.is_mapping()) return node;
+    Yaml result = node;
+    for (const Key& key : type.keys())
+        if (const Yaml* child = node.find(key))
+            result = result.with(key, spelled_out(*key.type, *child));
+    return result;
+}
 
 std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() const {
     std::vector<std::pair<std::string, double>> result;
@@ -138,10 +143,7 @@ bool is_load_test(const MeasuringChoice& measuring) {
 bool names_load_test(const Yaml& written) {
     const Yaml* evaluator = written.find(keys::study.evaluator);
     if (evaluator == nullptr) return false;
-    if (evaluator->is_scalar())
-        return std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(),
-                         evaluator->text()) != keys::plain_evaluators.end();
-    if (!evaluator->is_mapping()) return false;
+    if (evaluator->is_scalar()) return true;  // those that need no options
     for (const Key& key :
          {keys::evaluator.simulate, keys::evaluator.attach, keys::evaluator.deploy})
         if (evaluator->find(key) != nullptr) return true;
@@ -167,7 +169,7 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
         for (std::string& warning : unchecked_versions(*study.composition, catalogue))
             study.warnings.push_back(std::move(warning));
     });
-    std::vector<std::string> twice = said_twice(root, study);
+    std::vector<std::string> twice = conflicting_settings(root, study);
     if (machine.kept) study.said_twice = std::move(twice);  // it ran so, and its report says it
     else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
 }
@@ -250,54 +252,40 @@ void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& 
     if (has_goals && study.composition != nullptr)
         if (const std::string warning = larger_looks_better(study); !warning.empty())
             study.warnings.push_back(warning);
-    errors.in([&] {
-        read(root, keys::study.never_worse_than, study.decision.never_worse_than);
-        if (study.decision.never_worse_than && study.workloads.size() == 1)
+    if (study.decision.never_worse_than && study.workloads.size() == 1)
+        errors.in([&] {
             root.at(keys::study.never_worse_than)
                 .fail("guards workloads from each other, and there is one");
-    });
+        });
 }
 
-void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
-    errors.in(
-        [&] { read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule); });
-    errors.in([&] { read(root, keys::study.min_gain, study.decision.min_gain); });
-    errors.in([&] { read(root, keys::study.noise_cv, study.decision.noise_cv); });
-    errors.in([&] { read(root, keys::study.default_again, study.default_again); });
-    errors.in([&] { read(root, keys::study.audit, study.audit); });
+/// The rows that are bound to the study, and what follows from them.
+void read_settings(const Yaml& root, AllErrors& errors, StudyFile& study) {
+    errors.in([&] { read_table(root, keys::study, study); });
     study.decision.enforce_audit = study.audit == "enforce";
     errors.in([&] {
         if (const Yaml* budget = root.find(keys::study.budget)) read_budget(*budget, study);
     });
-    errors.in([&] { read(root, keys::study.seed, study.seed); });
-    errors.in([&] { read(root, keys::study.notes, study.notes); });
-    errors.in([&] {
-        read(root, keys::study.on_done, study.on_done);
-        // As the words of `command`: a path stands beside the study.
-        if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
-            study.on_done.front() =
-                (fs::absolute(on_disk(study.source.file)).parent_path() / study.on_done.front())
-                    .string();
-    });
+    // As the words of `command`: a path stands beside the study.
+    if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
+        study.on_done.front() =
+            (fs::absolute(on_disk(study.source.file)).parent_path() / study.on_done.front())
+                .string();
 }
 
-void read_published_document(const Yaml& root, StudyFile& study) {
+void check_published(const Yaml& root, const StudyFile& study) {
     const Yaml* published = root.find(keys::study.published);
-    if (published == nullptr) return;
-    for (const auto& [stage, value] : published->entries()) {
-        if (const std::string now(now_written("published", stage)); !now.empty())
-            value.fail("an old key: " + now);
-        if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
-                         [s = stage](const Stage& known) { return known.name == s; }) &&
-            study.strategy.name == "staged")
+    if (published == nullptr || study.strategy.name != "staged") return;
+    const auto& stages = study.strategy.staged.stages;
+    for (const auto& [stage, value] : published->entries())
+        if (std::none_of(stages.begin(), stages.end(),
+                         [s = stage](const Stage& known) { return known.name == s; }))
             value.fail("there is no stage '" + stage + "'");
-    }
-    read(root, keys::study.published, study.printed);
 }
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
                      MeasuredBy by, const MachineSource& machine) {
-    const Yaml written = resolved(Yaml::load(file));
+    const Yaml written = spelled_out(is::keyed<keys::study>, resolved(Yaml::load(file)));
     StudyFile study;
     const bool outside =
         by == MeasuredBy::outside ||
@@ -307,9 +295,9 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
                       : own_space ? completed(written, file)
                                   : written;
     AllErrors errors;
-    errors.in([&] { root.check_keys(keys::study); });
     study.source.file = file;
     study.source.search_spaces = catalogue.root();
+    read_settings(root, errors, study);
     errors.in([&] {
         study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text()
                                                                 : file.stem().string();
@@ -324,7 +312,6 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     for (std::string& warning : longer_than_model(study))
         study.warnings.push_back(std::move(warning));
     read_goals(root, written, outside, errors, study);
-    read_decision(root, errors, study);
     for (const std::string& one : study.said_twice)
         study.notes.push_back("Take care, its results may be of one server: " + one);
     if (study.composition != nullptr)
@@ -349,7 +336,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
                     {.kind = KnowledgeChoice::Kind::recipes, .by_default = true});
         }
     });
-    errors.in([&] { read_published_document(root, study); });
+    errors.in([&] { check_published(root, study); });
     errors.throw_any();
     study.source.settings = written_settings(root, study);
     return study;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/kept_texts.hpp"
 #include "base/url.hpp"
-#include "budget_reader.hpp"
 #include "knowledge.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/base/nearest.hpp"
@@ -10,7 +9,7 @@
 #include "servetune/study_file.hpp"
 #include "strategies.hpp"
 #include "study_file/measuring/kind.hpp"
-#include "suggestions.hpp"
+#include "study_readers.hpp"
 
 namespace servetune {
 namespace {

@@ -4,7 +4,6 @@
 #include "all_errors.hpp"
 #include "base/kept_texts.hpp"
 #include "base/utf8.hpp"
-#include "old_keys.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
@@ -258,31 +257,26 @@ std::string known_keys_text(const std::string& wrong, const std::vector<std::str
     const bool alike = 2 * edit_distance(word, nearest.front()) <= word.size();
     if (alike || names.size() <= few) return "known: " + listed(nearest);
     std::vector<std::string> likely;
-    for (const bool required : {true, false})
+    for (const bool first : {true, false})
         for (const Key& key : known)
-            if (key.required == required && likely.size() < few) likely.emplace_back(key.name);
+            if (key.has(required) == first && likely.size() < few) likely.emplace_back(key.name);
     return "known are " + listed(likely) + " and others: search_spaces/FORMAT.md lists all " +
            std::to_string(names.size());
 }
 
 }  // namespace
 
-void Yaml::check_keys(std::span<const Key> known, std::string_view table) const {
+void Yaml::check_keys(std::span<const Key> known) const {
     std::vector<std::string> names;
     for (const Key& key : known) names.emplace_back(key.name);
     AllErrors errors;
-    bool old = false;  // then what is missing may be what the old key said
     for (const auto& [key, child] : entries())
         if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())
             errors.in([&, key = key, &child = child] {
-                if (const std::string_view now = now_written(table, key); !now.empty()) {
-                    old = true;
-                    child.fail("an old key: " + std::string(now));
-                }
                 child.fail("unknown key; " + known_keys_text(key, names, known));
             });
     for (const Key& key : known)
-        if (key.required && !old) errors.in([&] { (void)at(key); });
+        if (key.has(required)) errors.in([&] { (void)at(key); });
     errors.throw_any();
 }
 
@@ -390,14 +384,27 @@ Yaml Yaml::laid_under(const Yaml& over, std::string_view merged) const {
     return result;
 }
 
-Yaml Yaml::as_mapping_of(const std::string& name) const {
-    Yaml options = *this;
-    options.kind_ = Kind::mapping;
-    options.scalar_.clear();
-    options.entries_.clear();
-    Yaml result = options;
-    options.path_ += "." + name;
-    result.entries_.emplace_back(name, std::move(options));
+Yaml Yaml::under(const Key& key) const {
+    Yaml result = *this;
+    result.kind_ = Kind::mapping;
+    result.scalar_.clear();
+    result.items_.clear();
+    result.entries_ = {{std::string(key.name), *this}};
+    return result;
+}
+
+Yaml Yaml::with(const Key& key, Yaml child) const {
+    Yaml result = *this;
+    for (auto& [name, node] : result.entries_)
+        if (name == key.name) node = std::move(child);
+    return result;
+}
+
+Yaml Yaml::empty_mapping() const {
+    Yaml result = *this;
+    result.kind_ = Kind::mapping;
+    result.scalar_.clear();
+    result.entries_.clear();
     return result;
 }
 

@@ -41,14 +41,13 @@ public:
     [[nodiscard]] const std::string& file() const { return *file_; }
 
     /// Throws ParseError when it is no mapping, has keys that are not in the table (nearest first),
-    /// or lacks required ones: all of them in one message, a line each. A key that a table of this
-    /// name had once is answered with what to write now (old_keys.hpp).
-    void check_keys(std::span<const Key> known, std::string_view table = "") const;
+    /// or lacks required ones: all of them in one message, a line each.
+    void check_keys(std::span<const Key> known) const;
     /// The same for a table of keys (src/study_file/keys.hpp).
     template <class Table>
     void check_keys(const Table& table) const {
         const auto rows = rows_of(table);
-        check_keys(std::span<const Key>(rows), Table::called);
+        check_keys(std::span<const Key>(rows));
     }
     /// A child of a mapping; null when absent.
     [[nodiscard]] const Yaml* find(const Key& key) const { return entry(key.name); }
@@ -80,8 +79,11 @@ public:
     /// are merged name by name.
     [[nodiscard]] Yaml overlaid(const Yaml& over, const Key& merged) const;
     [[nodiscard]] Yaml without(const Key& key) const;
-    /// In the place of this node a mapping `name: {}`.
-    [[nodiscard]] Yaml as_mapping_of(const std::string& name) const;
+    /// In the place of this node a mapping with the node under the key; this mapping with another
+    /// child under a key that it has; an empty mapping.
+    [[nodiscard]] Yaml under(const Key& key) const;
+    [[nodiscard]] Yaml with(const Key& key, Yaml child) const;
+    [[nodiscard]] Yaml empty_mapping() const;
 
     [[noreturn]] void fail(const std::string& message) const;
     [[noreturn]] void fail_wanted(std::string_view wanted) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "yaml.hpp"
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
@@ -24,5 +26,10 @@ std::string yaml_document(const nlohmann::ordered_json& mapping);
 inline bool names_yaml_file(std::string_view name) noexcept {
     return name.ends_with(".yaml") || name.ends_with(".yml");
 }
+
+/// A file of another program's as JSON text: `true` and `3` are no texts, unless they are quoted.
+/// Throws ParseError for a word that YAML 1.1 and 1.2 read differently (`on`, `yes`, `0444`):
+/// nobody knows which one is meant.
+[[nodiscard]] std::string json_text_of(const Yaml& node);
 
 }  // namespace servetune

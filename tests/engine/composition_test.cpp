@@ -143,7 +143,7 @@ TEST_CASE("an entry that makes no sense is refused") {
         return message_of<SpaceError>([&] { Composition{description}; });
     };
     CHECK(error(fixed("max_num_seq", std::int64_t{4}))
-              .starts_with("'max_num_seq' is no parameter or concept of the study's engines; "
+              .starts_with("'max_num_seq': no parameter or concept of the study's engines; "
                            "known: max_num_seqs"));
     CHECK(error(fixed("quantization", "fp4")) ==
           "'quantization': alpha does not take fp4 for 'quantization' (one of none, fp8) and no "
@@ -156,7 +156,7 @@ TEST_CASE("an entry that makes no sense is refused") {
     SpaceDescription never{{alpha()}};
     never.entries = {fixed("method", "none"), fixed("guesses", std::int64_t{4})};
     CHECK(message_of<SpaceError>([&] { Composition{never}; }) ==
-          "'guesses' can never be active: it needs method=ngram|mtp, which this study does not "
+          "'guesses': it can never be active: it needs method=ngram|mtp, which this study does not "
           "offer");
 }
 

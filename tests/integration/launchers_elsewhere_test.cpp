@@ -127,13 +127,15 @@ TEST_CASE("elsewhere: an engine's output never says how it ended, and a launcher
     };
     const std::string facts = "failed infrastructure a node is gone";
     {
-        const LauncherWorld world{started("[ $1 = start ] || exit 0; echo '" + facts + "'; echo 'ended 0' >&3; exit 9")};
+        const LauncherWorld world{
+            started("[ $1 = start ] || exit 0; echo '" + facts + "'; echo 'ended 0' >&3; exit 9")};
         Launched one(world, {"engine"});
         CHECK(failure_of(*world.launcher, one) == "");
         CHECK(one.process().exit_code() == 9);
     }
     {
-        const LauncherWorld world{started("[ $1 = start ] || exit 0; echo 'ended 0'; kill -KILL $$")};
+        const LauncherWorld world{
+            started("[ $1 = start ] || exit 0; echo 'ended 0'; kill -KILL $$")};
         Launched one(world, {"engine"});
         CHECK(has(failure_of(*world.launcher, one), "infrastructure: the launcher mine ended"));
     }
@@ -143,7 +145,8 @@ TEST_CASE("elsewhere: an engine's output never says how it ended, and a launcher
         CHECK(failure_of(*world.launcher, one) == "infrastructure: a node is gone");
     }
     {  // what cannot be ended keeps the next one from being started
-        const LauncherWorld world{started("[ $1 = remove ] && [ ! -e gone ] && echo 'left it stays' >&3; exit 0")};
+        const LauncherWorld world{
+            started("[ $1 = remove ] && [ ! -e gone ] && echo 'left it stays' >&3; exit 0")};
         LaunchRequest request;
         request.command.argv = {"engine"};
         const Launch launch = world.launcher->launch(request);
@@ -202,8 +205,7 @@ TEST_CASE("elsewhere: what ssh is asked for, with no secret among its words") {
     const fs::path client =
         script(folder, "cd '" + folder.path().string() +
                            "' && printf '%s\n' \"$@\" >words && cat >told && exit 7");
-    const auto launcher =
-        launcher_with("ssh", {"host user@node", "program " + client.string()});
+    const auto launcher = launcher_with("ssh", {"host user@node", "program " + client.string()});
     LaunchRequest request;
     request.command.argv = {"vllm", "serve", "/models/m", "--json={\"a\":\n 1}", "$(id)"};
     request.command.files = {{"deep/options.yaml", "a: 1\n  b: \\2"}};
@@ -219,8 +221,8 @@ TEST_CASE("elsewhere: what ssh is asked for, with no secret among its words") {
     REQUIRE(process.wait(20s));
     const std::string words = read_file(folder.path() / "words");
     const std::string told = read_file(folder.path() / "told");
-    for (const char* part : {"BatchMode=yes\n", "127.0.0.1:8125:127.0.0.1:8125\n",
-                             "\n--\nuser@node\nexec sh -c '"})
+    for (const char* part :
+         {"BatchMode=yes\n", "127.0.0.1:8125:127.0.0.1:8125\n", "\n--\nuser@node\nexec sh -c '"})
         CHECK(has(words, part));
     CHECK_FALSE(has(words, "hf_123456"));
     CHECK(has(told,
@@ -282,7 +284,8 @@ TEST_CASE("elsewhere: jobs of Slurm keep the launchers' contract") {
 }
 
 TEST_CASE(
-    "elsewhere: a job's time in the queue is not its start, and a killed controller changes nothing") {
+    "elsewhere: a job's time in the queue is not its start, and a killed controller changes "
+    "nothing") {
     SlurmWorld world(1);
     if (!world.works()) return;
     const TemporaryFolder folder;
@@ -292,8 +295,7 @@ TEST_CASE(
     REQUIRE(comes_true([&] {
         return has(world.asked({"squeue", "--noheader", "--format=%T"}), "RUNNING");
     }));
-    const auto launcher =
-        launcher_with("slurm", {"listen 127.0.0.1", "options --cpus-per-task=2"});
+    const auto launcher = launcher_with("slurm", {"listen 127.0.0.1", "options --cpus-per-task=2"});
     RemoteEngine engine(launcher, 200);
     engine.options.deploy.ready_within_seconds = 8;
     const std::string message = engine.disturbed([&] {
@@ -312,9 +314,8 @@ TEST_CASE(
     SlurmWorld world(2,
                      "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\nSlurmdTimeout=15\n");
     if (!world.works()) return;
-    const auto launcher =
-        launcher_with("slurm", {"listen 127.0.0.1", "options --cpus-per-task=2",
-                                "options --nodelist=n2"});
+    const auto launcher = launcher_with(
+        "slurm", {"listen 127.0.0.1", "options --cpus-per-task=2", "options --nodelist=n2"});
     {
         RemoteEngine engine(launcher, 4000);
         const std::string message = engine.disturbed([&] {
@@ -433,8 +434,7 @@ TEST_CASE(
     INFO(ended.out << ended.err);
     REQUIRE(ended.code == 0);
     CHECK(has(ended.out, best_command));
-    CHECK(has(read_file(study.directory() / "report.md"),
-              "by the launcher ssh."));
+    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher ssh."));
     std::string all = ended.out + ended.err;
     for (const auto& entry : fs::recursive_directory_iterator(study.directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());
@@ -553,20 +553,21 @@ TEST_CASE("elsewhere: a forward that breaks under load is the cluster's fault") 
 TEST_CASE("elsewhere: a study in pods goes on after kill -9, and leaves nothing") {
     const FakeCluster cluster;
     DeployedStudy::Text text;
-    text.deploy = "kubernetes: {template: pod.json, devices: \"\", reach: pod, program: [\"" +
-                  FakeCluster::kubectl() + "\", \"" + cluster.where() +
-                  "\"]}, ready_within: 20s, stop_within: 2s, stall_timeout: 10s, trial_within: 60s, "
-                  "warm_up: 1, environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale "
-                  "12\", SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE "/search_spaces\", PATH: \"" +
-                  cluster.programs_of_pods() + ":/usr/local/bin:/usr/bin:/bin\"}";
+    text.deploy =
+        "kubernetes: {template: pod.json, devices: \"\", reach: pod, program: [\"" +
+        FakeCluster::kubectl() + "\", \"" + cluster.where() +
+        "\"]}, ready_within: 20s, stop_within: 2s, stall_timeout: 10s, trial_within: 60s, "
+        "warm_up: 1, environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale "
+        "12\", SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE "/search_spaces\", PATH: \"" +
+        cluster.programs_of_pods() + ":/usr/local/bin:/usr/bin:/bin\"}";
     const DeployedStudy study(text);
     write_file(study.folder() / "pod.json", FakeCluster::pod_template);
     cluster.put_program("vllm", study.folder() / "bin/vllm");
     std::vector<Trial> before;
     {
         ChildProcess process(study.words("run", {"--quiet"}), study.folder());
-        REQUIRE(comes_true(
-            [&] { return study.engines().size() > 1 || process.wait_at_most(0ms); }, 90));
+        REQUIRE(comes_true([&] { return study.engines().size() > 1 || process.wait_at_most(0ms); },
+                           90));
         REQUIRE(::kill(process.id(), SIGKILL) == 0);
         REQUIRE(process.wait_at_most(5s));
         before = study.trials();
@@ -606,7 +607,8 @@ TEST_CASE("elsewhere: jobs of Ray keep the launchers' contract, with a token tha
     unsetenv("SERVETUNE_TEST_RAY_TOKEN");
     CHECK(has(on_ray(dashboard, token)->trouble(""), "has no SERVETUNE_TEST_RAY_TOKEN"));
     const TemporaryFolder folder;
-    const WordList file{"token_file " + folder.write("token", std::string(ray_token) + "\n").string()};
+    const WordList file{"token_file " +
+                        folder.write("token", std::string(ray_token) + "\n").string()};
     CHECK(on_ray(dashboard, file)->trouble("") == "");
     WordList more = file;
     more.emplace_back("resources.CPU 3");
@@ -636,7 +638,8 @@ TEST_CASE("elsewhere: a job of Ray that waits, a silent head, and what is done t
         CHECK(one.process().exit_code() == 5);
         CHECK(one.said() == "begins\nends\n");  // nothing of Ray's own
     }
-    const auto failed_by = [&](const std::function<void()>& disturb, const WordList& settings = {}) {
+    const auto failed_by = [&](const std::function<void()>& disturb,
+                               const WordList& settings = {}) {
         const LauncherWorld bounded{on_ray(dashboard, settings)};
         Launched one(bounded, in_shell("echo begins; exec sleep 60"));
         REQUIRE(one.comes_to_say("begins"));
@@ -655,9 +658,13 @@ TEST_CASE("elsewhere: an engine that answers after its job's end would not go") 
     const TemporaryFolder folder;
     const ReservedPort port;
     LaunchRequest request;
-    request.command.argv = {"/usr/bin/env", "python3",     "-m",
-                            "http.server",  std::to_string(port.number()),
-                            "--directory",  folder.path().string()};
+    request.command.argv = {"/usr/bin/env",
+                            "python3",
+                            "-m",
+                            "http.server",
+                            std::to_string(port.number()),
+                            "--directory",
+                            folder.path().string()};
     request.port = port.number();
     request.mark = folder.path().string();
     const Launch launch = launcher->launch(request);

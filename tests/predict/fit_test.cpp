@@ -9,7 +9,7 @@
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
-#include "study_file/fit_table.hpp"
+#include "study_file/study_predictions.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
 

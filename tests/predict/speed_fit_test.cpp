@@ -5,8 +5,7 @@
 #include "servetune/bayesian.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
-#include "study_file/expected_trial.hpp"
-#include "study_file/fit_table.hpp"
+#include "study_file/study_predictions.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

@@ -107,7 +107,7 @@ TEST_CASE(
     };
     CHECK_FALSE(options(study("{trials: 9}")));
     CHECK_THROWS_WITH(options(study("{trials: 9, stop: at_its_end}")),
-                      Catch::Matchers::Contains("an old key: write `serves`"));
+                      Catch::Matchers::Contains("'budget.stop': unknown key"));
     CHECK(options(study("{trials: 9, serves: 7d}")) == 7 * day);
     CHECK_THROWS_WITH(
         options(study("{serves: 30d}", "random")),

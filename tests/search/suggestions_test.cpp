@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations that a person or a program suggests: what the optimizer makes of them, and how
 // they are written.
-#include "study_file/suggestions.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/study_file.hpp"
+#include "study_file/strategies.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

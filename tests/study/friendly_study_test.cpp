@@ -153,9 +153,9 @@ TEST_CASE("friendly study: all unknown parameters at once, each with the nearest
     REQUIRE(errors.size() == 2);
     CHECK(has(
         errors[0],
-        "'max_num_sqes' is no parameter or concept of the study's engines; known: max_num_seqs"));
+        "'space.max_num_sqes': no parameter or concept of the study's engines; known: max_num_seqs"));
     CHECK(has(errors[1],
-              "'kv_cache_dtpye' is no parameter or concept of the study's engines; known: "
+              "'space.kv_cache_dtpye': no parameter or concept of the study's engines; known: "
               "kv_cache_dtype"));
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("the most common mistakes are refused before a GPU is spent, with a he
                           {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}})
               .find("draft_model") != std::string::npos);
     CHECK(setting_refusal("vllm", "0.17.0", {{"max_running_requests", many}})
-              .starts_with("'max_running_requests' is no parameter or concept of the study's "
+              .starts_with("'max_running_requests': no parameter or concept of the study's "
                            "engines; known: "));
     CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", "many"}})
               .starts_with("'max_num_seqs': vllm does not take many for 'max_num_seqs'"));

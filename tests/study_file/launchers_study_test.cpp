@@ -2,7 +2,7 @@
 // Studies whose engines a launcher starts: what it is told of the study, and what is refused.
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/yaml_json.hpp"
+#include "study_file/yaml_text.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -4,7 +4,6 @@
 
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/study_profile.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 #include "support/toy_engine.hpp"

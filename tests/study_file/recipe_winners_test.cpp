@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipes as the first trials of a study.
-#include "study_file/recipe_winners.hpp"
 #include "servetune/error.hpp"
 #include "servetune/strategy.hpp"
+#include "study_file/knowledge.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

@@ -7,7 +7,6 @@
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/old_keys.hpp"
 #include "study_file/schema.hpp"
 #include "study_file/strategies.hpp"
 #include "study_file/yaml.hpp"
@@ -102,20 +101,6 @@ TEST_CASE(
               "the table has no column 'tokens'"));
 }
 
-TEST_CASE("what is wrong with a rule of a study stands at the rule, all of them at once") {
-    CHECK(study_error("others: default\n",
-                      "others: search\nconstraints:\n  - {require: \"seqs > 8\"}\n  - {forbid: "
-                      "{mode: fsat}}\n"
-                      "  - {require: \"seq > 8\"}\n") ==
-          "DIR/study.yaml:12:5: 'constraints[1]': constraint 'forbid mode=fsat' names mode=fsat, "
-          "but 'mode' is one of fast, slow, or "
-          "engine\n"
-          "DIR/study.yaml:13:5: 'constraints[2]': 'seq' is not a parameter of this study; known: "
-          "seqs, mode, depth, tokens");
-    CHECK(study_error("others: default\n", "others: default\narguments:\n  tyo: [--x]\n") ==
-          "DIR/study.yaml:11:8: 'arguments.tyo': 'tyo' is none of the study's engines");
-}
-
 TEST_CASE("a workload that cannot be read is not missed where workloads are counted or named") {
     const std::string two = replaced(study_yaml, "output_tokens: 8}}",
                                      "output_tokens: 8}}\n  - {workload: x, dataset: {kind: "
@@ -130,6 +115,18 @@ TEST_CASE("a workload that cannot be read is not missed where workloads are coun
     CHECK(errors("{maximize: total_tokens_per_second, over: worst}") == only);
     CHECK(errors("{maximize: total_tokens_per_second, limits: [\"requests_per_second@x >= 1\"]}") ==
           only);
+}
+
+TEST_CASE("bad input: every way of writing a study or an engine wrong is said with its place") {
+    const auto file =
+        std::filesystem::path(SERVETUNE_SOURCE) / "tests/data/cases/study_errors.yaml";
+    for (const Yaml& row : Yaml::load(file).items()) {
+        const std::string what = row.items()[1].text(), with = row.items()[2].text();
+        const std::string says =
+            row.items()[0].text() == "study" ? study_error(what, with) : engine_error(what, with);
+        INFO(row.place() << ": " << says);
+        CHECK(says.starts_with(row.items()[3].text()));
+    }
 }
 
 TEST_CASE("the study that the others are made wrong from is right") {
@@ -152,49 +149,6 @@ TEST_CASE(
     CHECK(engine_error("low: 16, high: 4096, scale: log2}",
                        "low: 16, high: 4096, scale: log2}, means: {16: none}")
               .find("only values of a choice have a meaning of their own") != std::string::npos);
-}
-
-TEST_CASE("bad input: unknown keys, with the nearest known one first") {
-    CHECK(study_error("others: default", "othres: default")
-              .starts_with("DIR/study.yaml:9:9: 'othres': unknown key; known: others, "));
-    CHECK(
-        engine_error("flag: --seqs", "flagg: --seqs")
-            .starts_with("DIR/toy.yaml:4:17: 'parameters.seqs.flagg': unknown key; known: flag, "));
-    CHECK(study_error("maximize", "maximise")
-              .starts_with(
-                  "DIR/study.yaml:6:23: 'objective.maximise': unknown key; known: maximize, "));
-}
-
-TEST_CASE("bad input: wrong types and values") {
-    CHECK(study_error("model: org/m", "model: [m]") ==
-          "DIR/study.yaml:2:8: 'model': text wanted, got a list");
-    CHECK(
-        study_error("input_tokens: 8", "input_tokens: many") ==
-        "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer wanted, got 'many'");
-    CHECK(study_error("input_tokens: 8", "input_tokens: 0") ==
-          "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer of at least 1 "
-          "wanted, got '0'");
-    CHECK(study_error("others: default", "budget: {wall_clock: 8}") ==
-          "DIR/study.yaml:9:22: 'budget.wall_clock': a duration such as 500ms, 90s, 20min, 8h or "
-          "2d wanted, got '8'");
-    CHECK(study_error("others: default", "min_gain: much") ==
-          "DIR/study.yaml:9:11: 'min_gain': a share such as 1% or 0.01 wanted, got 'much'");
-    CHECK(study_error("others: default", "others: none") ==
-          "DIR/study.yaml:9:9: 'others': search or default wanted, got 'none'");
-    CHECK(study_error("strategy: exhaustive", "strategy: exhaustiv") ==
-          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, "
-          "staged, random, bayesian, local_search, "
-          "quasi_random");
-    CHECK(study_error("{maximize: total_tokens_per_second}",
-                      "{maximize: total_tokens_per_second, limits: [\"success_ratio is 1\"]}") ==
-          "DIR/study.yaml:6:57: 'objective.limits[0]': a limit is written 'metric >= number' or "
-          "'metric <= number', such as "
-          "'latency_p95_seconds <= 2s', got 'success_ratio is 1'");
-    CHECK(study_error("model: org/m\n", "") ==
-          "DIR/study.yaml:1:1: the key 'model' is missing (what is served: a name, a path, or a "
-          "file with a model's facts (.yaml))");
-    CHECK(study_error("study: s", "study: ../s")
-              .starts_with("DIR/study.yaml:1:8: 'study': a study's name is its folder's"));
 }
 
 TEST_CASE(
@@ -228,72 +182,21 @@ TEST_CASE("bad input: tabs and uneven indentation are named, engines are known i
 }
 
 TEST_CASE("bad input: domains and defaults") {
-    CHECK(engine_error("{low: 1, high: 64, scale: log2}", "{low: 1024, high: 8}") ==
-          "DIR/toy.yaml:4:9: 'seqs': low <= high must hold, got low=1024 high=8");
-    CHECK(engine_error("default: 8", "default: 9") ==
-          "DIR/toy.yaml:4:9: 'seqs': the default '9' is outside its domain (integer 1..64 (log2))");
     CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "flag2: x")
               .find("unknown key") != std::string::npos);
-    CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "default: 8") ==
-          "DIR/toy.yaml:4:9: 'parameters.seqs': a parameter needs bool, int, real, choice or text");
-    CHECK(engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, fast]") ==
-          "DIR/toy.yaml:6:9: 'mode': the choice lists 'fast' twice");
-    CHECK(study_error("choice: [8, 16]", "choice: [8, 128]") ==
-          "DIR/study.yaml:8:9: 'space.seqs': 128 is outside the range in the file of toy for "
-          "'seqs' (integer 1..64 (log2)); 'engine' may "
-          "name a copy of that file with a wider one");
-}
-
-TEST_CASE("bad input: conditions, circles, constraints") {
-    CHECK(engine_error("when: {mode: fast}", "when: {mood: fast}") ==
-          "DIR/toy.yaml:7:75: 'parameters.depth.when.mood': 'mood' is not a parameter of toy; "
-          "known: mode, seqs, tokens, depth");
-    CHECK(engine_error("choice: [engine, fast, slow]}",
-                       "choice: [engine, fast, slow], when: {depth: 2}}") ==
-          "DIR/toy.yaml:4:3: conditions go in a circle: mode -> depth -> mode");
-    CHECK(engine_error("tokens >= seqs", "tokens >= ") ==
-          "DIR/toy.yaml:9:15: 'constraints[0].require': 'tokens >= ': column 11: a number, a "
-          "'string', a name or '(' wanted, got the end");
-    CHECK(engine_error("tokens >= seqs", "tokens >= seq") ==
-          "DIR/toy.yaml:9:5: 'constraints[0]': 'seq' is not a parameter of toy; known: seqs, mode, "
-          "depth, tokens");
-    CHECK(study_error("others: default",
-                      "others: default\nconstraints: [{require: \"seqs > 8\"}, {require: \"seqs < "
-                      "16\", because: \"no room\"}]") ==
-          "DIR/study.yaml: the space is empty: no configuration satisfies 'require seqs > 8' and "
-          "'require seqs < 16' (no room)");
-    CHECK(
-        study_error("others: default", "others: default\nconstraints: [{require: \"seqs > 8\"}]") ==
-        "DIR/study.yaml: the default configuration (seqs=8) is not feasible: it breaks the rule: "
-        "require seqs > 8");
 }
 
 TEST_CASE("bad input: a key twice") {
     CHECK(error_of(std::string(engine_yaml) + "  \n", study_yaml).empty());
-    CHECK(engine_error("  mode: {flag: --mode, ", "  seqs: {flag: --mode, ") ==
-          "DIR/toy.yaml:6:3: 'parameters.seqs': the key stands twice");
 }
 
 TEST_CASE("bad input: files that are missing, unreadable or do not fit") {
     CHECK(message_of<IoError>([] {
               (void)load_study("/nowhere/study.yaml", Catalogue("/nowhere"));
           }) == "cannot read /nowhere/study.yaml: No such file or directory");
-    CHECK(study_error("engine: toy", "engine: toi") ==
-          "DIR/study.yaml:3:9: 'engine': there is no 'toi' among the engines in DIR/engines; "
-          "known: ");
-    CHECK(study_error("engine: toy", "engine: ./toi.yaml") ==
-          "DIR/study.yaml:3:9: 'engine': there is no file DIR/./toi.yaml");
-    CHECK(study_error("replay: t.csv", "replay: u.csv") ==
-          "cannot read DIR/u.csv: No such file or directory");
     CHECK(error_of(engine_yaml, study_yaml, "seqs,total_tokens_per_second\n8,100\n") ==
           "DIR/t.csv:1: the table has no column 'status' (left of it: parameters, right of it: "
           "metrics)");
-    CHECK(study_error("total_tokens_per_second", "output_tokens_per_second") ==
-          "DIR/study.yaml: 'objective': DIR/t.csv has no metric 'output_tokens_per_second'; it "
-          "has: total_tokens_per_second");
-    CHECK(
-        study_error("  seqs: {choice: [8, 16]}", "  mode: {choice: [engine, fast]}") ==
-        "DIR/t.csv: the table has no column 'mode', which the space varies; fix it or measure it");
     CHECK(error_of(engine_yaml, "study: [s\n") ==
           "DIR/study.yaml:2:1: not YAML: end of sequence flow not found");
     CHECK(error_of(engine_yaml, "- s\n") ==
@@ -327,10 +230,6 @@ TEST_CASE("environment variables in values") {
     CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").entry(std::string("a"))->text() ==
           "default");
     CHECK(Yaml::parse("a: $${HOME}", "f").entry(std::string("a"))->text() == "${HOME}");
-    CHECK(study_error("model: org/m", "model: ${SERVETUNE_TEST_UNSET}") ==
-          "DIR/study.yaml:2:8: 'model': the environment variable 'SERVETUNE_TEST_UNSET' is not "
-          "set; set it, or write "
-          "${SERVETUNE_TEST_UNSET:-default}");
 }
 
 TEST_CASE("units and types of scalars") {
@@ -381,38 +280,6 @@ TEST_CASE("a study may start from another: keys replace, the space merges") {
           }).find("more than 10 studies use each other; is it a circle?") != std::string::npos);
 }
 
-TEST_CASE("old keys: the error says what to write now, and none is a key of today") {
-    for (const OldKey& old : old_keys) {
-        INFO(old.table << "." << old.name);
-        CHECK_FALSE(old.now.empty());
-        for (const KeyType* table : key_tables())
-            for (const Key& key : table->keys())
-                CHECK_FALSE((table->table == old.table && key.name == old.name));
-    }
-    const auto in_study = [](const std::string& line) {
-        return error_of(engine_yaml, study_yaml + line);
-    };
-    CHECK(in_study("machine: {count: 2}\n") ==
-          "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: NAME`, or `hardware: "
-          "{device: NAME, count: N}`");
-    CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n")
-              .ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
-    const std::string engines = study_error("engine: toy", "engines: [toy]");
-    CHECK(engines.find("'engines': an old key: write `engine: [NAME, NAME]`") != std::string::npos);
-    CHECK(engines.find("'engine' is missing") == std::string::npos);
-    const auto in_engine = [](const std::string& line) {
-        return error_of(engine_yaml + line, study_yaml);
-    };
-    CHECK(in_engine("ready: {http_get: /health, within: 20min}\n")
-              .find("'ready.http_get': an old key: write `ready: /health`") != std::string::npos);
-    CHECK(in_engine("api: {models: /v1/models}\n")
-              .ends_with("'api.models': an old key: leave it out, it is /v1/models"));
-    CHECK(in_engine("between_runs: [{http_post: /flush_cache}]\n")
-              .ends_with("an old key: write `between_runs: {PATH: {}}`"));
-    CHECK(in_engine("devices: [{parameter: seqs}]\n")
-              .find("'devices[0].parameter': an old key: write `devices: ") != std::string::npos);
-}
-
 TEST_CASE("a strategy: each that can be named can be made, and one without options takes none") {
     for (const std::string_view name : keys::strategies) CHECK(strategy_kind(name).name == name);
     CHECK_THROWS_AS(strategy_kind("none"), std::logic_error);
@@ -421,7 +288,7 @@ TEST_CASE("a strategy: each that can be named can be made, and one without optio
     };
     CHECK(error_of(engine_yaml, with("random")).empty());
     CHECK(error_of(engine_yaml, with("{random: {seed: 3}}")) ==
-          "DIR/study.yaml:10:20: 'strategy.random': an old key: write `strategy: random`");
+          "DIR/study.yaml:10:20: 'strategy.random': unknown key; known: staged, bayesian");
 }
 
 TEST_CASE("stages are read, resolved and checked") {
@@ -436,10 +303,8 @@ TEST_CASE("stages are read, resolved and checked") {
     CHECK(error_of(engine_yaml, with("[{x: [{seqs: 32}]}]")) ==
           "DIR/study.yaml:10:66: 'strategy.staged.stages[0].x[0].seqs': 32 is outside the domain "
           "of 'seqs' (one of 8, 16)");
-    CHECK(error_of(engine_yaml, with("[{stage: x, candidates: [{seqs: 16}]}]")) ==
-          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': old keys: write `NAME: [{PARAMETER: "
-          "VALUE}]`, or a list of parameters for "
-          "all combinations");
+    CHECK(error_of(engine_yaml, with("[{x: [{seqs: 16}], y: [{seqs: 16}]}]")) ==
+          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': one name with its candidates wanted");
 }
 
 TEST_CASE("the definition names what decides, and changes with it") {

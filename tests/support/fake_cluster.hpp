@@ -21,9 +21,8 @@ public:
 
     /// Of `kubernetes`; `more`: further settings.
     [[nodiscard]] WrappedOptions options(const std::vector<std::string>& more = {}) const {
-        WrappedOptions result =
-            launching("kubernetes", {"program " + kubectl(), "program " + where(),
-                                     "template pod.json"});
+        WrappedOptions result = launching(
+            "kubernetes", {"program " + kubectl(), "program " + where(), "template pod.json"});
         for (const std::string& setting : more) result.lines.emplace_back("set", setting);
         if (more.empty()) result.lines.emplace_back("set", "reach pod");
         result.lines.emplace_back("data", std::string("template ") + pod_template);

@@ -117,7 +117,8 @@ public:
 private:
     /// The folder may be gone too: then the test has ended.
     [[nodiscard]] bool ending() const {
-        return !job_.is_there() || fs::exists(job_.file("deleted")) || !content(job_.file("disrupted")).empty();
+        return !job_.is_there() || fs::exists(job_.file("deleted")) ||
+               !content(job_.file("disrupted")).empty();
     }
 
     /// `$(NAME)` of a known variable is its value, `$$` is `$` (API reference, Container.command).

@@ -39,9 +39,7 @@ class Job {
 public:
     explicit Job(fs::path folder) : folder_(std::move(folder)) {}
     [[nodiscard]] fs::path file(const std::string& name) const { return folder_ / name; }
-    [[nodiscard]] std::string pod_name() const {
-        return name() + "-abcde";
-    }
+    [[nodiscard]] std::string pod_name() const { return name() + "-abcde"; }
     /// What the node makes files of, again and again.
     void write_files() const {
         const Json job = manifest();

@@ -72,7 +72,7 @@ public:
     }
     /// Of `ssh`, with another user where one is named.
     [[nodiscard]] std::vector<std::string> settings(const std::string& user = "") const {
-        return {"host " + user + host,  "program ssh", "program -F", "program " + config(),
+        return {"host " + user + host, "program ssh", "program -F", "program " + config(),
                 "unheard_within 10"};
     }
     [[nodiscard]] std::string config() const { return (folder_.path() / "ssh_config").string(); }

@@ -2,7 +2,6 @@
 // `evaluator: {attach: ...}`: a load test of a server that somebody else runs.
 #include "base/url.hpp"
 #include "kind.hpp"
-#include "load_test.hpp"
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/secrets.hpp"
@@ -20,18 +19,8 @@ void hide_user_info(const std::string& url) {
 /// can print it.
 MeasuringChoice read_attach(const Yaml& node) {
     AttachChoice result;
-    if (!node.is_mapping()) {
-        result.options.url = node.text();
-        hide_user_info(result.options.url);
-        return result;
-    }
-    const auto& table = keys::attach;
-    node.check_keys(table);
-    read(node, table.url, result.options.url);
+    read_table(node, keys::attach, result);
     hide_user_info(result.options.url);
-    read(node, table.served_model, result.options.served_model);
-    read(node, table.api_key_env, result.api_key_environment);
-    read_measure(node, table, result.options.measure);
     return result;
 }
 
@@ -57,10 +46,7 @@ std::string shown_url(const StudyFile& file) {
 }
 
 void define_attached(const StudySetup& setup, std::map<std::string, std::string>& definition) {
-    definition["evaluator.attach"] =
-        shown_url(setup.file) + " warm_up=" +
-        std::to_string(
-            std::get<AttachChoice>(setup.file.measuring).options.measure.warm_up_requests);
+    definition["evaluator.attach"] = shown_url(setup.file);
 }
 
 std::string note_of_attached(const StudyFile& file) {
@@ -89,18 +75,12 @@ std::string version_of_attached(const StudyFile& /*file*/, const Engine& /*engin
     return "";
 }
 
-constexpr std::array<std::string_view, 2> defined_of_attach{keys::attach.url.name,
-                                                            keys::attach.warm_up.name};
-constexpr std::array<std::string_view, 1> harmless_of_attach{keys::attach.api_key_env.name};
-
 }  // namespace
 
 constinit const MeasuringKind attach_kind{
     .name = keys::evaluator.attach.name,
     .measures = true,
     .served_by = ServedBy::a_running_server,
-    .defined = defined_of_attach,
-    .harmless = harmless_of_attach,
     .read = read_attach,
     .build = build_attached,
     .define = define_attached,

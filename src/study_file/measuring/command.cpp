@@ -6,7 +6,7 @@
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/parameter_reader.hpp"
-#include "study_file/study_definition.hpp"
+#include "study_file/study_readers.hpp"
 
 namespace servetune {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 MeasuringChoice read_command(const Yaml& node) {
     CommandChoice result;
     CommandEvaluator::Options& options = result.options;
-    if (node.is_mapping()) node.check_keys(keys::command);
-    const Yaml& words = node.is_mapping() ? node.at(keys::command.run) : node;
+    read_table(node, keys::command, result);
+    const Yaml& words = node.at(keys::command.run);
     if (!words.is_sequence() || words.items().empty())
         words.fail_wanted("a list of words such as [./measure, \"{config}\"], no shell line");
     for (const Yaml& word : words.items()) {
@@ -33,10 +33,6 @@ MeasuringChoice read_command(const Yaml& node) {
     if (program.empty()) words.items().front().fail_wanted("a program");
     if (program.find('/') != std::string::npos)
         program = (options.working_folder / program).lexically_normal().string();
-    if (!node.is_mapping()) return result;
-    read(node, keys::command.trial_within, options.within_seconds);
-    read(node, keys::command.stop_within, options.stop_within_seconds);
-    read(node, keys::command.environment, options.environment);
     return result;
 }
 
@@ -80,17 +76,11 @@ EnvironmentOptions environment_of_command(const StudyFile& file) {
     return options;
 }
 
-constexpr std::array<std::string_view, 2> defined_of_command{keys::command.run.name,
-                                                             keys::command.environment.name};
-constexpr std::array<std::string_view, 1> harmless_of_command{keys::command.stop_within.name};
-
 }  // namespace
 
 constinit const MeasuringKind command_kind{
     .name = keys::evaluator.command.name,
     .measures = true,
-    .defined = defined_of_command,
-    .harmless = harmless_of_command,
     .read = read_command,
     .build = build_command,
     .define = define_command,

@@ -6,15 +6,12 @@
 #include "host/nvidia_smi.hpp"
 #include "host/processor.hpp"
 #include "kind.hpp"
-#include "load_test.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/secrets.hpp"
-#include "study_file/space_reader.hpp"
-#include "study_file/study_definition.hpp"
-#include "study_file/yaml_json.hpp"
+#include "study_file/study_readers.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -29,17 +26,13 @@ namespace {
 std::optional<ContainerOptions> read_container(const Yaml& node) {
     const Yaml* at = node.find(keys::deploy.container);
     if (at == nullptr) return std::nullopt;
-    const auto& table = keys::container;
-    at->check_keys(table);
     ContainerOptions options;
-    read(*at, table.image, options.images);
-    read(*at, table.program, options.program);
+    read_table(*at, keys::container, options);
     const bool podman =
         std::any_of(options.program.begin(), options.program.end(),
                     [](const std::string& word) { return word.ends_with("podman"); });
     options.kind =
         podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
-    read(*at, table.options, options.options);
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
     return options;
 }
@@ -81,7 +74,8 @@ void add_variables(const Yaml& deploy, WrappedOptions& options) {
 /// The launcher that ships under this name, or the user's own program.
 std::vector<std::string> program_of_launcher(const Yaml& node, const std::string& name) {
     if (name != keys::deploy.launcher.name)
-        return {(shipped_folder("launchers", "launcher.py", "SERVETUNE_LAUNCHERS") / name).string()};
+        return {
+            (shipped_folder("launchers", "launcher.py", "SERVETUNE_LAUNCHERS") / name).string()};
     const Yaml* program = node.entry(std::string_view("program"));
     if (program == nullptr) node.fail("`program` wanted: the program that starts engines");
     const std::vector<Yaml> words =
@@ -186,25 +180,16 @@ MeasuringChoice read_deploy(const Yaml& node) {
     DeployChoice result;
     EngineEvaluator::Options& options = result.options;
     const auto& table = keys::deploy;
-    node.check_keys(table);
-    read_measure(node, table, options.measure);
+    read_table(node, table, result);
     result.container = read_container(node);
-    read(node, table.environment, options.deploy.environment);
-    read(node, table.api_key_env, result.api_key_environment);
-    read(node, table.gpus, options.deploy.gpus);
-    read(node, table.cores, options.deploy.cores);
-    read(node, table.workers, result.workers);
-    read_word<keys::copies>(node, table.replicas, options.fill_devices);
     result.wrapped = read_wrapped(node, result);
     check_devices(node, options.deploy);
     check_parts(node, result);
-    read(node, table.ready_within, options.deploy.ready_within_seconds);
-    read(node, table.stop_within, options.deploy.stop_within_seconds);
-    read_word<keys::on_off>(node, table.weight_cache, options.weight_cache);
     if (options.weight_cache && (result.container || result.wrapped))
         node.at(table.weight_cache)
-            .fail("the engine and the daemon that holds its weights must be processes of this "
-                  "machine: leave out what starts it elsewhere");
+            .fail(
+                "the engine and the daemon that holds its weights must be processes of this "
+                "machine: leave out what starts it elsewhere");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -354,8 +339,7 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             const std::size_t blank = text.find(' ');
             definition[of_later_versions + "evaluator.deploy." + wrapped->name + "." +
                        text.substr(0, blank)] =
-                fingerprint_of(setup.file.secrets.with_fingerprints(text.substr(blank + 1)))
-                    .text();
+                fingerprint_of(setup.file.secrets.with_fingerprints(text.substr(blank + 1))).text();
         }
     else if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
         for (const std::string& image : launcher->images()) {
@@ -364,12 +348,9 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             definition[path_of_image(image)] = pinned.empty() ? image_not_here : pinned;
         }
     definition["evaluator.deploy"] =
-        "warm_up=" + std::to_string(options.measure.warm_up_requests) +
-        " gpus=" + options.deploy.gpus +
-        (options.fill_devices
-             ? " replicas=fill of " + std::to_string(setup.file.machine.devices.value_or(0))
-             : "") +
-        (options.weight_cache ? " weight_cache=on" : "");
+        options.fill_devices
+            ? "fills " + std::to_string(setup.file.machine.devices.value_or(0)) + " devices"
+            : "one engine";
     if (setup.file.quality) {
         const QualityOptions& quality = *setup.file.quality;
         std::string asked;
@@ -478,20 +459,12 @@ std::string version_of_deployment(const StudyFile& file, const Engine& engine,
                              path == choice.options.deploy.environment.end() ? "" : path->second);
 }
 
-constexpr std::array<std::string_view, 5> defined_of_deploy{
-    keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
-    keys::deploy.weight_cache.name, keys::deploy.environment.name};
-constexpr std::array<std::string_view, 2> harmless_of_deploy{keys::deploy.api_key_env.name,
-                                                             keys::deploy.stop_within.name};
-
 }  // namespace
 
 constinit const MeasuringKind deploy_kind{
     .name = keys::evaluator.deploy.name,
     .measures = true,
     .runs_engine = true,
-    .defined = defined_of_deploy,
-    .harmless = harmless_of_deploy,
     .read = read_deploy,
     .build = build_deployment,
     .define = define_deployment,

@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kind.hpp"
 
+#include "engine/per_device.hpp"
+#include "load/capacity.hpp"
+#include "load/http.hpp"
+#include "servetune/benchmark_result.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/deploy/quality_gate.hpp"
+#include "servetune/detail/host/power.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/error.hpp"
+#include "study_file/all_errors.hpp"
 #include "study_file/found_hardware.hpp"
 #include "study_file/keys.hpp"
+#include "study_file/study_readers.hpp"
+#include "study_file/secrets.hpp"
 #include "study_file/yaml.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace servetune {
@@ -41,10 +53,13 @@ Yaml spelled_out_evaluator(const Yaml& node) {
     if (std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(), word) ==
         keys::plain_evaluators.end())
         node.fail("'" + word + "' needs to be told more, such as " + example_of(word));
-    return node.as_mapping_of(word);
+    for (const Key& key : rows_of(keys::evaluator))
+        if (key.name == word) return node.empty_mapping().under(key);
+    return node;
 }
 
-MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
+MeasuringChoice read_measuring(const Yaml& written, bool outside) {
+    const Yaml evaluator = spelled_out(is::keyed<keys::evaluator>, written);
     evaluator.check_keys(keys::evaluator);
     const auto rows = rows_of(keys::evaluator);
     std::array<std::string_view, rows.size()> names;
@@ -96,6 +111,52 @@ TrialProcesses StudyFile::processes() const {
 std::string StudyFile::measured_by() const {
     const std::string other = why_other_chip(*this);
     return kind_of(*this).note(*this) + (other.empty() ? "" : " But " + other + '.');
+}
+namespace {
+
+void build_outside(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
+                   const RunHooks& /*hooks*/) {
+    setup.problem = problem_of(file);
+}
+
+void define_outside(const StudySetup& /*setup*/, std::map<std::string, std::string>& definition) {
+    definition["evaluator"] = "outside";
+}
+
+std::string note_of_outside(const StudyFile& /*file*/) {
+    return "Every number was told by the program that asked: nothing of how it was measured is "
+           "known here.";
+}
+
+}  // namespace
+
+constinit const MeasuringKind outside_kind{
+    .name = "outside",
+    .build = build_outside,
+    .define = define_outside,
+    .note = note_of_outside,
+};
+
+std::string key_from(const std::string& name, const StudyFile& file) {
+    if (name.empty() || !file.kept.empty()) return "";  // a study that is only read asks no server
+    const char* key = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    if (key == nullptr)
+        throw UsageError(file.source.file.string() + ": the environment has no " + name +
+                         ", which `api_key_env` names");
+    CollectSecrets::found(key, "${" + name + "}");
+    check_header_text(
+        file.source.file.string() + ": the key in " + name + ", which `api_key_env` names", key);
+    return key;
+}
+
+void add_facts(const StudyFile& file, MeasureOptions& options) {
+    const Catalogue catalogue = file.catalogue();
+    options.models = catalogue.all_models();
+    options.limits = file.objective.limits;
+    // These compare with another configuration than the best so far.
+    if (file.strategy.name == "local_search" || file.strategy.name == "staged") options.give_up = 0;
+    if (!file.machine.chip().empty())
+        options.hardware = hardware_in(file.machine.chip(), catalogue.all_hardware());
 }
 
 }  // namespace servetune

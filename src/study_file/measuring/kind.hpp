@@ -2,14 +2,15 @@
 #pragma once
 
 #include "host/environment.hpp"
+#include "servetune/detail/deploy/measure_options.hpp"
 #include "servetune/study_file.hpp"
+#include "study_file/key_reader.hpp"
 
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -32,9 +33,6 @@ struct MeasuringKind {
     bool measures = false;  ///< numbers come from something that runs, not from a table or a model
     bool runs_engine = false;  ///< it starts the engine, so the engine's models must be there
     ServedBy served_by = ServedBy::a_new_start;
-    std::span<const std::string_view> defined{};  ///< its keys that `define` covers
-    std::span<const std::string_view>
-        harmless{};  ///< its keys that change neither what is asked nor what is measured
 
     /// What stands under its key. Throws ParseError. Null: no key, as the file names no evaluator.
     MeasuringChoice (*read)(const Yaml& node) = nullptr;
@@ -42,7 +40,7 @@ struct MeasuringKind {
     /// finds out (folder, key) it keeps in `file`.
     void (*build)(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
                   const RunHooks& hooks) = nullptr;
-    /// Adds to StudySetup::definition what its `defined` keys come to.
+    /// Adds to StudySetup::definition what its keys that are `resolved` come to.
     void (*define)(const StudySetup& setup,
                    std::map<std::string, std::string>& definition) = nullptr;
     /// A sentence for the report's notes; empty: nothing to say.
@@ -100,5 +98,15 @@ EnvironmentOptions environment_of_machine(const StudyFile& file);
 std::unique_ptr<Problem> problem_of(const StudyFile& file);
 /// The same with these constraints. An error names the study's file.
 std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints);
+
+/// The key in the variable that `api_key_env` names; empty where it names none. Throws UsageError
+/// where the variable is not set.
+std::string key_from(const std::string& name, const StudyFile& file);
+/// What the audit's physics need: models and hardware.
+void add_facts(const StudyFile& file, MeasureOptions& options);
+/// Throws ParseError for goals and limits that our own load test, real or simulated, does not
+/// measure; a workload's own figure is `name@workload`. `objective`: where they stand in the file;
+/// null: not known.
+void check_objective_of_load_test(const StudyFile& file, const Yaml* objective = nullptr);
 
 }  // namespace servetune

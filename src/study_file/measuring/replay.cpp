@@ -11,7 +11,7 @@
 #include "study_file/audit_context.hpp"
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/space_reader.hpp"
+#include "study_file/study_readers.hpp"
 
 #include <chrono>
 #include <set>
@@ -60,12 +60,7 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
 
 MeasuringChoice read_replay(const Yaml& node) {
     ReplayChoice result;
-    if (node.is_scalar()) return ReplayChoice{path_of(node)};
-    node.check_keys(keys::replay);
-    result.table = path_of(node.at(keys::replay.table));
-    read_word<keys::unmeasured_words>(node, keys::replay.unmeasured, result.exclude_unmeasured);
-    read(node, keys::replay.noise, result.noise_cv);
-    read(node, keys::replay.delay, result.delay_seconds);
+    read_table(node, keys::replay, result);
     return result;
 }
 
@@ -96,8 +91,7 @@ void build_replay(StudySetup& setup, StudyFile& file, const std::filesystem::pat
 
 void define_replay(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& replay = std::get<ReplayChoice>(setup.file.measuring);
-    definition["evaluator.replay"] =
-        fingerprint_of(read_text(replay.table)).text() + " noise_cv=" + text_of(replay.noise_cv);
+    definition["evaluator.replay"] = fingerprint_of(read_text(replay.table)).text();
 }
 
 std::string note_of_replay(const StudyFile& file) {
@@ -106,17 +100,11 @@ std::string note_of_replay(const StudyFile& file) {
            ": no engine was started here.";
 }
 
-constexpr std::array<std::string_view, 2> defined_of_replay{keys::replay.table.name,
-                                                            keys::replay.noise.name};
-constexpr std::array<std::string_view, 1> harmless_of_replay{keys::replay.delay.name};
-
 }  // namespace
 
 constinit const MeasuringKind replay_kind{
     .name = keys::evaluator.replay.name,
     .served_by = ServedBy::an_earlier_start,
-    .defined = defined_of_replay,
-    .harmless = harmless_of_replay,
     .read = read_replay,
     .build = build_replay,
     .define = define_replay,

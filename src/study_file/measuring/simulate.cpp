@@ -4,14 +4,13 @@
 #include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
 #include "kind.hpp"
-#include "load_test.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simulate_evaluator.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/space_reader.hpp"
+#include "study_file/study_readers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -22,11 +21,8 @@ namespace {
 
 MeasuringChoice read_simulate(const Yaml& node) {
     SimulateChoice result;
-    const auto& table = keys::simulate;
-    node.check_keys(table);
-    read(node, table.noise, result.noise.run_cv);
-    read(node, table.step_noise, result.noise.step_cv);
-    if (const Yaml* traits = node.find(table.traits))
+    read_table(node, keys::simulate, result);
+    if (const Yaml* traits = node.find(keys::simulate.traits))
         for (const auto& [engine, file] : traits->entries())
             result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
     return result;
@@ -63,10 +59,6 @@ std::string traits_name(const StudyFile& file, const std::string& engine) {
 
 void define_simulation(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const StudyFile& file = setup.file;
-    const StepNoise& noise = std::get<SimulateChoice>(file.measuring).noise;
-    definition["evaluator.simulate"] =
-        "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
-        " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
     for (const Engine& engine : file.composition->engines())
         definition["evaluator.simulate.traits." + engine.name] =
             fingerprint_of(read_text(traits_file(file, file.catalogue(), engine.name))).text();
@@ -81,14 +73,10 @@ std::string note_of_simulation(const StudyFile& file) {
     return result;
 }
 
-constexpr std::array<std::string_view, 3> defined_of_simulate{
-    keys::simulate.noise.name, keys::simulate.step_noise.name, keys::simulate.traits.name};
-
 }  // namespace
 
 constinit const MeasuringKind simulate_kind{
     .name = keys::evaluator.simulate.name,
-    .defined = defined_of_simulate,
     .read = read_simulate,
     .build = build_simulation,
     .define = define_simulation,

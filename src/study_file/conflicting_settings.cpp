@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixed beats searched: an engine takes one of two values, and then every trial is the same server.
-#include "said_twice.hpp"
+#include "study_readers.hpp"
 
 #include "all_errors.hpp"
 #include "base/variable_name.hpp"
@@ -212,7 +212,7 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
 
 }  // namespace
 
-std::vector<std::string> said_twice(const Yaml& root, const StudyFile& study) {
+std::vector<std::string> conflicting_settings(const Yaml& root, const StudyFile& study) {
     AllErrors errors;
     if (!study.composition || !study.has_commands()) return {};
     if (const Yaml* arguments = root.find(keys::study.arguments))
