@@ -9,7 +9,7 @@
 #include "base/variable_name.hpp"
 #include "interop/deploy_edit.hpp"
 #include "interop/deploy_units.hpp"
-#include "report/markdown.hpp"
+#include "report/escape.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 

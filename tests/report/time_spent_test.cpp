@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/time_spent.hpp"
+#include "report/report_view.hpp"
 #include "support/test.hpp"
 
 using namespace servetune;
