@@ -156,7 +156,6 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
-    std::int64_t nodes = 1;
     std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
     std::optional<std::string> check{};           ///< the same, or the URL of a server
     std::string at{};  ///< which of the file's commands; empty: the only one

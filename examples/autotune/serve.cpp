@@ -62,11 +62,11 @@ std::vector<Supervisor::Choice> choices_of(const StudySetup& setup, const Recomm
 }
 
 /// GPUs that other programs hold memory of before our engine has begun.
-std::vector<std::string> gpus_in_use(const std::vector<ServerPart>& parts,
+std::vector<std::string> gpus_in_use(const std::vector<PlacedServer>& servers,
                                      const DeployOptions& options) {
     std::set<std::string> lines;
-    for (const ServerPart& part : parts)
-        for (const GpuMemoryUse& gpu : GpuMemory(part.gpus, options.nvidia_smi).used())
+    for (const PlacedServer& server : servers)
+        for (const GpuMemoryUse& gpu : GpuMemory(server.gpus, options.nvidia_smi).used())
             if (gpu.used_bytes > GpuMemory::slack_bytes)
                 lines.insert(fmt::format(
                     "GPU {} is in use by other programs: {} of its {} (nvidia-smi lists them)",
@@ -142,23 +142,23 @@ int serve_study(const ServeArguments& arguments, const ServiceNotice& notice) {
     as_trials.weight_cache = false;
     EngineEvaluator evaluator(*setup.file.composition, setup.file.model, {},
                               as_trials);  // knows which devices an engine gets
-    const ServedAt at{arguments.host, arguments.port};
     DeployOptions options = as_trials.deploy;
     options.folder = folder;
     options.log_rotates = true;
     Supervisor::Options supervised;
     supervised.choices = choices_of(setup, result);
-    const std::vector<ServerPart> first_parts =
-        evaluator.parts_for(supervised.choices.front().configuration);
+    const std::vector<PlacedServer> first_servers =
+        evaluator.servers_for(supervised.choices.front().configuration);
     std::size_t ports = 1;
     for (const Supervisor::Choice& choice : supervised.choices)
-        ports = std::max(ports, ServedEngine::ports_of(evaluator.parts_for(choice.configuration)));
+        ports = std::max(ports, ServerSet::ports_of(evaluator.servers_for(choice.configuration)));
     supervised.restarts = arguments.restarts;
     supervised.hangs_after_seconds = arguments.hangs_after_seconds;
     supervised.ports_free_within_seconds = options.stop_within_seconds;
-    supervised.port_trouble = [&at, ports] {
+    supervised.port_trouble = [&arguments, ports] {
         for (std::size_t i = 0; i < ports; ++i)
-            if (std::string why = why_cannot_listen(at.host, at.port + static_cast<int>(i));
+            if (std::string why =
+                    why_cannot_listen(arguments.host, arguments.port + static_cast<int>(i));
                 !why.empty())
                 return why;
         return std::string();
@@ -172,9 +172,10 @@ int serve_study(const ServeArguments& arguments, const ServiceNotice& notice) {
             const Value* image = configuration.find(image_parameter);
             mine.image = image != nullptr ? text_of(*image) : launcher->images().front();
         }
-        return std::make_unique<ServedEngine>(*setup.file.composition, setup.file.model,
-                                              configuration, evaluator.parts_for(configuration),
-                                              mine, at, stop);
+        return std::make_unique<ServerSet>(
+            *setup.file.composition, configuration, setup.file.model,
+            evaluator.servers_for(configuration),
+            ServerSet::Options{mine, arguments.host, "127.0.0.1", arguments.port, {}}, stop);
     };
 
     const std::unique_ptr<StudyLock> lock = lock_of_port(folder, arguments.port);
@@ -187,7 +188,7 @@ int serve_study(const ServeArguments& arguments, const ServiceNotice& notice) {
         headline.title +
             (result.conclusion == Conclusion::inconclusive ? ": the default is served" : ""),
         {{"conclusion", name_in(conclusions, result.conclusion)}, {"folder", folder.string()}});
-    for (const std::string& line : gpus_in_use(first_parts, options))
+    for (const std::string& line : gpus_in_use(first_servers, options))
         events.tell("gpu_in_use", line, {});
     return Supervisor(std::move(supervised)).run(signals.token()) ? done : environment_error;
 }

@@ -77,7 +77,7 @@ bool Supervisor::run(const std::stop_token& stop) {
 
 Supervisor::Life Supervisor::live(const Choice& choice, const std::stop_token& stop) {
     Life life;
-    std::unique_ptr<ServedEngine> engine;
+    std::unique_ptr<ServerSet> engine;
     try {
         wait_for_ports(stop);
         if (stop.stop_requested()) return life;
@@ -119,7 +119,7 @@ Supervisor::Life Supervisor::live(const Choice& choice, const std::stop_token& s
 
 /// A line of the log that says that it broke counts once it answers no more: one request may print
 /// it too.
-std::optional<Failure> Supervisor::watch(ServedEngine& engine, const std::stop_token& stop) {
+std::optional<Failure> Supervisor::watch(ServerSet& engine, const std::stop_token& stop) {
     constexpr double longest_period_seconds = 10;  // as the probes of our Kubernetes files
     constexpr std::size_t fewest_checks = 3;       // one or two that come late are a busy engine
     const double period = std::min(longest_period_seconds,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "deploy/served_engine.hpp"
+#include "deploy/server_set.hpp"
 #include "servetune/configuration.hpp"
 #include "servetune/outcome.hpp"
 
@@ -33,7 +33,7 @@ public:
         std::size_t restarts = 4;          ///< RestartPolicy
         double hangs_after_seconds = 180;  ///< without one good answer to a health check
         /// Starts one and waits until it serves or has failed. Throws IoError.
-        std::function<std::unique_ptr<servetune::ServedEngine>(const servetune::Configuration&,
+        std::function<std::unique_ptr<servetune::ServerSet>(const servetune::Configuration&,
                                                                const std::stop_token&)>
             start{};
         /// Why the ports are not free; empty: they are.
@@ -59,7 +59,7 @@ private:
         std::optional<servetune::Failure> failure{};
     };
     Life live(const Choice& choice, const std::stop_token& stop);
-    std::optional<servetune::Failure> watch(servetune::ServedEngine& engine,
+    std::optional<servetune::Failure> watch(servetune::ServerSet& engine,
                                             const std::stop_token& stop);
     void wait_for_ports(const std::stop_token& stop) const;
 

@@ -71,8 +71,7 @@ LaunchRequest request_of(const Engine& engine, const Command& command, int port,
                          .cores = options.cores,
                          .port = port,
                          .stop_within_seconds = options.stop_within_seconds,
-                         .caches = engine.caches,
-                         .over_nodes = engine.nodes};
+                         .caches = engine.caches};
     for (const auto& [path, needs] : engine.between_runs)
         result.environment.insert(needs.begin(), needs.end());
     for (const auto* more : {&command.environment, &options.environment})

@@ -4,22 +4,8 @@
 #include "page_files.hpp"
 #include "servetune/detail/base/secret_forms.hpp"
 
-#include <map>
-
 namespace servetune {
 namespace {
-
-/// A text with places `{{name}}`. What is put there is not looked at again.
-std::string filled(std::string_view frame, const std::map<std::string_view, std::string>& texts) {
-    std::string result;
-    for (auto at = frame.find("{{"); at != std::string_view::npos; at = frame.find("{{")) {
-        const auto end = frame.find("}}", at);
-        result += frame.substr(0, at);
-        result += texts.at(frame.substr(at + 2, end - at - 2));
-        frame.remove_prefix(end + 2);
-    }
-    return result.append(frame);
-}
 
 /// Sources of a content security policy: these files and nothing else, whatever text of others may
 /// become.
@@ -53,18 +39,19 @@ std::string page_of(const Content& content, const std::string& report_json,
         "\"><p role=\"status\" id=\"live-trial\">This page follows the study.</p><p "
         "id=\"live-now\"></p></div>\n<noscript><p>Without JavaScript this page stays as it is: "
         "load it again.</p></noscript>";
-    return filled(page_html.text,
-                  {{"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) +
-                                  "; script-src" + allowed(scripts) +
-                                  (live ? "; connect-src 'self'" : "")},
-                   {"title", html_text(content.clean(document.title))},
-                   {"style", std::string(page_css.text)},
-                   {"contents", html.contents},
-                   {"live", live ? live_bar : ""},
-                   {"content", html.body},
-                   {"network", live ? "" : " This file needs no network."},
-                   {"data", html_data(content, report_json)},
-                   {"scripts", elements}});
+    TemplateValues values;
+    values.texts = {{"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) +
+                                   "; script-src" + allowed(scripts) +
+                                   (live ? "; connect-src 'self'" : "")},
+                    {"title", html_text(content.clean(document.title))},
+                    {"style", std::string(page_css.text)},
+                    {"contents", html.contents},
+                    {"live", live ? live_bar : ""},
+                    {"content", html.body},
+                    {"network", live ? "" : " This file needs no network."},
+                    {"data", html_data(content, report_json)},
+                    {"scripts", elements}};
+    return fill_template(page_html.text, values);
 }
 
 }  // namespace servetune
