@@ -994,7 +994,7 @@ std::vector<GainRow> gain_rows(const Content& content) {
                 1 / std::max(1.0, best.leading().total_runs()) +
                     1 / std::max(1.0, base.leading().total_runs()));
     for (const Workload& workload : file.report_workloads)
-        add(workload.name + " (reported)", "", view.means(view.base(), workload.name),
+        add(workload.name, "", view.means(view.base(), workload.name),
             view.means(recommended, workload.name), 2);
     return rows;
 }

@@ -183,8 +183,8 @@ std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b) {
     const Headline of_one = headline_of(one);
     const Headline of_other = headline_of(other);
     Document document{"Two studies side by side"};
-    Section verdicts{"verdicts", "Verdicts"};
-    show_pairs(verdicts, "what", left, right,
+    Section of_both{"verdicts", "Verdicts"};
+    show_pairs(of_both, "what", left, right,
                {{"verdict", {of_one.title, of_other.title}},
                 {"objective",
                  {one.problem().objective.goals_text(), other.problem().objective.goals_text()}},
@@ -193,8 +193,8 @@ std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b) {
                 {"recommended", {recommended_figure(one), recommended_figure(other)}}});
     for (const auto& [name, headline] : {std::pair(&left, &of_one), std::pair(&right, &of_other)})
         if (!headline->command.empty()) {
-            verdicts.say(*name);
-            verdicts.blocks.emplace_back(Code{"sh", headline->command});
+            of_both.say(*name);
+            of_both.blocks.emplace_back(Code{"sh", headline->command});
         }
     Section settings{"settings", "Recommended settings that differ"};
     show_pairs(settings, "parameter", "A", "B", different_settings(one, other), "None.");
@@ -203,7 +203,7 @@ std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b) {
     Section definitions{"definitions", "What is not the same"};
     show_pairs(definitions, "of the definition", "A", "B", different_definitions(one, other),
                "Nothing.");
-    for (Section* section : {&verdicts, &settings, &both, &definitions})
+    for (Section* section : {&of_both, &settings, &both, &definitions})
         document.add(std::move(*section));
     Redactor secrets = a.setup.file.secrets;
     secrets.add(b.setup.file.secrets);
