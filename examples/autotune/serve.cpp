@@ -3,7 +3,6 @@
 #include "clocks.hpp"
 #include "commands.hpp"
 #include "event_lines.hpp"
-#include "measuring_here.hpp"
 #include "output.hpp"
 #include "run_log.hpp"
 #include "service_notice.hpp"

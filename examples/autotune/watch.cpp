@@ -3,7 +3,6 @@
 #include "commands.hpp"
 #include "live_page.hpp"
 #include "live_server.hpp"
-#include "load_test_arguments.hpp"
 #include "output.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
