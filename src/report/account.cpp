@@ -109,7 +109,6 @@ std::vector<AtTheEnd> ends_of(const SearchSpace& space, const Configuration& ser
     return result;
 }
 
-
 /// Whether a prediction of this metric has its level too, not only its ratios.
 bool has_level(const std::string& metric) {
     for (const char* high : {"_p90_", "_p95_", "_p99_"})

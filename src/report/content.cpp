@@ -50,11 +50,11 @@ std::vector<std::string> metrics_shown(const ReportView& view, const std::vector
     };
     for (const Goal& goal : view.problem().objective.goals) take(goal.metric);
     for (const Limit& limit : view.problem().objective.limits) take(limit.metric);
-    for (const char* name : {"total_tokens_per_second", "output_tokens_per_second",
-                             "output_tokens_per_second_per_gpu", "tokens_per_second_per_user",
-                             "requests_per_second", "time_to_first_token_mean_seconds",
-                             "time_to_first_token_p95_seconds", "time_per_output_token_mean_seconds",
-                             "time_per_output_token_p95_seconds"})
+    for (const char* name :
+         {"total_tokens_per_second", "output_tokens_per_second", "output_tokens_per_second_per_gpu",
+          "tokens_per_second_per_user", "requests_per_second", "time_to_first_token_mean_seconds",
+          "time_to_first_token_p95_seconds", "time_per_output_token_mean_seconds",
+          "time_per_output_token_p95_seconds"})
         take(name);
     for (const std::string& name : std::set<std::string>(all)) take(name);
     return result;
@@ -107,7 +107,8 @@ std::vector<LatencyFamily> latencies_in(const std::vector<std::string>& metrics)
     for (const auto& [name, levels] : found) {
         if (levels.size() < 2) continue;
         const std::string title = metric_title(name + "_p50_seconds");
-        LatencyFamily& family = result.emplace_back(LatencyFamily{title.substr(0, title.find(" p50 (ms)"))});
+        LatencyFamily& family =
+            result.emplace_back(LatencyFamily{title.substr(0, title.find(" p50 (ms)"))});
         for (const auto& [level, place] : levels)
             family.levels.emplace_back("p" + std::to_string(level), place);
     }
@@ -209,7 +210,8 @@ std::string html_data(const Content& content, const std::string& report_json) {
     using OrderedJson = nlohmann::ordered_json;
     const ReportView& view = content.view;
     OrderedJson data{{"version", 1}, {"study", view.setup.file.name}, {"metrics", content.metrics}};
-    for (const char* list : {"titles", "less", "parameters", "latencies", "configurations", "trials"})
+    for (const char* list :
+         {"titles", "less", "parameters", "latencies", "configurations", "trials"})
         data[list] = OrderedJson::array();
     for (const std::string& name : content.metrics) {
         data["titles"].push_back(metric_title(name));

@@ -25,9 +25,11 @@ public:
     std::string written(const Document& document) {
         if (!document.title.empty()) head("#", document.title);
         for (const Section& section : document.sections) {
-            if (section.page_only || std::all_of(section.blocks.begin(), section.blocks.end(), [](const Block& block) {
+            if (section.page_only ||
+                std::all_of(section.blocks.begin(), section.blocks.end(), [](const Block& block) {
                     const auto* table = std::get_if<Table>(&block);
-                    return std::holds_alternative<Figure>(block) || (table != nullptr && table->folded);
+                    return std::holds_alternative<Figure>(block) ||
+                           (table != nullptr && table->folded);
                 }))
                 continue;
             head("##", section.title);
@@ -83,7 +85,8 @@ private:
             std::string text = markdown_ ? "|" : " ";
             for (std::size_t i = 0; i < lines[k].size(); ++i)
                 text += markdown_ ? " " + lines[k][i] + " |"
-                                  : " " + lines[k][i] + std::string(widths[i] + 1 - width_of(lines[k][i]), ' ');
+                                  : " " + lines[k][i] +
+                                        std::string(widths[i] + 1 - width_of(lines[k][i]), ' ');
             text.erase(text.find_last_not_of(' ') + 1);
             out_ += text + "\n";
             if (k > 0 || !markdown_) continue;
@@ -106,9 +109,10 @@ public:
 
     HtmlContent written(const Document& document) {
         for (const Section& section : document.sections) {
-            result_.contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section.id, shown(section.title));
-            out_ += fmt::format("<section{2} aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n", section.id,
-                                shown(section.title),
+            result_.contents +=
+                fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section.id, shown(section.title));
+            out_ += fmt::format("<section{2} aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n",
+                                section.id, shown(section.title),
                                 section.kind.empty() ? "" : " class=\"" + section.kind + "\"");
             for (const Block& block : section.blocks)
                 std::visit([this](const auto& one) { write(one); }, block);
@@ -118,7 +122,9 @@ public:
     }
 
 private:
-    [[nodiscard]] std::string shown(const std::string& text) const { return html_text(secrets_(text)); }
+    [[nodiscard]] std::string shown(const std::string& text) const {
+        return html_text(secrets_(text));
+    }
     void write(const Heading& heading) { out_ += "<h3>" + shown(heading.text) + "</h3>\n"; }
     void write(const Paragraph& paragraph) {
         out_ += paragraph.strong ? "<p><strong>" + shown(paragraph.text) + "</strong></p>\n"
@@ -127,7 +133,8 @@ private:
     void write(const List& list) {
         out_ += "<ul>\n";
         for (const Item& item : list.items)
-            out_ += "<li>" + shown(item.text) + (item.log.empty() ? "" : "<pre>" + shown(item.log) + "</pre>") + "</li>\n";
+            out_ += "<li>" + shown(item.text) +
+                    (item.log.empty() ? "" : "<pre>" + shown(item.log) + "</pre>") + "</li>\n";
         out_ += "</ul>\n";
     }
     void write(const Code& code) {
@@ -136,19 +143,25 @@ private:
             return;
         }
         out_ += fmt::format(
-            "<pre id=\"{0}\" tabindex=\"0\" aria-label=\"the command to serve\">{1}</pre>\n<div class=\"only-script\">"
+            "<pre id=\"{0}\" tabindex=\"0\" aria-label=\"the command to serve\">{1}</pre>\n<div "
+            "class=\"only-script\">"
             "<button type=\"button\" data-copy=\"{0}\">Copy the command</button></div>\n",
             code.id, shown(code.text));
     }
     void write(const Figure& figure) { out_ += figure.html; }
     void write(const Table& table) {
         const std::string title = shown(table.title);
-        if (table.folded) out_ += "<details class=\"data\"><summary>" + title + " as a table</summary>\n";
-        out_ += fmt::format("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table{}{}><thead><tr>",
-                            title, table.id.empty() ? "" : " id=\"" + table.id + "\"",
-                            table.sortable ? " class=\"sortable\"" : "");
+        if (table.folded)
+            out_ += "<details class=\"data\"><summary>" + title + " as a table</summary>\n";
+        out_ += fmt::format(
+            "<div class=\"wide\" tabindex=\"0\" role=\"region\" "
+            "aria-label=\"{}\"><table{}{}><thead><tr>",
+            title, table.id.empty() ? "" : " id=\"" + table.id + "\"",
+            table.sortable ? " class=\"sortable\"" : "");
         for (std::size_t i = 0; i < table.header.size(); ++i)
-            out_ += fmt::format("<th scope=\"col\"{}>{}</th>", table.has_words(i) ? " class=\"text\"" : "", shown(table.header[i]));
+            out_ +=
+                fmt::format("<th scope=\"col\"{}>{}</th>",
+                            table.has_words(i) ? " class=\"text\"" : "", shown(table.header[i]));
         out_ += "</tr></thead><tbody>\n";
         for (const Row& row : table.rows) {
             out_ += "<tr" + (row.kind.empty() ? "" : " class=\"" + row.kind + "\"") +
@@ -158,8 +171,12 @@ private:
                 out_ += "<td";
                 if (table.has_words(i)) out_ += " class=\"text\"";
                 else if (table.sortable)
-                    out_ += cell.sorted_by ? fmt::format(" data-value=\"{:.9g}\"", *cell.sorted_by) : " data-value=\"\"";
-                out_ += ">" + (cell.strong ? "<strong>" + shown(cell.text) + "</strong>" : shown(cell.text)) + "</td>";
+                    out_ += cell.sorted_by ? fmt::format(" data-value=\"{:.9g}\"", *cell.sorted_by)
+                                           : " data-value=\"\"";
+                out_ +=
+                    ">" +
+                    (cell.strong ? "<strong>" + shown(cell.text) + "</strong>" : shown(cell.text)) +
+                    "</td>";
             }
             out_ += "</tr>\n";
         }

@@ -48,7 +48,7 @@ struct Table {
     std::vector<Row> rows{};
     std::string id{};
     bool sortable = false;
-    bool folded = false;  ///< on a page opened on demand: it has the data of a drawing
+    bool folded = false;    ///< on a page opened on demand: it has the data of a drawing
     std::size_t texts = 1;  ///< leading columns of words; the others are figures
 
     [[nodiscard]] bool has_words(std::size_t column) const {

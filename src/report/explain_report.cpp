@@ -104,9 +104,10 @@ std::string expected_text(const TrialExplanation& trial, const Objective& object
                            model_figure(*expected.best));
     return out + fmt::format("            P(starts) {:.0f} %, P(within limits) {:.0f} %{}\n",
                              100 * expected.chance_works, 100 * expected.chance_limits,
-                             !expected.seconds        ? ""
-                             : *expected.seconds < 0.1 ? ", takes less than 0.1 s"
-                                                       : ", takes " + seconds_text(*expected.seconds));
+                             !expected.seconds ? ""
+                             : *expected.seconds < 0.1
+                                 ? ", takes less than 0.1 s"
+                                 : ", takes " + seconds_text(*expected.seconds));
 }
 
 void add_effects(Document& document, const std::vector<Effect>& effects,
@@ -130,12 +131,11 @@ void add_effects(Document& document, const std::vector<Effect>& effects,
             if (!effect.refused.empty())
                 row.cells.insert(row.cells.end(), {"refused", effect.refused});
             else
-                row.cells.insert(row.cells.end(),
-                                 {gain_text(effect.gain.value, scale),
-                                  interval_cell(effect.gain, scale) +
-                                      (effect.known()         ? ""
-                                       : effect.measured == 0 ? " (not measured)"
-                                                              : " (not known)")});
+                row.cells.insert(row.cells.end(), {gain_text(effect.gain.value, scale),
+                                                   interval_cell(effect.gain, scale) +
+                                                       (effect.known()         ? ""
+                                                        : effect.measured == 0 ? " (not measured)"
+                                                                               : " (not known)")});
         }
         if (parameter.level_count() > told)
             rest.push_back(counted_text(parameter.level_count() - told, "more level") + " of " +
@@ -186,9 +186,12 @@ public:
           asked_(problem_.space.changed(recommendation_.recommended, changes)) {}
 
     ExplainReport answer() {
-        json_ = {{"configuration", asked_.text()}, {"recommended", recommended().text()},
-                 {"rules", OrderedJson::array()},  {"told", nullptr},
-                 {"expected", nullptr},            {"nearest", nullptr},
+        json_ = {{"configuration", asked_.text()},
+                 {"recommended", recommended().text()},
+                 {"rules", OrderedJson::array()},
+                 {"told", nullptr},
+                 {"expected", nullptr},
+                 {"nearest", nullptr},
                  {"allowed", nullptr}};
         const bool something = find();
         return {"why not " + asked_.text() + "\n" + text_, json_.dump(2), something};
@@ -325,18 +328,15 @@ ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> tria
     const TrialExplanation trial = explanation.trial(id);
     const Trial& of = *trial.trial;
     const Failure* failure = of.failure();
-    const std::string was =
-        failure != nullptr ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind),
-                                         printable_line(failure->message))
-        : trial.measured ? model_figure(*trial.measured)
-        : of.told()      ? "no usable number"
-                         : "not told yet";
-    OrderedJson json{{"trial", of.id},
-                     {"configuration", of.configuration.text()},
-                     {"why", of.why},
-                     {"told_before", trial.told_before},
-                     {"expected", nullptr},
-                     {"measured", or_null(trial.measured)},
+    const std::string was = failure != nullptr
+                                ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind),
+                                              printable_line(failure->message))
+                            : trial.measured ? model_figure(*trial.measured)
+                            : of.told()      ? "no usable number"
+                                             : "not told yet";
+    OrderedJson json{{"trial", of.id},      {"configuration", of.configuration.text()},
+                     {"why", of.why},       {"told_before", trial.told_before},
+                     {"expected", nullptr}, {"measured", or_null(trial.measured)},
                      {"failure", nullptr}};
     if (trial.expected) json["expected"] = expected_json(*trial.expected);
     if (failure != nullptr) json["failure"] = name_in(failure_kinds, failure->kind);

@@ -83,7 +83,7 @@ std::optional<std::pair<std::size_t, std::size_t>> level_in(
     return std::nullopt;
 }
 
-std::vector<double> coordinates(const std::vector<Chart::Point>& points, double Chart::Point::* of) {
+std::vector<double> coordinates(const std::vector<Chart::Point>& points, double Chart::Point::*of) {
     std::vector<double> result;
     for (const Chart::Point& point : points)
         if (std::isfinite(point.*of)) result.push_back(point.*of);
@@ -151,7 +151,8 @@ std::string path_figure(const Content& content) {
     }
     if (!best.empty()) best.push_back({static_cast<double>(made.back()->id), best.back().y});
     chart.line(best, "best", true);
-    return html_tools(html_select("path-axis", "Across:", {{"trial", "trials"}, {"time", "time"}})) +
+    return html_tools(
+               html_select("path-axis", "Across:", {{"trial", "trials"}, {"time", "time"}})) +
            html_key({{"recommended", "recommended"},
                      {"usual", "the default"},
                      {"", "passes"},
@@ -232,7 +233,8 @@ std::string trade_figure(const Content& content) {
         if (std::isfinite(points[i].x))
             label += "\n" + figure_line(y, points[i].y) + "\n" + figure_line(x, points[i].x);
         if (!row.verdict.empty()) label += "\n" + row.verdict;
-        chart.mark({points[i], row.kind == "failed" ? "refused" : row.kind, content.clean(label), i});
+        chart.mark(
+            {points[i], row.kind == "failed" ? "refused" : row.kind, content.clean(label), i});
     }
     std::vector<std::pair<std::string, std::string>> options;
     for (std::size_t i = 0; i < content.metrics.size(); ++i)
@@ -291,7 +293,8 @@ std::string parallel_figure(const Content& content) {
                                                plain_figure_text(goal.metric, *row.value)
                                          : "no number") +
                               (row.verdict.empty() ? "" : "\n" + row.verdict)),
-                row.kind, i});
+                row.kind,
+                i});
             for (std::size_t k = 0; k < shown; ++k)
                 line.places.push_back(places[k].at(stop_of(row, content.varied[k])));
             const double place = row.value && high > low ? (*row.value - low) / (high - low) : 0;
@@ -392,15 +395,16 @@ std::string latency_figure(const Content& content) {
             if (row == nullptr) continue;
             auto& [of, points] = curves.emplace_back(row, std::vector<Chart::Point>{});
             for (std::size_t i = 0; i < family.levels.size(); ++i)
-                if (const auto value = value_in(row->means, content.metrics[family.levels[i].second])) {
+                if (const auto value =
+                        value_in(row->means, content.metrics[family.levels[i].second])) {
                     points.push_back({static_cast<double>(i), *value * 1e3});
                     ys.push_back(points.back().y);
                 }
         }
-        Chart chart(family.title + " at percentiles",
-                    curves.size() < 2 ? "the default"
-                                      : "the default and the recommended configuration",
-                    levels, axis_for(family.title + " (ms)", ys, true), 260);
+        Chart chart(
+            family.title + " at percentiles",
+            curves.size() < 2 ? "the default" : "the default and the recommended configuration",
+            levels, axis_for(family.title + " (ms)", ys, true), 260);
         for (const auto& [row, points] : curves) {
             const bool is_default = row->kind == "usual";
             chart.line(points, is_default ? "usual even" : "best");
@@ -413,11 +417,12 @@ std::string latency_figure(const Content& content) {
         }
         chart.line({}, "trial");
         for (double i = 0; i < count; ++i) chart.mark({{i, Chart::nowhere}, "trial", ""});
-        figures += html_figure(chart.svg(),
-                               "How long requests took: half of them at most p50, 99 of 100 at most "
-                               "p99. The default is the broken line; any other trial can be set "
-                               "beside it.",
-                               fmt::format("latency-{}", k));
+        figures +=
+            html_figure(chart.svg(),
+                        "How long requests took: half of them at most p50, 99 of 100 at most "
+                        "p99. The default is the broken line; any other trial can be set "
+                        "beside it.",
+                        fmt::format("latency-{}", k));
     }
     std::vector<std::pair<std::string, std::string>> trials{{"", "none"}};
     for (const Trial& trial : content.view.trials)
@@ -427,7 +432,8 @@ std::string latency_figure(const Content& content) {
                 id, content.clean(id + (trial.workload.empty() ? "" : ", " + trial.workload)));
         }
     std::vector<std::pair<std::string, std::string>> key{{"usual", "the default"}};
-    if (content.row_of_kind("recommended") != nullptr) key.emplace_back("recommended", "recommended");
+    if (content.row_of_kind("recommended") != nullptr)
+        key.emplace_back("recommended", "recommended");
     key.emplace_back("trial", "the chosen trial");
     return html_tools(html_select("latency-family", "Latency:", families) +
                       html_select("latency-trial", "Beside it, trial:", trials)) +

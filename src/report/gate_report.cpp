@@ -113,14 +113,15 @@ std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
     const auto cut = [&](const std::string& of_others) {
         return start_of(secrets(of_others), longest_gate_text);
     };
-    Section gate{"gate", "Gate of " + cut(report.study) + ": " + std::string(gate_word(report.end))};
+    Section gate{"gate",
+                 "Gate of " + cut(report.study) + ": " + std::string(gate_word(report.end))};
     gate.say(cut(report.headline));
     Table checks{"checks", {"result", "workload", "check", "B against A"}};
     Section figures{"figures", "Figures"};
     std::vector<Block> logs;
     for (const GateCheck& check : report.checks) {
-        Row& row = checks.rows.emplace_back(Row{{std::string(gate_word(check.end)), check.workload,
-                                                 check.name, cut(check.text)}});
+        Row& row = checks.rows.emplace_back(
+            Row{{std::string(gate_word(check.end)), check.workload, check.name, cut(check.text)}});
         row.cells.front().strong = check.end == GateCheck::End::failed;
         std::string log;
         for (const std::string& line : check.log) log += line + "\n";

@@ -126,10 +126,10 @@ std::string flagged_text(const ReportView& view, const Configuration& configurat
     if (found.unsound == 0 && (doubted || !found.only_suspect())) return "";
     const char* what = found.unsound > 0 ? "unsound" : "suspect";
     const std::size_t count = found.unsound > 0 ? found.unsound : found.suspect;
-    return (found.used == 1       ? whose + " measurement is " + what
-            : count == found.used ? whose + " measurements are all " + what
-                                  : fmt::format("{} measurements: {} of {} are {}", whose, count,
-                                                found.used, what)) +
+    return (found.used == 1 ? whose + " measurement is " + what
+            : count == found.used
+                ? whose + " measurements are all " + what
+                : fmt::format("{} measurements: {} of {} are {}", whose, count, found.used, what)) +
            found.finding_text();
 }
 
@@ -151,7 +151,8 @@ std::string why_inconclusive(const ReportView& view) {
     const auto with_count = [&](const std::string& text) {
         std::vector<std::string> parts;
         if (result.disturbed > 0)
-            parts.push_back(fmt::format("{} of {} results were disturbed", result.disturbed, result.results));
+            parts.push_back(
+                fmt::format("{} of {} results were disturbed", result.disturbed, result.results));
         if (result.unsound > 0)
             parts.push_back(
                 fmt::format("{}{} {} unsound", result.unsound,
@@ -164,8 +165,8 @@ std::string why_inconclusive(const ReportView& view) {
         case Doubt::default_unsound: {
             const Standing& base = *view.standings.find(view.base());
             return view.measured(view.base()) != nullptr
-                       ? with_count("The default's measurement cannot be believed (" + base.refused +
-                                    ")")
+                       ? with_count("The default's measurement cannot be believed (" +
+                                    base.refused + ")")
                        : "The default could not be measured (" + base.refused + ").";
         }
         case Doubt::not_confirmed:
@@ -230,11 +231,10 @@ std::string given_away_text(const ReportView& view) {
                 ? "less than the " + worth_text(view) + " that a change is worth"
             : !gap.significant() && !exact ? "it may be noise"
                                            : "not enough to decide for it";
-    return text +
-           (result.keep_default ? "."
-            : is_reduction_of(view.problem().space, result.recommended, best.configuration)
-                ? ", so the smaller command is recommended. That is what it gives away."
-                : ", so the configuration with the larger proven gain is recommended.");
+    return text + (result.keep_default ? "."
+                   : is_reduction_of(view.problem().space, result.recommended, best.configuration)
+                       ? ", so the smaller command is recommended. That is what it gives away."
+                       : ", so the configuration with the larger proven gain is recommended.");
 }
 
 /// What happened most often, and the first trial that it happened to.
@@ -280,9 +280,8 @@ std::string failures_text(const Commonest& failure) {
 std::string finding_text(const Commonest& finding) {
     std::string text = finding.text("for ");
     const auto& findings = finding.first->measurement()->validity.findings;
-    const auto one = std::find_if(findings.begin(), findings.end(), [&](const Finding& other) {
-        return other.id == finding.name;
-    });
+    const auto one = std::find_if(findings.begin(), findings.end(),
+                                  [&](const Finding& other) { return other.id == finding.name; });
     for (const std::string& part : {one->left, one->right, one->cause})
         text += part.empty() ? "" : "; " + part;
     return text;
@@ -342,9 +341,8 @@ std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
                    ? std::string()
                    : one->validity.findings.front().id;
     });
-    const std::string beginning = others
-                                      ? "No measured configuration passes."
-                                      : "The default does not pass, and nothing else was tried.";
+    const std::string beginning = others ? "No measured configuration passes."
+                                         : "The default does not pass, and nothing else was tried.";
     if (const auto& closest = view.recommendation.closest) {
         std::vector<std::string> broken;
         for (const BrokenLimit& one : closest->broken) broken.push_back(broken_text(one));
@@ -412,14 +410,12 @@ std::string advice_of_inconclusive(const ReportView& view) {
 Headline headline_of(const ReportView& view) {
     const Problem& problem = view.problem();
     const Recommendation& result = view.recommendation;
-    const bool only_default =
-        std::none_of(view.search.begin(), view.search.end(), [&](const Trial& trial) {
-            return trial.told() && trial.configuration != view.base();
-        });
+    const bool only_default = std::none_of(
+        view.search.begin(), view.search.end(),
+        [&](const Trial& trial) { return trial.told() && trial.configuration != view.base(); });
     // A strategy that is to measure all says how many it measured.
-    std::string rest = view.setup.strategy->name() == "exhaustive" && !only_default
-                           ? not_tried_text(view)
-                           : "";
+    std::string rest =
+        view.setup.strategy->name() == "exhaustive" && !only_default ? not_tried_text(view) : "";
     if (!rest.empty()) rest.insert(0, " ");
     Headline headline{result.conclusion, {}, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
@@ -427,17 +423,16 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::keep_default:
             headline.title = "Keep the default";
             headline.reason =
-                only_default ? "Nothing but the default has been measured yet."
-                             : fmt::format(
-                                   "{} gains the {} that a change is worth{}{}.",
-                                   problem.objective.several()
-                                       ? "The best in " + view.goal().metric
-                                       : "Nothing measured",
-                                   worth_text(view),
-                                   problem.objective.several() ? " in none of the goals" : "",
-                                   problem.decision.rule == Decision::Rule::significant
-                                       ? " with an interval above zero"
-                                       : "");
+                only_default
+                    ? "Nothing but the default has been measured yet."
+                    : fmt::format("{} gains the {} that a change is worth{}{}.",
+                                  problem.objective.several() ? "The best in " + view.goal().metric
+                                                              : "Nothing measured",
+                                  worth_text(view),
+                                  problem.objective.several() ? " in none of the goals" : "",
+                                  problem.decision.rule == Decision::Rule::significant
+                                      ? " with an interval above zero"
+                                      : "");
             headline.advice =
                 result.front.size() > 1
                     ? "Serve the default, unless another trade on the front is worth more to you."

@@ -36,9 +36,7 @@ public:
 private:
     using Names = std::vector<std::string>;
 
-    [[nodiscard]] const Configuration& usual() const {
-        return view_.base();
-    }
+    [[nodiscard]] const Configuration& usual() const { return view_.base(); }
     [[nodiscard]] const FigureScale& scale() const { return view_.standings.scale(); }
     /// ln of a measured gain over the default; nothing: it has no number.
     [[nodiscard]] std::optional<double> over_default(const Configuration& one) const {

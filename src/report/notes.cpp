@@ -73,8 +73,9 @@ std::string why_not_measured(const ReportView& view, const Configuration& config
                              std::string_view workload, std::string_view stop_reason) {
     if (view.measured(configuration, workload) != nullptr) return "";
     for (const Trial& trial : view.trials)
-        if (const Failure* failure = trial.failure();
-            failure != nullptr && trial.workload == workload && trial.configuration == configuration)
+        if (const Failure* failure = trial.failure(); failure != nullptr &&
+                                                      trial.workload == workload &&
+                                                      trial.configuration == configuration)
             return std::string(name_in(failure_kinds, failure->kind)) +
                    (failure->message.empty() ? "" : ": " + failure->message);
     if (stop_reason == name_in(stop_reasons, StopReason::deadline))
@@ -99,7 +100,8 @@ std::vector<std::string> environment_changes(std::span<const Trial> trials) {
             texts.push_back(value + " (" + counted_text(times, "trial") + ")");
         if (texts.size() > 1)
             result.push_back(
-                "trials ran on nodes of several kinds, keep to one by the template's nodeSelector; " +
+                "trials ran on nodes of several kinds, keep to one by the template's "
+                "nodeSelector; " +
                 name + ": " + joined(texts));
     }
     const Environment* before = nullptr;
@@ -213,11 +215,10 @@ std::vector<std::string> speculation_notes(const ReportView& view) {
             if (const auto accepted =
                     value_in(means, MetricKey{"server_accepted_tokens", workload}.text());
                 accepted && drafted->value > 0)
-                texts.push_back(
-                    fmt::format("{} of {} guessed tokens ({}) were right{}",
-                                short_number_text(*accepted, 0), short_number_text(drafted->value, 0),
-                                plain_percent(*accepted / drafted->value),
-                                workload.empty() ? "" : fmt::format(" on {}", workload)));
+                texts.push_back(fmt::format(
+                    "{} of {} guessed tokens ({}) were right{}", short_number_text(*accepted, 0),
+                    short_number_text(drafted->value, 0), plain_percent(*accepted / drafted->value),
+                    workload.empty() ? "" : fmt::format(" on {}", workload)));
         if (texts.empty()) continue;
         const bool first = standing.configuration == view.recommendation.recommended;
         result.insert(first ? result.begin() : result.end(),

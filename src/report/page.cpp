@@ -40,17 +40,17 @@ std::string page_of(const Content& content, const std::string& report_json,
         "id=\"live-now\"></p></div>\n<noscript><p>Without JavaScript this page stays as it is: "
         "load it again.</p></noscript>";
     TemplateValues values;
-    values.texts = {{"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) +
-                                   "; script-src" + allowed(scripts) +
-                                   (live ? "; connect-src 'self'" : "")},
-                    {"title", html_text(content.clean(document.title))},
-                    {"style", std::string(page_css.text)},
-                    {"contents", html.contents},
-                    {"live", live ? live_bar : ""},
-                    {"content", html.body},
-                    {"network", live ? "" : " This file needs no network."},
-                    {"data", html_data(content, report_json)},
-                    {"scripts", elements}};
+    values.texts = {
+        {"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) +
+                       "; script-src" + allowed(scripts) + (live ? "; connect-src 'self'" : "")},
+        {"title", html_text(content.clean(document.title))},
+        {"style", std::string(page_css.text)},
+        {"contents", html.contents},
+        {"live", live ? live_bar : ""},
+        {"content", html.body},
+        {"network", live ? "" : " This file needs no network."},
+        {"data", html_data(content, report_json)},
+        {"scripts", elements}};
     return fill_template(page_html.text, values);
 }
 

@@ -46,9 +46,8 @@ Reports all_reports(const StudySetup& setup, std::span<const Trial> trials,
                     std::string_view stop_reason) {
     const ReportView view(setup, trials);
     const Explained explained(view);
-    Reports result{markdown_of(view, stop_reason, explained),
-                   json_of(view, stop_reason, &explained),
-                   {}};
+    Reports result{
+        markdown_of(view, stop_reason, explained), json_of(view, stop_reason, &explained), {}};
     result.html = page_of({view, stop_reason, &explained}, result.json);
     return result;
 }

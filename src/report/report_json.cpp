@@ -298,7 +298,8 @@ OrderedJson cost_json(const ServingCosts& costs) {
     const auto figure = [](const std::optional<ServingCost::Figure>& one) {
         OrderedJson result;
         if (one)
-            result = {{"value", one->value}, {"low", or_null(one->low)}, {"high", or_null(one->high)}};
+            result = {
+                {"value", one->value}, {"low", or_null(one->low)}, {"high", or_null(one->high)}};
         return result;
     };
     OrderedJson rows = OrderedJson::array();
@@ -340,7 +341,8 @@ OrderedJson account_json(const Account& account, const ReportView& view) {
     if (account.more)
         result["one_more_hour"] = {
             {"trials", account.more->further.trials},
-            {"seconds", account.more->seconds > 0 ? OrderedJson(account.more->seconds) : OrderedJson()},
+            {"seconds",
+             account.more->seconds > 0 ? OrderedJson(account.more->seconds) : OrderedJson()},
             {"gain", gain_json(account.more->further.gain, scale)},
             {"chance_worth_having", account.more->further.chance_changed},
             {"likely", account.more->likely}};
@@ -356,8 +358,8 @@ std::string json_of(const ReportView& view, std::string_view stop_reason,
     object["version"] = 1;
     object["study"] = file.name;
     object["strategy"] = file.strategy.name;
-    object["objective"] = {
-        {view.goal().direction == Direction::maximize ? "maximize" : "minimize", view.goal().metric}};
+    object["objective"] = {{view.goal().direction == Direction::maximize ? "maximize" : "minimize",
+                            view.goal().metric}};
     if (file.objective.several()) add_front(object, view);
     object["verdict"] = name_in(conclusions, headline.conclusion);
     object["headline"] = headline.title;
@@ -367,11 +369,12 @@ std::string json_of(const ReportView& view, std::string_view stop_reason,
     if (const std::string measured_by = file.measured_by(); !measured_by.empty())
         object["notes"].insert(object["notes"].begin(), measured_by);
     const Measurement* of_default = view.measured(view.base());
-    object["default"] = {{"configuration", to_json(view.base())},
-                         {"metrics", metrics_of(view, view.base())},
-                         {"verdict", of_default == nullptr
-                                         ? OrderedJson(nullptr)
-                                         : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
+    object["default"] = {
+        {"configuration", to_json(view.base())},
+        {"metrics", metrics_of(view, view.base())},
+        {"verdict", of_default == nullptr
+                        ? OrderedJson(nullptr)
+                        : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
     object["recommended"] = nullptr;
     if (result.conclusion != Conclusion::nothing_passes) add_recommended(object, view, stop_reason);
     else object["closest"] = closest_json(result.closest);

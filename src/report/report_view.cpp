@@ -17,7 +17,8 @@ namespace servetune {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view between) {
     std::string result;
-    for (const std::string& text : texts) result.append(&text == texts.data() ? "" : between) += text;
+    for (const std::string& text : texts)
+        result.append(&text == texts.data() ? "" : between) += text;
     return result;
 }
 
@@ -147,8 +148,8 @@ std::string ReportView::changes(const Configuration& configuration) const {
 }
 
 std::size_t ReportView::completed() const {
-    return static_cast<std::size_t>(std::count_if(
-        search.begin(), search.end(), [](const Trial& one) { return one.told(); }));
+    return static_cast<std::size_t>(
+        std::count_if(search.begin(), search.end(), [](const Trial& one) { return one.told(); }));
 }
 
 const Measurement* ReportView::measured(const Configuration& configuration,

@@ -53,7 +53,8 @@ struct ReportView {
     }
     /// Whether a gain over the default is recommended.
     [[nodiscard]] bool gains() const {
-        return recommendation.conclusion == Conclusion::recommended && recommendation.default_passes;
+        return recommendation.conclusion == Conclusion::recommended &&
+               recommendation.default_passes;
     }
     /// The gain over the default in a table, as it is stated: of the recommended configuration that
     /// of the conclusion, of another one by the figures beside it.

@@ -49,8 +49,8 @@ Section verdict_section(const Content& content) {
     Section section{"verdict", "Conclusion"};
     section.kind = "brief verdict " + std::string(name_in(conclusions, headline.conclusion));
     section.blocks.emplace_back(Paragraph{
-        headline.title + (view.gains() ? " (" + view.changes(view.recommendation.recommended) + ")."
-                                       : "."),
+        headline.title +
+            (view.gains() ? " (" + view.changes(view.recommendation.recommended) + ")." : "."),
         true});
     section.say(headline.reason + (headline.advice.empty() ? "" : " " + headline.advice));
     return section;
@@ -61,15 +61,16 @@ Section gains_section(const Content& content) {
     Section section{"gains", "Before and after"};
     const std::vector<GainRow> rows = gain_rows(content);
     const std::string& metric = view.goal().metric;
-    const bool with_tpot = std::any_of(rows.begin(), rows.end(),
-                                       [](const GainRow& one) { return one.token_after.has_value(); });
-    const bool with_interval = std::any_of(rows.begin(), rows.end(),
-                                           [](const GainRow& one) { return one.gain.has_interval(); });
+    const bool with_tpot = std::any_of(
+        rows.begin(), rows.end(), [](const GainRow& one) { return one.token_after.has_value(); });
+    const bool with_interval = std::any_of(
+        rows.begin(), rows.end(), [](const GainRow& one) { return one.gain.has_interval(); });
     Table table{"Before and after",
                 {"workload", metric_title(metric) + ", default", "recommended", "gain"}};
     if (with_interval) table.header.emplace_back("95 % interval");
     if (with_tpot)
-        table.header.insert(table.header.end(), {metric_title(mean_tpot) + ", default", "recommended"});
+        table.header.insert(table.header.end(),
+                            {metric_title(mean_tpot) + ", default", "recommended"});
     for (const GainRow& one : rows) {
         Row& row = table.rows.emplace_back(
             Row{{one.label, figure_cell(metric, one.before), figure_cell(metric, one.after),
@@ -108,13 +109,13 @@ Section search_section(const Content& content) {
         const auto figure = content.figure_of(trial);
         if (figure && row.standing->passes() && (!best || goal.better(*figure, *best)))
             best = figure;
-        table.rows.push_back(
-            {{std::to_string(trial.id), row.name, figure_cell(goal.metric, figure),
-              figure_cell(goal.metric, best),
-              trial.failure() != nullptr
-                  ? std::string(name_in(failure_kinds, trial.failure()->kind))
-                  : row.standing->passes() ? "measured" : "refused",
-              fixed_text(trial.cost_seconds(), 1), fixed_text(spent, 1)}});
+        table.rows.push_back({{std::to_string(trial.id), row.name, figure_cell(goal.metric, figure),
+                               figure_cell(goal.metric, best),
+                               trial.failure() != nullptr
+                                   ? std::string(name_in(failure_kinds, trial.failure()->kind))
+                               : row.standing->passes() ? "measured"
+                                                        : "refused",
+                               fixed_text(trial.cost_seconds(), 1), fixed_text(spent, 1)}});
     }
     section.show(std::move(table));
     return section;
@@ -289,7 +290,9 @@ Section more_section(const Account& account, const FigureScale& scale) {
 
 std::string cost_text(const std::string& unit, const std::optional<ServingCost::Figure>& one) {
     if (!one) return "-";
-    const auto text = [&](double value) { return fmt::format("{:.{}g}", value, unit == "USD" ? 4 : 3); };
+    const auto text = [&](double value) {
+        return fmt::format("{:.{}g}", value, unit == "USD" ? 4 : 3);
+    };
     return text(one->value) +
            (one->low ? fmt::format(" ({} to {})", text(*one->low), text(*one->high)) : "");
 }
@@ -306,9 +309,9 @@ Section cost_section(const ServingCosts& costs) {
                      (one.change->low ? fmt::format(" ({} to {})", percent(*one.change->low),
                                                     percent(*one.change->high))
                                       : "");
-        table.rows.push_back({{one.unit + ", " + one.tokens + " tokens",
-                               cost_text(one.unit, one.of_default),
-                               cost_text(one.unit, one.of_recommended), change}});
+        table.rows.push_back(
+            {{one.unit + ", " + one.tokens + " tokens", cost_text(one.unit, one.of_default),
+              cost_text(one.unit, one.of_recommended), change}});
         without = without || !one.of_recommended.low;
     }
     std::vector<std::string> texts;
@@ -347,10 +350,10 @@ Section confidence_section(const Content& content) {
         if (!result.gain.has_interval())
             say("The gain is by one measurement each: there is no interval.");
         else if (view.problem().is_confirmed())
-            say(fmt::format("{}, by {} rounds of both in turn after the search.", interval,
-                            rounds_of(view.problem(), view.standings,
-                                      *view.standings.find(result.recommended),
-                                      view.standings.find(view.base()))));
+            say(fmt::format(
+                "{}, by {} rounds of both in turn after the search.", interval,
+                rounds_of(view.problem(), view.standings, *view.standings.find(result.recommended),
+                          view.standings.find(view.base()))));
         else say(interval + ", corrected for picking the best of all that were tried.");
         if (result.p_best)
             say(fmt::format("P(the best of the {} configurations that pass) {}.", passing_in(view),
@@ -486,7 +489,8 @@ Section latency_section(const Content& content) {
         for (const auto& [level, place] : family.levels) {
             const std::string& metric = content.metrics[place];
             const auto cell = [&, &metric = metric](const ResultRow* row) {
-                return figure_cell(metric, row == nullptr ? std::nullopt : value_in(row->means, metric));
+                return figure_cell(metric,
+                                   row == nullptr ? std::nullopt : value_in(row->means, metric));
             };
             Row& row = table.rows.emplace_back(Row{{metric_title(metric), cell(of_default)}});
             if (recommended != nullptr) row.cells.push_back(cell(recommended));
@@ -499,7 +503,8 @@ Section latency_section(const Content& content) {
 /// A table of configurations: the goal, what it gains, and each metric that decides.
 class ResultTable {
 public:
-    ResultTable(const Content& content, std::string title) : content_(content), table_{std::move(title), {}} {
+    ResultTable(const Content& content, std::string title)
+        : content_(content), table_{std::move(title), {}} {
         const Objective& objective = content.view.problem().objective;
         table_.header = {"setting", metric_title(objective.leading().metric), "gain"};
         std::set<std::string> shown;
@@ -534,7 +539,8 @@ public:
             const double runs = row == nullptr ? 0 : row->standing->leading().total_runs();
             out.cells.emplace_back(fmt::format("{:.0f}", runs), runs);
         }
-        out.cells.emplace_back(verdict).strong = verdict == "recommended" || verdict == "carried on";
+        out.cells.emplace_back(verdict).strong =
+            verdict == "recommended" || verdict == "carried on";
         if (row == nullptr) return;
         out.kind = row->kind;
         out.data = fmt::format("of=\"{}\"", row - content_.rows.data());
@@ -552,7 +558,8 @@ private:
             texts.push_back((workload.empty() ? "" : workload + " ") +
                             plain_figure_text(limit.metric, value) +
                             (limit.keeps(value) ? "" : " broken"));
-            if (!cell.sorted_by || (limit.at_least ? value < *cell.sorted_by : value > *cell.sorted_by))
+            if (!cell.sorted_by ||
+                (limit.at_least ? value < *cell.sorted_by : value > *cell.sorted_by))
                 cell.sorted_by = value;
         }
         if (!texts.empty()) cell.text = joined(texts, "; ");
@@ -581,8 +588,9 @@ Section steps_section(const Content& content) {
     const auto* staged = dynamic_cast<const Staged*>(view.setup.strategy.get());
     if (staged == nullptr) return section;
     const bool with_printed = !file.printed.empty();
-    Table options{"Summary of options",
-                  {"option", "best " + metric_title(view.goal().metric), "gain over the step's base"}};
+    Table options{
+        "Summary of options",
+        {"option", "best " + metric_title(view.goal().metric), "gain over the step's base"}};
     if (with_printed) options.header.emplace_back("printed in the document");
     const auto row_at = [&](const Configuration& configuration) -> const ResultRow* {
         const auto at = content.row_of(configuration);
@@ -612,12 +620,12 @@ Section steps_section(const Content& content) {
                 base_listed = base_listed || is_base;
                 // Rows stand in their order, the best first.
                 if (best == nullptr || row < best) best = row;
-                verdict = !row->standing->passes()          ? "refused: " + row->standing->refused
+                verdict = !row->standing->passes() ? "refused: " + row->standing->refused
                           : step.winner == candidate.configuration
                               ? step.stage->carried ? "carried on" : "worth having"
-                          : is_base           ? "the base"
-                          : base == nullptr   ? ""
-                                              : step_verdict(view, *row->standing, *base->standing);
+                          : is_base         ? "the base"
+                          : base == nullptr ? ""
+                                            : step_verdict(view, *row->standing, *base->standing);
             }
             table.add(name, row, gain_of(row), verdict);
         }
@@ -721,12 +729,13 @@ Section effects_section(const Content& content) {
         else if (known.contains(effect.parameter))
             table.rows.push_back(
                 {{effect.parameter,
-                  level + (effect.level == space.at(effect.parameter).default_value ? " (default)" : ""),
+                  level + (effect.level == space.at(effect.parameter).default_value ? " (default)"
+                                                                                    : ""),
                   gain_text(effect.gain.value, scale),
-                  credible_text(effect.gain, scale) +
-                      (effect.known()         ? ""
-                       : effect.measured == 0 ? " (not measured at this level)"
-                                              : " (not proven: includes 0)"),
+                  credible_text(effect.gain, scale) + (effect.known() ? ""
+                                                       : effect.measured == 0
+                                                           ? " (not measured at this level)"
+                                                           : " (not proven: includes 0)"),
                   std::to_string(effect.measured)}});
         else if (unknown.empty() || unknown.back() != effect.parameter)
             unknown.push_back(effect.parameter);
@@ -754,7 +763,8 @@ Section failures_section(const Content& content) {
     for (const Trial& trial : content.view.trials)
         if (trial.failure() != nullptr)
             kinds[std::string(name_in(failure_kinds, trial.failure()->kind))].push_back(&trial);
-    std::vector<std::pair<std::string, std::vector<const Trial*>>> sorted(kinds.begin(), kinds.end());
+    std::vector<std::pair<std::string, std::vector<const Trial*>>> sorted(kinds.begin(),
+                                                                          kinds.end());
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
         return a.second.size() > b.second.size();
     });
@@ -799,7 +809,8 @@ Section audit_section(const Content& content) {
         "{} of {} measurements are sound, {} suspect, {} unsound. Unsound ones {}.{}",
         counts.verdicts[Verdict::sound], counts.measured, counts.verdicts[Verdict::suspect],
         counts.verdicts[Verdict::unsound],
-        view.problem().decision.enforce_audit ? "cannot win" : "count all the same, as the study says",
+        view.problem().decision.enforce_audit ? "cannot win"
+                                              : "count all the same, as the study says",
         unchecked > 0 ? fmt::format(" {} could not be checked: they have no figures that could be "
                                     "held against each other.",
                                     unchecked)
@@ -815,7 +826,8 @@ Section audit_section(const Content& content) {
             Group& group = groups[finding.id];
             ++(validity.verdict == Verdict::unsound ? group.unsound : group.suspect);
             // The gravest stands for all.
-            if (group.example == nullptr || (validity.verdict == Verdict::unsound && group.unsound == 1))
+            if (group.example == nullptr ||
+                (validity.verdict == Verdict::unsound && group.unsound == 1))
                 group.first = &trial, group.example = &finding;
         }
     }
@@ -823,11 +835,12 @@ Section audit_section(const Content& content) {
     for (const auto& [id, group] : groups)
         table.rows.push_back(
             {{id, std::to_string(group.unsound), std::to_string(group.suspect),
-              fmt::format("{}{}: {}{}{}{}{}", view.changes(group.first->configuration),
-                          group.first->workload.empty() ? "" : ", workload " + group.first->workload,
-                          group.example->left, group.example->right.empty() ? "" : "; ",
-                          group.example->right, group.example->cause.empty() ? "" : ". ",
-                          group.example->cause)}});
+              fmt::format(
+                  "{}{}: {}{}{}{}{}", view.changes(group.first->configuration),
+                  group.first->workload.empty() ? "" : ", workload " + group.first->workload,
+                  group.example->left, group.example->right.empty() ? "" : "; ",
+                  group.example->right, group.example->cause.empty() ? "" : ". ",
+                  group.example->cause)}});
     section.show(std::move(table));
     return section;
 }
@@ -864,14 +877,15 @@ Section predicted_section(const Content& content) {
     section.show(std::move(table));
     if (found->rows.size() > most)
         section.say(fmt::format("And {} more.", found->rows.size() - most));
-    const bool fitted = std::any_of(found->rows.begin(), found->rows.end(),
-                                    [](const Predicted::Row& row) { return row.fitted.has_value(); });
-    section.say(fitted ? fmt::format(
-                             "Median error: {} before any trial, {} by the trials before each. At "
+    const bool fitted =
+        std::any_of(found->rows.begin(), found->rows.end(),
+                    [](const Predicted::Row& row) { return row.fitted.has_value(); });
+    section.say(
+        fitted ? fmt::format("Median error: {} before any trial, {} by the trials before each. At "
                              "the end: {}.",
-                             plain_percent(found->shipped_error), plain_percent(found->fitted_error),
-                             found->by)
-                       : "From now on: " + found->by + ".");
+                             plain_percent(found->shipped_error),
+                             plain_percent(found->fitted_error), found->by)
+               : "From now on: " + found->by + ".");
     for (const std::string& doubt : found->doubts) section.say("Before any trial, " + doubt + ".");
     return section;
 }
@@ -883,7 +897,8 @@ std::vector<std::string> not_measured_notes(const Content& content) {
     if (!result.best) return texts;
     for (const Workload& workload : content.view.setup.file.report_workloads) {
         const auto why = [&](const Configuration& configuration) {
-            return why_not_measured(content.view, configuration, workload.name, content.stop_reason);
+            return why_not_measured(content.view, configuration, workload.name,
+                                    content.stop_reason);
         };
         const std::string of_default = why(content.view.base());
         const std::string of_recommended = why(result.recommended);
@@ -965,15 +980,16 @@ std::vector<GainRow> gain_rows(const Content& content) {
     const Metrics after = view.judged_means(recommended);
     const Metrics before = view.judged_means(view.base());
     const bool several = file.workloads.size() > 1;
-    rows.push_back({several                    ? "the goal"
-                    : !file.workloads.empty()  ? file.workloads.front().name
-                    : file.measured_outside()  ? "measured outside"
-                                               : "the table",
+    rows.push_back({several                   ? "the goal"
+                    : !file.workloads.empty() ? file.workloads.front().name
+                    : file.measured_outside() ? "measured outside"
+                                              : "the table",
                     value_in(before, metric).value_or(base.estimate().mean),
-                    value_in(after, metric).value_or(best.estimate().mean), view.recommendation.gain,
-                    value_in(before, mean_tpot), value_in(after, mean_tpot)});
-    const auto add = [&](const std::string& label, const std::string& workload, const Metrics& of_default,
-                         const Metrics& of_recommended, double runs) {
+                    value_in(after, metric).value_or(best.estimate().mean),
+                    view.recommendation.gain, value_in(before, mean_tpot),
+                    value_in(after, mean_tpot)});
+    const auto add = [&](const std::string& label, const std::string& workload,
+                         const Metrics& of_default, const Metrics& of_recommended, double runs) {
         const auto name = [&](std::string_view plain) { return MetricKey{plain, workload}.text(); };
         const auto a = value_in(of_recommended, name(metric));
         const auto b = value_in(of_default, name(metric));
@@ -981,12 +997,16 @@ std::vector<GainRow> gain_rows(const Content& content) {
         // The chance interval of a ratio of two means whose relative error is the goal's.
         const double log_gain = std::log1p(view.goal().gain(*a, *b));
         const double reach = normal_95 * view.standings.noise() * std::sqrt(runs);
-        rows.push_back({label, *b, *a,
-                        view.standings.replicated() > 0
-                            ? Gain{std::expm1(log_gain), std::expm1(log_gain - reach),
-                                   std::expm1(log_gain + reach), {}, {}, view.scale()}
-                            : Gain::unknown(std::expm1(log_gain), view.scale()),
-                        value_in(of_default, name(mean_tpot)), value_in(of_recommended, name(mean_tpot))});
+        rows.push_back(
+            {label, *b, *a,
+             view.standings.replicated() > 0 ? Gain{std::expm1(log_gain),
+                                                    std::expm1(log_gain - reach),
+                                                    std::expm1(log_gain + reach),
+                                                    {},
+                                                    {},
+                                                    view.scale()}
+                                             : Gain::unknown(std::expm1(log_gain), view.scale()),
+             value_in(of_default, name(mean_tpot)), value_in(of_recommended, name(mean_tpot))});
     };
     if (several)
         for (const Workload& workload : file.workloads)
@@ -1017,12 +1037,12 @@ Document document_of(const Content& content) {
     const StudyFile& file = content.view.setup.file;
     Document document{file.name + (file.model.empty() ? "" : ": " + file.model) +
                       (file.machine.hardware.empty() ? "" : " on " + file.machine.hardware)};
-    for (const auto& section : {verdict_section, gains_section, search_section, command_section,
-                                study_section, confidence_section, back_section, front_section,
-                                trade_section, latency_section, steps_section, results_section,
-                                interactions_section, effects_section, failures_section,
-                                audit_section, noise_section, predicted_section, notes_section,
-                                glossary_section}) {
+    for (const auto& section :
+         {verdict_section,      gains_section,      search_section,   command_section,
+          study_section,        confidence_section, back_section,     front_section,
+          trade_section,        latency_section,    steps_section,    results_section,
+          interactions_section, effects_section,    failures_section, audit_section,
+          noise_section,        predicted_section,  notes_section,    glossary_section}) {
         document.add(section(content));
         if (section == study_section && content.explained != nullptr)
             add_account(document, content.explained->account, content.view);

@@ -80,8 +80,8 @@ std::size_t failed_in(const ReportView& view) {
 
 std::string counted_trials(const ReportView& view) {
     const std::size_t failed = failed_in(view);
-    return std::to_string(view.completed()) + ", " + (failed == 0 ? "none" : std::to_string(failed)) +
-           " of them failed";
+    return std::to_string(view.completed()) + ", " +
+           (failed == 0 ? "none" : std::to_string(failed)) + " of them failed";
 }
 
 using Pairs = std::vector<std::pair<std::string, std::pair<std::string, std::string>>>;
@@ -184,13 +184,14 @@ std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b) {
     const Headline of_other = headline_of(other);
     Document document{"Two studies side by side"};
     Section of_both{"verdicts", "Verdicts"};
-    show_pairs(of_both, "what", left, right,
-               {{"verdict", {of_one.title, of_other.title}},
-                {"objective",
-                 {one.problem().objective.goals_text(), other.problem().objective.goals_text()}},
-                {"trials", {counted_trials(one), counted_trials(other)}},
-                {"the default", {passing_figure(one, one.base()), passing_figure(other, other.base())}},
-                {"recommended", {recommended_figure(one), recommended_figure(other)}}});
+    show_pairs(
+        of_both, "what", left, right,
+        {{"verdict", {of_one.title, of_other.title}},
+         {"objective",
+          {one.problem().objective.goals_text(), other.problem().objective.goals_text()}},
+         {"trials", {counted_trials(one), counted_trials(other)}},
+         {"the default", {passing_figure(one, one.base()), passing_figure(other, other.base())}},
+         {"recommended", {recommended_figure(one), recommended_figure(other)}}});
     for (const auto& [name, headline] : {std::pair(&left, &of_one), std::pair(&right, &of_other)})
         if (!headline->command.empty()) {
             of_both.say(*name);

@@ -171,8 +171,7 @@ TEST_CASE("one more hour: nothing is left where all was tried, and the pace is t
     CHECK(account.more->further.untried == 0);
     CHECK(account.more->further.gain.high == 0);
     CHECK_FALSE(account.more->likely);
-    CHECK(has(said_of(account, view),
-              "Nothing: every configuration of the space was tried."));
+    CHECK(has(said_of(account, view), "Nothing: every configuration of the space was tried."));
 }
 
 TEST_CASE("account: no default, no winner, one trial, all failed, several goals") {
@@ -292,10 +291,12 @@ TEST_CASE("explanation: explain and the report have the same object") {
     CHECK(explained.at("ladder").at("steps").size() == 2);
     CHECK(explained.at("one_more_hour").at("likely") == false);
     CHECK(has(reports.markdown, "## From the default to the recommended command"));
-    for (const char* id : {"verdict", "ladder", "limits", "hour", "cost", "certain", "back", "study"})
-        CHECK(has(reports.html,
-                  std::string(id == std::string("verdict") ? " recommended" : "<section class=\"brief") +
-                      "\" aria-labelledby=\"" + id + "\">"));
+    for (const char* id :
+         {"verdict", "ladder", "limits", "hour", "cost", "certain", "back", "study"})
+        CHECK(has(
+            reports.html,
+            std::string(id == std::string("verdict") ? " recommended" : "<section class=\"brief") +
+                "\" aria-labelledby=\"" + id + "\">"));
     CHECK(has(std::string(page_css.text), "main>section:not(.brief)"));  // all else is not printed
     CHECK_FALSE(
         nlohmann::json::parse(json_report(study.setup, trials, "", false)).contains("explanation"));

@@ -181,8 +181,7 @@ TEST_CASE("page: a study in which everything failed, and one that has not begun"
     const PageStudy study;
     const auto failed = study.trials(6, [](std::size_t) { return 0.0; });
     const std::string page = html_report(study.setup, failed, "nothing_starts");
-    CHECK(has(page,
-              "<p><strong>Nothing can be recommended.</strong></p>"));
+    CHECK(has(page, "<p><strong>Nothing can be recommended.</strong></p>"));
     CHECK(has(page, "<section class=\"brief verdict nothing_passes\""));
     CHECK(has(page, "<h3>out_of_memory: 6 trials</h3>"));
     CHECK(has(page, "<pre>line one\nline two\n</pre>"));

@@ -240,7 +240,8 @@ TEST_CASE("suspect results: the verdict says so, of all results, of the winner o
     CHECK(all.headline.conclusion == Conclusion::recommended);
     CHECK(has(all.headline.reason, "All measurements are suspect (peak)."));
     CHECK(all.headline.advice == "Find out why before you serve this.");
-    CHECK(has(all.text, "All measurements are suspect (peak). Find out why before you serve this."));
+    CHECK(
+        has(all.text, "All measurements are suspect (peak). Find out why before you serve this."));
     const Said winner(table(sound, suspect, sound), limited);
     CHECK(has(winner.headline.reason, "Its measurement is suspect (peak)."));
     CHECK(winner.headline.advice == "Find out why before you serve this.");
