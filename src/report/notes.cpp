@@ -163,7 +163,7 @@ std::vector<std::string> other_work_notes(const ReportView& view) {
         result.push_back(fmt::format(
             "Other work: {} had requests of other lengths, beyond noise ({}). {}{}",
             view.changes(standing.configuration), other_work_text(standing),
-            standing.refused.starts_with(other_work_words)
+            standing.refusal == Refusal::other_work
                 ? "The objective does not say what equal work would give, so it cannot win."
                 : "Of a gain only what equal work leaves counts, in requests and in tokens alike.",
             unchecked_answers(view.problem().space, standing).empty()
