@@ -6,6 +6,7 @@
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/study/confirmation_rounds.hpp"
 #include "servetune/detail/study/recommendation_text.hpp"
+#include "servetune/detail/study/smaller_command.hpp"
 
 #include <fmt/format.h>
 
