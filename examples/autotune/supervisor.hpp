@@ -34,7 +34,7 @@ public:
         double hangs_after_seconds = 180;  ///< without one good answer to a health check
         /// Starts one and waits until it serves or has failed. Throws IoError.
         std::function<std::unique_ptr<servetune::ServerSet>(const servetune::Configuration&,
-                                                               const std::stop_token&)>
+                                                            const std::stop_token&)>
             start{};
         /// Why the ports are not free; empty: they are.
         std::function<std::string()> port_trouble{};
