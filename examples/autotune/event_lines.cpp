@@ -68,7 +68,7 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     const Problem& problem = *setup_.problem;
     const std::vector<Trial> search = search_history(problem, history);
-    const Standings standings(search, problem.objective, problem.decision);
+    const Standings standings = standings_of(problem, search);
     const Standing* best = standings.best();
     const Standing* base = standings.find(problem.space.default_configuration());
     phases_.erase(trial.id);

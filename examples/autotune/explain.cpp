@@ -4,7 +4,6 @@
 #include "study_journal.hpp"
 
 #include "report/explain_report.hpp"
-#include "report/why_not.hpp"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,6 @@
 #include "engine/load_level.hpp"
 #include "report/report_view.hpp"
 #include "report/study_comparison.hpp"
-#include "report/time_spent.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/topology.hpp"
 #include "servetune/detail/space/feasible_set.hpp"

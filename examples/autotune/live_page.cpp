@@ -82,7 +82,7 @@ std::string tried_text(const Trial& trial, const StudySetup& setup) {
 std::string best_text(const StudySetup& setup, const std::vector<Trial>& trials) {
     const Problem& problem = *setup.problem;
     const std::vector<Trial> search = search_history(problem, trials);
-    const Standings standings(search, problem.objective, problem.decision);
+    const Standings standings = standings_of(problem, search);
     const Standing* best = standings.best();
     if (best == nullptr) return "";
     const std::string text =
@@ -166,7 +166,7 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
         sample("left_seconds", "", *seconds_left);
     }
     const std::vector<Trial> search = search_history(problem, trials);
-    const Standings standings(search, problem.objective, problem.decision);
+    const Standings standings = standings_of(problem, search);
     const Standing* best = standings.best();
     if (best == nullptr) return std::move(out).text();
     const std::string metric =

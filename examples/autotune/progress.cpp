@@ -105,7 +105,7 @@ void Progress::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     add_up(history);
     const std::vector<Trial> search = search_history(*setup_.problem, history);
-    keep_best(Standings(search, setup_.problem->objective, setup_.problem->decision));
+    keep_best(standings_of(*setup_.problem, search));
     complain("resuming after {}", counted_text(spent_.told, "trial"));
 }
 
@@ -202,7 +202,7 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     running_.erase(trial.id);
     const Objective& objective = setup_.problem->objective;
     const std::vector<Trial> search = search_history(*setup_.problem, history);
-    const Standings standings(search, objective, setup_.problem->decision);
+    const Standings standings = standings_of(*setup_.problem, search);
     const std::string before = incumbent_;
     keep_best(standings);
     std::string result;

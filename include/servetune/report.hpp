@@ -46,19 +46,26 @@ struct Reports {
 Reports all_reports(const StudySetup& setup, std::span<const Trial> trials,
                     std::string_view stop_reason);
 
+/// The standings by which a study is judged: against the default of its space. Points into
+/// `history`.
+inline Standings standings_of(const Problem& problem, std::span<const Trial> history) {
+    return {history, problem.objective, problem.decision, problem.space.default_configuration()};
+}
+
 /// The verdict on a study in words. Every output has it from here: report, JSON, `status` and what
 /// `run` ends with.
 struct Headline {
     Conclusion conclusion = Conclusion::nothing_passes;
-    std::string
-        title;  ///< `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be recommended`
+    /// `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be
+    /// recommended`.
+    std::string title;
     std::string reason;   ///< a sentence
     std::string advice;   ///< what to do: a sentence, or empty
     std::string command;  ///< what to serve; empty where nothing passes
-    std::string
-        unsound{};  ///< sentences of `reason`, where the verdict uses unsound measurements, or only suspect ones
-    std::string
-        given_away{};  ///< the best observed figure, where something else is to be served, and what that gives away
+    /// Sentences of `reason`, where the verdict uses unsound measurements, or only suspect ones.
+    std::string unsound{};
+    /// The best observed figure, where something else is to be served, and what that gives away.
+    std::string given_away{};
 };
 Headline headline_of(const StudySetup& setup, std::span<const Trial> trials);
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "account.hpp"
 
-#include "gain_json.hpp"
+#include "perf/quick_estimate.hpp"
+#include "predict/study_fit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/search/effects_floor.hpp"
-#include "servetune/report.hpp"
-#include "study/json_values.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace servetune {
@@ -38,101 +37,97 @@ std::pair<double, std::size_t> time_of_search(const ReportView& view) {
 /// had, without a time.
 std::pair<std::size_t, double> trials_of_an_hour(const ReportView& view) {
     const auto [seconds, trials] = time_of_search(view);
-    if (!view.setup.file.measures() || seconds <= 0) return {told_trials(view), 0};
+    if (!view.setup.file.measures() || seconds <= 0) return {view.completed(), 0};
     const double each = seconds / static_cast<double>(trials);
     const auto count = static_cast<std::size_t>(std::max(1.0, std::floor(further_seconds / each)));
     return {count, std::max(further_seconds, each)};
 }
 
-nlohmann::ordered_json ladder_gain_json(const LadderGain& one) {
-    nlohmann::ordered_json result = gain_json(one.gain);
-    result["measured"] = one.measured;
-    return result;
-}
-
-nlohmann::ordered_json ladder_gain_json(const std::optional<LadderGain>& one) {
-    return one ? ladder_gain_json(*one) : nlohmann::ordered_json();
-}
-
-nlohmann::ordered_json ladder_json(const Ladder& ladder, const FigureScale& scale) {
-    nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-    for (const LadderStep& step : ladder.steps)
-        steps.push_back({{"changes", step.changes},
-                         {"configuration", to_json(step.to)},
-                         {"gain", ladder_gain_json(step.gain)},
-                         {"alone", ladder_gain_json(step.alone)},
-                         {"last", ladder_gain_json(step.last)},
-                         {"refused", step.refused.empty() ? nlohmann::ordered_json()
-                                                          : nlohmann::ordered_json(step.refused)}});
-    const auto apart = ladder.not_together;
-    return {{"total", gain_json(ladder.total)},
-            {"alone_together", apart ? nlohmann::ordered_json(scale.stated(
-                                           std::expm1(*apart + std::log1p(ladder.total.value))))
-                                     : nlohmann::ordered_json()},
-            {"steps", steps}};
-}
-
-nlohmann::ordered_json limits_json(const WhatLimits& limits) {
-    nlohmann::ordered_json result{{"limits", nlohmann::ordered_json::array()},
-                                  {"at_the_end", nlohmann::ordered_json::array()},
-                                  {"resources", nlohmann::ordered_json::array()}};
-    for (const LimitMargin& one : limits.limits)
-        result["limits"].push_back(
-            {{"metric", one.limit.metric},
-             {"workload", one.workload},
-             {one.limit.at_least ? "at_least" : "at_most", one.limit.bound},
-             {"value", one.value},
-             {"margin", one.margin},
-             {"refuses", one.refuses ? to_json(*one.refuses) : nlohmann::ordered_json()},
-             {"costs", one.costs ? gain_json(*one.costs) : nlohmann::ordered_json()}});
-    for (const AtTheEnd& one : limits.at_the_end)
-        result["at_the_end"].push_back({{"parameter", one.parameter},
-                                        {"value", text_of(one.value)},
-                                        {"end", one.largest ? "largest" : "smallest"}});
-    for (const ResourceGain& one : limits.resources)
-        result["resources"].push_back({{"resource", one.resource}, {"elasticity", one.elasticity}});
-    result["no_resources"] = limits.no_resources;
-    result["doubts"] = limits.doubts;
-    return result;
-}
-
-nlohmann::ordered_json hour_json(const OneMoreHour& hour, const FigureScale& scale) {
-    const FurtherGain& further = hour.further;
-    return {{"trials", further.trials},
-            {"seconds",
-             hour.seconds > 0 ? nlohmann::ordered_json(hour.seconds) : nlohmann::ordered_json()},
-            {"gain",
-             {{"value", scale.stated(further.gain.value)},
-              {"low", scale.stated(further.gain.low)},
-              {"high", scale.stated(further.gain.high)}}},
-            {"chance_worth_having", further.chance_changed},
-            {"likely", hour.likely}};
-}
-
-nlohmann::ordered_json cost_json(const ServingCosts& costs) {
-    const auto figure =
-        [](const std::optional<ServingCost::Figure>& one) -> nlohmann::ordered_json {
-        if (!one) return nullptr;
-        nlohmann::ordered_json result{{"value", one->value}, {"low", nullptr}, {"high", nullptr}};
-        if (one->low) result["low"] = *one->low, result["high"] = *one->high;
-        return result;
+std::vector<LimitMargin> limit_margins(const ReportView& view, const Standing& served) {
+    const Problem& problem = *view.setup.problem;
+    const Goal& goal = problem.objective.leading();
+    std::vector<LimitMargin> result;
+    for (const Limit& limit : problem.objective.limits)
+        for (const auto& [workload, value] : limited_figures(served, limit, problem.decision)) {
+            LimitMargin one{limit, workload,
+                            value, limit.at_least ? value - limit.bound : limit.bound - value,
+                            {},    {}};
+            const Standing* best = nullptr;
+            for (const Standing& other : view.standings.all()) {
+                if (other.measured() == 0 || other.passes() ||
+                    !goal.better(other.estimate().mean, served.estimate().mean))
+                    continue;
+                const auto figures = limited_figures(other, limit, problem.decision);
+                const auto at = figures.find(workload);
+                if (at == figures.end() || limit.keeps(at->second)) continue;
+                if (best == nullptr || goal.better(other.estimate().mean, best->estimate().mean))
+                    best = &other;
+            }
+            if (best != nullptr) {
+                one.refuses = best->configuration;
+                one.costs = judged_gain(problem, view.standings, *best, served);
+            }
+            result.push_back(std::move(one));
+        }
+    const auto share = [](const LimitMargin& one) {
+        return one.limit.bound == 0 ? std::numeric_limits<double>::infinity()
+                                    : one.margin / std::abs(one.limit.bound);
     };
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const ServingCost& one : costs.all)
-        rows.push_back({{"unit", one.unit},
-                        {"million_tokens", one.tokens},
-                        {"default", figure(one.of_default)},
-                        {"recommended", figure(one.of_recommended)},
-                        {"change", figure(one.change)}});
-    return {{"figures", rows}, {"no_dollars", costs.no_dollars}, {"no_energy", costs.no_energy}};
+    std::stable_sort(result.begin(), result.end(), [&](const LimitMargin& a, const LimitMargin& b) {
+        if (a.refuses.has_value() != b.refuses.has_value()) return a.refuses.has_value();
+        return share(a) < share(b);
+    });
+    return result;
+}
+
+std::vector<AtTheEnd> ends_of(const SearchSpace& space, const Configuration& served) {
+    std::vector<AtTheEnd> result;
+    for (const auto& [name, value] : served.entries()) {
+        const Parameter& parameter = space.at(name);
+        const auto number = number_of(value);
+        if (!parameter.ordered() || value == parameter.default_value || !number) continue;
+        double low = std::numeric_limits<double>::infinity();
+        double high = -low;
+        std::size_t levels = 0;
+        const auto include = [&](const Value& one) {
+            if (const auto size = number_of(one))
+                low = std::min(low, *size), high = std::max(high, *size), ++levels;
+        };
+        if (parameter.continuous())
+            include(parameter.at_position(0)), include(parameter.at_position(1)), levels = 3;
+        else {
+            // Levels rise, whatever comes before them.
+            for (const std::size_t i :
+                 {std::size_t{0}, std::size_t{1}, parameter.level_count() - 1})
+                if (i < parameter.level_count()) include(parameter.level(i));
+            levels = parameter.level_count() - (parameter.offers_unset ? 1 : 0);
+        }
+        constexpr std::size_t least_levels = 3;  // of two each is an end
+        if (levels >= least_levels && (*number <= low || *number >= high))
+            result.push_back({name, value, *number >= high});
+    }
+    return result;
+}
+
+/// Whether a prediction of this metric has its level too, not only its ratios.
+bool has_level(const std::string& metric) {
+    for (const char* high : {"_p90_", "_p95_", "_p99_"})
+        if (metric.find(high) != std::string::npos) return false;
+    return QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(metric).has_value();
+}
+
+double median_error(const std::vector<Predicted::Row>& rows, bool fitted) {
+    std::vector<double> errors;
+    for (const Predicted::Row& row : rows)
+        if (row.fitted)
+            errors.push_back(std::abs((fitted ? *row.fitted : row.shipped) / row.measured - 1));
+    if (errors.empty()) return 0;
+    const auto half = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+    std::nth_element(errors.begin(), half, errors.end());
+    return *half;
 }
 
 }  // namespace
-
-std::size_t told_trials(const ReportView& view) {
-    return static_cast<std::size_t>(std::count_if(view.search.begin(), view.search.end(),
-                                                  [](const Trial& one) { return one.told(); }));
-}
 
 Account account_of(const ReportView& view) {
     const Problem& problem = *view.setup.problem;
@@ -142,30 +137,88 @@ Account account_of(const ReportView& view) {
     Account account{ladder_of(view, outlook), what_limits(view), {}, {}, serving_costs(view)};
     const Standing* served = view.standings.find(result.recommended);
     if (result.conclusion == Conclusion::nothing_passes || served == nullptr || !served->passes())
-        account.no_hour = "nothing passes yet, so there is nothing to gain over";
+        account.no_more = "nothing passes yet, so there is nothing to gain over";
     else if (!outlook.enough()) {
         const EffectsFloor floor = EffectsFloor::of(problem.space, view.standings);
-        account.no_hour =
+        account.no_more =
             fmt::format("{} measured, and the models need {}",
                         counted_text(floor.measured, "configuration"), floor.needed());
     } else {
         const auto [trials, seconds] = trials_of_an_hour(view);
-        OneMoreHour& hour = account.hour.emplace();
-        hour.further = outlook.further(result.recommended, trials, problem.decision.min_gain);
-        hour.seconds = seconds;
-        hour.likely = hour.further.chance_changed > 0.5;
+        MoreTrials& more = account.more.emplace();
+        more.further = outlook.further(result.recommended, trials, problem.decision.min_gain);
+        more.seconds = seconds;
+        more.likely = more.further.chance_changed > 0.5;
     }
     return account;
 }
 
-nlohmann::ordered_json account_json(const Account& account, const ReportView& view) {
-    const FigureScale& scale = view.standings.scale();
-    return {
-        {"ladder", account.ladder ? ladder_json(*account.ladder, scale) : nlohmann::ordered_json()},
-        {"what_limits", account.limits ? limits_json(*account.limits) : nlohmann::ordered_json()},
-        {"one_more_hour",
-         account.hour ? hour_json(*account.hour, scale) : nlohmann::ordered_json()},
-        {"cost", cost_json(account.costs)}};
+std::optional<WhatLimits> what_limits(const ReportView& view) {
+    const Recommendation& recommendation = view.recommendation;
+    const Standing* served = view.standings.find(recommendation.recommended);
+    if (recommendation.conclusion == Conclusion::nothing_passes || served == nullptr ||
+        served->measured() == 0)
+        return std::nullopt;
+    const StudyFile& file = view.setup.file;
+    WhatLimits result;
+    result.limits = limit_margins(view, *served);
+    result.at_the_end = ends_of(view.setup.problem->space, recommendation.recommended);
+    if (!file.has_commands() || file.model.empty() || file.machine.chip().empty()) {
+        result.no_resources = "the cost model wants an engine, a model and hardware that it knows";
+        if (file.machine.chip().empty())
+            result.no_resources += "; the study has no `hardware: NAME`";
+        return result;
+    }
+    try {
+        const auto evaluator = simulated(file);
+        result.resources =
+            resource_gains(*evaluator, recommendation.recommended,
+                           view.setup.problem->objective.leading(), file.weighted_workloads());
+        result.doubts = doubts_of_cost_model(file);
+        if (const Value* engine = recommendation.recommended.find("engine"))
+            std::erase_if(result.doubts, [&](const std::string& one) {
+                return one.find(" of " + text_of(*engine) + " ") == std::string::npos;
+            });
+        if (result.resources.empty())
+            result.no_resources = "the cost model does not estimate this goal for this command";
+    } catch (const Error&) {
+        result.no_resources =
+            "the cost model knows too little of this engine, model, hardware or traffic ('autotune "
+            "simulate' says what)";
+    }
+    return result;
 }
+
+std::optional<Predicted> predicted_of(const ReportView& view) {
+    const Problem& problem = *view.setup.problem;
+    const Beliefs& beliefs = view.setup.beliefs;
+    if (beliefs.size() == 0 || !has_level(problem.objective.leading().metric)) return std::nullopt;
+    const auto now = beliefs[0].fitted_to(view.search, problem.decision);
+    if (!now) return std::nullopt;
+    Predicted result{now->name()};
+    for (const Standing& standing : view.standings.all()) {
+        if (standing.measured() == 0) continue;
+        const auto shipped = beliefs[0].belief(standing.configuration).log_value;
+        if (!shipped) continue;
+        Predicted::Row row{standing.configuration, standing.estimate().mean, std::exp(*shipped)};
+        const auto first = std::find_if(
+            view.search.begin(), view.search.end(),
+            [&](const Trial& trial) { return trial.configuration == standing.configuration; });
+        const std::span<const Trial> before(view.search.begin(), first);
+        if (const auto then = beliefs[0].fitted_to(before, problem.decision))
+            if (const auto fitted = then->belief(standing.configuration).log_value)
+                row.fitted = std::exp(*fitted);
+        result.rows.push_back(std::move(row));
+    }
+    result.shipped_error = median_error(result.rows, false);
+    result.fitted_error = median_error(result.rows, true);
+    result.doubts = doubts_of_cost_model(view.setup.file);
+    return result.rows.empty() ? std::nullopt : std::optional(std::move(result));
+}
+
+Explained::Explained(const ReportView& view)
+    : effects(view.problem(), view.trials, Bayesian(view.setup.bayesian_options()),
+              view.setup.beliefs),
+      account(account_of(view)) {}
 
 }  // namespace servetune

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chart.hpp"
 
-#include "html_text.hpp"
+#include "escape.hpp"
 #include "servetune/report.hpp"
 
 #include <fmt/format.h>

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/search/expectation.hpp"
 #include "servetune/study_file.hpp"
 #include "servetune/trial.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <span>
@@ -21,11 +18,6 @@ struct ExplainReport {
     bool something = false;  ///< anything was measured that can explain
 };
 
-/// What the models expected of a trial: the lines that begin with `expected`, and the object
-/// `expected`.
-std::string expected_text(const TrialExplanation& trial, const Objective& objective);
-nlohmann::ordered_json expected_json(const Expectation& expected);
-
 /// What each parameter does against its default level and with which others, by models fitted to
 /// the trials.
 ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> trials);
@@ -34,5 +26,12 @@ ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> tria
 /// UsageError where there is no such trial.
 ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> trials,
                             std::uint64_t id);
+
+/// Why the study does not recommend what it recommends with some settings changed: a rule forbids
+/// it, it was measured and is worse or refused, or what the models expect of it, and the nearest
+/// configuration that was tried. `changes`: parameters of the space. Throws SpaceError for a value
+/// outside its domain.
+ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> trials,
+                              const Assignment& changes);
 
 }  // namespace servetune

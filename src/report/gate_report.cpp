@@ -2,8 +2,8 @@
 #include "gate_report.hpp"
 
 #include "base/utf8.hpp"
-#include "html_text.hpp"
-#include "markdown.hpp"
+#include "document.hpp"
+#include "escape.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/version.hpp"
@@ -74,12 +74,6 @@ std::string xml_case(const GateCheck& check, const GateReport& report, const Red
            xml_text(gate_details(check), secrets) + "</" + element + ">\n    </testcase>\n";
 }
 
-std::string gate_row(const std::vector<std::string>& cells) {
-    std::string result = "|";
-    for (const std::string& cell : cells) result += " " + cell + " |";
-    return result + "\n";
-}
-
 }  // namespace
 
 std::string junit_xml(const GateReport& report, const Redactor& secrets) {
@@ -116,43 +110,47 @@ std::string junit_xml(const GateReport& report, const Redactor& secrets) {
 }
 
 std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
-    const auto text = [&](const std::string& of_others) {
-        return markdown_text(start_of(secrets(of_others), longest_gate_text));
+    const auto cut = [&](const std::string& of_others) {
+        return start_of(secrets(of_others), longest_gate_text);
     };
-    std::string result = "## Gate of " + text(report.study) + ": " +
-                         std::string(gate_word(report.end)) + "\n\n" + text(report.headline) +
-                         "\n\n";
-    result += gate_row({"", "workload", "check", "B against A"}) + "|---|---|---|---|\n";
+    Section gate{"gate",
+                 "Gate of " + cut(report.study) + ": " + std::string(gate_word(report.end))};
+    gate.say(cut(report.headline));
+    Table checks{"checks", {"result", "workload", "check", "B against A"}};
+    Section figures{"figures", "Figures"};
+    std::vector<Block> logs;
     for (const GateCheck& check : report.checks) {
-        const std::string word(gate_word(check.end));
-        result += gate_row({check.end == GateCheck::End::failed ? "**" + word + "**" : word,
-                            text(check.workload), text(check.name), text(check.text)});
-    }
-    for (const GateCheck& check : report.checks) {
-        if (check.log.empty()) continue;
-        std::string lines;
-        for (const std::string& line : check.log) lines += line + "\n";
-        result += "\n" + markdown_block("text", start_of(secrets(lines), longest_gate_text));
-    }
-    result += "\n" + gate_row({"", "A, the baseline", "B, the candidate"}) + "|---|---|---|\n";
-    for (const GateReport::Row& row : report.rows) {
-        const bool same = row.a == row.b;
-        result += gate_row({text(row.what), text(row.a), same ? "the same" : text(row.b)});
-    }
-    for (const auto& [name, command] :
-         {std::pair("A", &report.a_command), {"B", &report.b_command}})
-        result += "\n" + std::string(name) + ":\n\n" +
-                  markdown_block("sh", start_of(secrets(*command), longest_gate_text));
-    result += "\n<details><summary>Figures</summary>\n\n";
-    for (const GateCheck& check : report.checks) {
+        Row& row = checks.rows.emplace_back(
+            Row{{std::string(gate_word(check.end)), check.workload, check.name, cut(check.text)}});
+        row.cells.front().strong = check.end == GateCheck::End::failed;
+        std::string log;
+        for (const std::string& line : check.log) log += line + "\n";
+        if (!log.empty()) logs.emplace_back(Code{"text", cut(log)});
         if (check.a.empty()) continue;
-        result += text(check.name) + (check.workload.empty() ? "" : ", " + text(check.workload)) +
-                  "\n\n" + gate_row({"pair", "A", "B"}) + "|---:|---:|---:|\n";
+        figures.say(check.name + (check.workload.empty() ? "" : ", " + check.workload));
+        Table pairs{check.name, {"pair", "A", "B"}};
+        pairs.texts = 0;
         for (std::size_t i = 0; i < check.a.size() && i < check.b.size(); ++i)
-            result += gate_row({std::to_string(i + 1), check.a[i], check.b[i]});
-        result += "\n";
+            pairs.rows.push_back({{std::to_string(i + 1), check.a[i], check.b[i]}});
+        figures.show(std::move(pairs));
     }
-    return result + "</details>\n";
+    checks.texts = 4;
+    gate.show(std::move(checks));
+    gate.blocks.insert(gate.blocks.end(), logs.begin(), logs.end());
+    Table settings{"settings", {"setting", "A, the baseline", "B, the candidate"}};
+    settings.texts = 3;
+    for (const GateReport::Row& row : report.rows)
+        settings.rows.push_back({{row.what, cut(row.a), row.a == row.b ? "the same" : cut(row.b)}});
+    gate.show(std::move(settings));
+    for (const auto& [name, command] :
+         {std::pair("A:", &report.a_command), {"B:", &report.b_command}}) {
+        gate.say(name);
+        gate.blocks.emplace_back(Code{"sh", cut(*command)});
+    }
+    Document document;
+    document.add(std::move(gate));
+    document.add(std::move(figures));
+    return markdown_of(document, secrets);
 }
 
 }  // namespace servetune

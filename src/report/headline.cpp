@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// The verdict in words; where nothing passes, what came nearest or what most trials failed of.
 #include "report_view.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/study/confirmation_rounds.hpp"
 #include "servetune/detail/study/recommendation_text.hpp"
-#include "servetune/report.hpp"
+#include "servetune/detail/study/smaller_command.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace servetune {
 namespace {
@@ -31,33 +31,18 @@ bool repeats_exactly(const StudySetup& setup) {
            choice->noise.drift_cv == 0;
 }
 
-/// Whether the default has a figure at all, believed or not.
-bool is_measured(const Standing* standing) {
-    return standing != nullptr &&
-           std::any_of(standing->trials.begin(), standing->trials.end(),
-                       [](const Trial* trial) { return trial->measurement() != nullptr; });
-}
-
-std::string why_default_fails(const ReportView& view) {
-    const Standing* base = view.standings.find(view.recommendation.default_configuration);
-    if (base == nullptr || !base->told())
-        return "The default has not been measured, so there is no gain to state.";
-    return "The default itself does not pass (" + base->refused +
-           "), so there is no gain to state.";
-}
-
-/// What disturbed the measurements that the doubt is about: the default's, the best's, else all.
+/// What disturbed the measurements that the verdict is inconclusive for: the default's, the best's,
+/// else all.
 std::vector<const Finding*> disturbances_of(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     std::vector<const Finding*> all;
     std::vector<const Finding*> meant;
     for (const Trial* trial : view.standings.trials()) {
         if (trial->measurement() == nullptr) continue;
-        const bool is_meant = result.doubt == Doubt::default_disturbed
-                                  ? trial->configuration == result.default_configuration
-                              : result.doubt == Doubt::winner_disturbed
-                                  ? result.best && trial->configuration == *result.best
-                                  : false;
+        const bool is_meant =
+            (result.doubt == Doubt::default_disturbed && trial->configuration == view.base()) ||
+            (result.doubt == Doubt::winner_disturbed && result.best &&
+             trial->configuration == *result.best);
         for (const Finding& finding : trial->measurement()->validity.findings) {
             if (!is_disturbance(finding)) continue;
             all.push_back(&finding);
@@ -72,8 +57,8 @@ std::string disturbance_text(const ReportView& view) {
     const auto found = disturbances_of(view);
     if (found.empty()) return "";
     const Finding& first = *found.front();
-    const std::string seen = " (" + first.id + (first.left.empty() ? "" : ": " + first.left) + ")";
-    return (first.cause.empty() ? "" : ": " + first.cause) + seen;
+    return (first.cause.empty() ? "" : ": " + first.cause) + " (" + first.id +
+           (first.left.empty() ? "" : ": " + first.left) + ")";
 }
 
 /// When or how to run a study again that was disturbed: each kind of disturbance has its remedy.
@@ -85,14 +70,12 @@ std::string remedies_text(const ReportView& view) {
                   {"cpu_stolen", "where no other virtual machine gets the same cores"},
                   {"cpu_shared", "while nothing else uses the machine"},
                   {"client_stopped", "without stopping this program or its machine"}}};
-    const auto found = disturbances_of(view);
-    std::string text;
+    std::vector<std::string> texts;
     for (const auto& [id, remedy] : remedies)
-        if (std::any_of(found.begin(), found.end(),
-                        [&id = id](const Finding* finding) { return finding->id == id; }))
-            if (text.find(remedy) == std::string::npos)
-                text += (text.empty() ? "" : ", ") + std::string(remedy);
-    return text;
+        for (const Finding* finding : disturbances_of(view))
+            if (finding->id == id && std::find(texts.begin(), texts.end(), remedy) == texts.end())
+                texts.emplace_back(remedy);
+    return joined(texts);
 }
 
 /// Measurements that count under the study's audit, by what it finds.
@@ -101,100 +84,97 @@ struct Flagged {
     const Validity* first = nullptr;  ///< of the gravest
 
     /// Load tests that were ended early decide nothing.
-    void count(const Measurement& measurement, const Decision& decision) {
-        if (!decision.believes(measurement) || measurement.validity.ended_early()) return;
-        ++used;
-        const Verdict verdict = measurement.validity.verdict;
-        unsound += verdict == Verdict::unsound ? 1 : 0;
-        suspect += verdict == Verdict::suspect ? 1 : 0;
-        if (verdict >= Verdict::suspect && (first == nullptr || verdict > first->verdict))
-            first = &measurement.validity;
+    void count(const std::vector<const Trial*>& trials, const Decision& decision) {
+        for (const Trial* trial : trials) {
+            const Measurement* measurement = trial->measurement();
+            if (measurement == nullptr || !decision.believes(*measurement) ||
+                measurement->validity.ended_early())
+                continue;
+            ++used;
+            const Verdict verdict = measurement->validity.verdict;
+            unsound += verdict == Verdict::unsound ? 1 : 0;
+            suspect += verdict == Verdict::suspect ? 1 : 0;
+            if (verdict >= Verdict::suspect && (first == nullptr || verdict > first->verdict))
+                first = &measurement->validity;
+        }
     }
     [[nodiscard]] bool only_suspect() const { return used > 0 && suspect == used; }
-    /// ` (physics, client): mean TPOT = 1 ms; least = 5 ms.`
+    /// ` (physics, client): mean TPOT = 1 ms (least = 5 ms).`
     [[nodiscard]] std::string finding_text() const {
         std::vector<std::string> ids;
         for (const Finding& finding : first->findings)
             if (std::find(ids.begin(), ids.end(), finding.id) == ids.end())
                 ids.push_back(finding.id);
         std::string text = ids.empty() ? "" : " (" + listed(ids) + ")";
-        for (const Finding& finding : first->findings) {
-            if (finding.left.empty()) continue;
-            text += ": " + finding.left + (finding.right.empty() ? "" : "; " + finding.right);
-            break;
-        }
+        const auto& findings = first->findings;
+        if (const auto said = std::find_if(findings.begin(), findings.end(),
+                                           [](const Finding& one) { return !one.left.empty(); });
+            said != findings.end())
+            text += ": " + said->left + (said->right.empty() ? "" : " (" + said->right + ")");
         return text + '.';
     }
 };
 
 /// That measurements of a configuration are unsound, or all suspect, and what the first of them
-/// breaks; empty: neither. A doubt names what is suspect itself. `whose`: `Its`.
+/// breaks; empty: neither. An inconclusive verdict names what is suspect itself. `whose`: `Its`.
 std::string flagged_text(const ReportView& view, const Configuration& configuration,
                          const std::string& whose) {
     const Standing* standing = view.standings.find(configuration);
     if (standing == nullptr) return "";
     Flagged found;
-    for (const Trial* trial : standing->trials)
-        if (const Measurement* measurement = trial->measurement())
-            found.count(*measurement, view.setup.problem->decision);
+    found.count(standing->trials, view.problem().decision);
     const bool doubted = view.recommendation.doubt != Doubt::none;
     if (found.unsound == 0 && (doubted || !found.only_suspect())) return "";
     const char* what = found.unsound > 0 ? "unsound" : "suspect";
     const std::size_t count = found.unsound > 0 ? found.unsound : found.suspect;
-    const std::string text = found.used == 1       ? whose + " measurement is " + what
-                             : count == found.used ? whose + " measurements are all " + what
-                                                   : fmt::format("{} measurements: {} of {} are {}",
-                                                                 whose, count, found.used, what);
-    return text + found.finding_text();
+    return (found.used == 1 ? whose + " measurement is " + what
+            : count == found.used
+                ? whose + " measurements are all " + what
+                : fmt::format("{} measurements: {} of {} are {}", whose, count, found.used, what)) +
+           found.finding_text();
 }
 
 /// The same of all measurements that a verdict rests on.
 std::string flagged_text(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     Flagged all;
-    for (const Trial* trial : view.standings.trials())
-        if (const Measurement* measurement = trial->measurement())
-            all.count(*measurement, view.setup.problem->decision);
+    all.count(view.standings.trials(), view.problem().decision);
     if (result.doubt == Doubt::none && all.only_suspect() && all.used > 1)
-        return "All results are suspect" + all.finding_text();
-    const std::string of_default =
-        flagged_text(view, result.default_configuration, "The default's");
-    if (result.recommended == result.default_configuration) return of_default;
+        return "All measurements are suspect" + all.finding_text();
+    const std::string of_default = flagged_text(view, view.base(), "The default's");
+    if (result.recommended == view.base()) return of_default;
     const std::string of_winner = flagged_text(view, result.recommended, "Its");
     return of_winner + (of_winner.empty() || of_default.empty() ? "" : " ") + of_default;
 }
 
-std::string count_of_unreliable(const Recommendation& result) {
-    std::string text;
-    if (result.disturbed > 0)
-        text = fmt::format("{} of {} results were disturbed", result.disturbed, result.results);
-    const char* are = result.unsound == 1 ? "is" : "are";
-    if (result.unsound > 0)
-        text += text.empty() ? fmt::format("{} of {} results {} unsound", result.unsound,
-                                           result.results, are)
-                             : fmt::format(", {} {} unsound", result.unsound, are);
-    return text;
-}
-
 std::string why_inconclusive(const ReportView& view) {
     const Recommendation& result = view.recommendation;
-    const Standing* base = view.standings.find(result.default_configuration);
-    const std::string count = count_of_unreliable(result);
     const auto with_count = [&](const std::string& text) {
-        return text + (count.empty() ? "" : "; " + count) + ".";
+        std::vector<std::string> parts;
+        if (result.disturbed > 0)
+            parts.push_back(
+                fmt::format("{} of {} results were disturbed", result.disturbed, result.results));
+        if (result.unsound > 0)
+            parts.push_back(
+                fmt::format("{}{} {} unsound", result.unsound,
+                            parts.empty() ? fmt::format(" of {} results", result.results) : "",
+                            result.unsound == 1 ? "is" : "are"));
+        return text + (parts.empty() ? "" : "; " + joined(parts)) + ".";
     };
     switch (result.doubt) {
         case Doubt::none: break;
-        case Doubt::default_unsound:
-            return is_measured(base) ? with_count("The default's measurement cannot be believed (" +
-                                                  base->refused + ")")
-                                     : "The default could not be measured (" + base->refused + ").";
+        case Doubt::default_unsound: {
+            const Standing& base = *view.standings.find(view.base());
+            return view.measured(view.base()) != nullptr
+                       ? with_count("The default's measurement cannot be believed (" +
+                                    base.refused + ")")
+                       : "The default could not be measured (" + base.refused + ").";
+        }
         case Doubt::not_confirmed:
             return with_count(fmt::format(
                 "{} looks better and is not confirmed: after the search it was not measured {} "
                 "times in turn with the default",
-                result.best ? difference_text(*result.best, result.default_configuration)
-                            : "A configuration",
+                result.best ? difference_text(*result.best, view.base()) : "A configuration",
                 least_rounds));
         case Doubt::default_disturbed:
         case Doubt::winner_disturbed:
@@ -212,243 +192,248 @@ std::string why_inconclusive(const ReportView& view) {
 
 /// What a change is worth: `1 %`, or `0.02` where figures are compared by differences.
 std::string worth_text(const ReportView& view) {
-    const double least = view.setup.problem->decision.min_gain;
-    const FigureScale& scale = view.standings.scale();
-    return scale.ratios() ? plain_percent(least) : short_number_text(scale.stated(least));
+    const double least = view.problem().decision.min_gain;
+    return view.scale().ratios() ? plain_percent(least)
+                                 : short_number_text(view.scale().stated(least));
 }
 
-/// `The highest figure that was confirmed`: a configuration that was measured fewer times may have
-/// a better one, which nothing is decided by.
+/// `The highest figure that was confirmed is 12`: a configuration that was measured fewer times may
+/// have a better one, which nothing is decided by.
 std::string best_figure_text(const ReportView& view, const Standing& best,
                              const std::string& which) {
-    const Goal& goal = view.setup.problem->objective.leading();
+    const Goal& goal = view.goal();
     const Standing* highest = view.standings.best();
     const bool unconfirmed =
         highest != nullptr && goal.better(highest->estimate().mean, best.estimate().mean);
     return std::string(goal.direction == Direction::minimize ? "The lowest" : "The highest") +
            " figure " + (unconfirmed ? "that was confirmed" : which) + " is " +
-           figure_text(goal.metric, best.estimate().mean);
+           figure_text(goal.metric, best.estimate().mean) + " (" +
+           view.changes(best.configuration) + ")";
 }
 
 std::string given_away_text(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     if (!result.best) return "";
-    const Problem& problem = *view.setup.problem;
     const Standing& best = *view.standings.find(*result.best);
-    if (result.conclusion == Conclusion::inconclusive) {
-        if (best.configuration == result.default_configuration) return "";
-        return best_figure_text(view, best, "that passes") + " (" +
-               difference_text(best.configuration, result.default_configuration) +
-               "); whether it is better than the default is not known.";
-    }
+    if (result.conclusion == Conclusion::inconclusive)
+        return best.configuration == view.base()
+                   ? ""
+                   : best_figure_text(view, best, "that passes") +
+                         "; whether it is better than the default is not known.";
     // Lucky in the search: measured in turn with the recommended one, it is slower.
     if (!result.given_away || result.given_away->value < 0) return "";
     const Gain& gap = *result.given_away;
-    const std::string changes = difference_text(best.configuration, result.default_configuration);
     const bool exact = repeats_exactly(view.setup);
-    std::string text = best_figure_text(view, best, "measured") + " (" +
-                       (changes.empty() ? "the default" : changes) + "), " +
+    std::string text = best_figure_text(view, best, "measured") + ", " +
                        gain_text(gap.value, gap.scale) + " over the " +
                        (result.keep_default ? "default" : "recommended one") +
                        (exact ? "" : " (" + with_interval(gap) + ")") + ": ";
-    if (gap.value < problem.decision.min_gain)
-        text += "less than the " + worth_text(view) + " that a change is worth";
-    else if (!gap.significant() && !exact) text += "it may be noise";
-    else text += "not enough to decide for it";
-    const SearchSpace& space = problem.space;
-    text += result.keep_default ? "."
-            : is_reduction_of(space, result.recommended, best.configuration)
-                ? ", so the smaller command is recommended. That is what it gives away."
-                : ", so the configuration with the larger proven gain is recommended.";
+    text += gap.value < view.problem().decision.min_gain
+                ? "less than the " + worth_text(view) + " that a change is worth"
+            : !gap.significant() && !exact ? "it may be noise"
+                                           : "not enough to decide for it";
+    return text + (result.keep_default ? "."
+                   : is_reduction_of(view.problem().space, result.recommended, best.configuration)
+                       ? ", so the smaller command is recommended. That is what it gives away."
+                       : ", so the configuration with the larger proven gain is recommended.");
+}
+
+/// What happened most often, and the first trial that it happened to.
+struct Commonest {
+    std::string name{};
+    std::size_t count = 0;
+    std::size_t all = 0;
+    const Trial* first = nullptr;
+
+    /// `most often NAME`, or `NAME` where nothing else happened.
+    [[nodiscard]] std::string text(const char* before) const {
+        return (count < all ? "most often " : "") + std::string(before) + name;
+    }
+};
+
+/// `name_of`: what happened to a trial; empty: it does not count.
+template <class Name>
+Commonest commonest(const ReportView& view, const Name& name_of) {
+    std::map<std::string, std::pair<std::size_t, const Trial*>> counts;
+    Commonest result;
+    for (const Trial& trial : view.search) {
+        const std::string name = name_of(trial);
+        if (name.empty()) continue;
+        ++result.all;
+        auto& [count, first] = counts[name];
+        if (count++ == 0) first = &trial;
+    }
+    for (const auto& [name, found] : counts)
+        if (found.first > result.count)
+            std::tie(result.name, result.count, result.first) =
+                std::tie(name, found.first, found.second);
+    return result;
+}
+
+std::string failures_text(const Commonest& failure) {
+    if (failure.all == 0) return "";
+    std::string message = printable_line(failure.first->failure()->message);
+    while (message.ends_with('.')) message.pop_back();  // the sentence around it ends with one
+    return fmt::format(" {} failed, {}{}.", counted_text(failure.all, "trial"), failure.text(""),
+                       message.empty() ? "" : ": " + message);
+}
+
+std::string finding_text(const Commonest& finding) {
+    std::string text = finding.text("for ");
+    const auto& findings = finding.first->measurement()->validity.findings;
+    const auto one = std::find_if(findings.begin(), findings.end(),
+                                  [&](const Finding& other) { return other.id == finding.name; });
+    for (const std::string& part : {one->left, one->right, one->cause})
+        text += part.empty() ? "" : "; " + part;
     return text;
 }
 
-}  // namespace
-
-std::string plain_percent(double share) { return short_number_text(share * 100) + " %"; }
-
-std::string not_tried_text(const ReportView& view) {
-    const double size = view.setup.problem->feasible.size();
-    const auto told = std::count_if(view.standings.all().begin(), view.standings.all().end(),
-                                    [](const Standing& one) { return one.told(); });
-    if (size <= static_cast<double>(told)) return "";
-    constexpr double countable = 10'000;
+/// `limit M <= 100 ms by 23 %: 123 ms on chat`.
+std::string broken_text(const BrokenLimit& broken) {
+    const double beyond = std::abs(broken.value - broken.limit.bound);
+    const double bound = std::abs(broken.limit.bound);
+    const bool milliseconds = shown_in_milliseconds(broken.limit.metric);
     return fmt::format(
-        "What was not tried: {} of {} configurations were measured.", told,
-        size < countable ? fmt::format("{:.0f}", size) : fmt::format("{:.3g}", size));
+        "{} by {}: {}{}", broken.limit.readable(),
+        bound > 0 ? short_number_text(100 * beyond / bound, 1) + " %" : short_number_text(beyond),
+        short_number_text(broken.value * (milliseconds ? 1e3 : 1)) + (milliseconds ? " ms" : ""),
+        broken.workload.empty() ? "" : " on " + broken.workload);
 }
 
-std::string interval_text(const Gain& gain) {
-    return gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
+/// The limits as they would have to be, each metric's once with the bound that all its workloads
+/// keep.
+std::string loosened_text(const Closest& closest) {
+    std::vector<Limit> limits;
+    for (const BrokenLimit& broken : closest.broken) {
+        const Limit loose = broken.loosened();
+        const auto same = std::find_if(limits.begin(), limits.end(), [&](const Limit& other) {
+            return other.metric == loose.metric && other.at_least == loose.at_least;
+        });
+        if (same == limits.end()) limits.push_back(loose);
+        else
+            same->bound = loose.at_least ? std::min(same->bound, loose.bound)
+                                         : std::max(same->bound, loose.bound);
+    }
+    std::vector<std::string> texts;
+    for (const Limit& limit : limits) texts.push_back("'" + limit.readable() + "'");
+    return joined(texts, " and ");
 }
 
-std::string with_interval(const Gain& gain) {
-    if (!gain.has_interval()) return "one measurement each: no interval";
-    const std::string stated = "95 % interval " + interval_text(gain);
-    if ((gain.low > 0) == gain.significant()) return stated;
-    return stated +
-           (gain.low > 0 ? "; the 99 % interval, which decides, begins at "
-                         : "; by the noise of all results, which decides, it begins at ") +
-           gain_text(gain.at_least(), gain.scale);
+/// Why nothing passes and what to do: the limits that the nearest configuration breaks and how far
+/// they would have to be loosened, or the commonest failure or finding.
+std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
+    const Standing* first = nullptr;  // of those that were told; the default, where it is one
+    bool others = false;
+    for (const Standing& standing : view.standings.all()) {
+        if (!standing.told()) continue;
+        const bool is_default = standing.configuration == view.base();
+        if (first == nullptr || is_default) first = &standing;
+        others = others || !is_default;
+    }
+    if (first == nullptr) return {"Nothing has been measured yet.", ""};
+    const Commonest failure = commonest(view, [](const Trial& trial) {
+        const Failure* one = trial.failure();
+        return one == nullptr ? std::string() : std::string(name_in(failure_kinds, one->kind));
+    });
+    const Commonest finding = commonest(view, [&](const Trial& trial) {
+        const Measurement* one = trial.measurement();
+        return one == nullptr || view.problem().decision.believes(*one) ||
+                       one->validity.findings.empty()
+                   ? std::string()
+                   : one->validity.findings.front().id;
+    });
+    const std::string beginning = others ? "No measured configuration passes."
+                                         : "The default does not pass, and nothing else was tried.";
+    if (const auto& closest = view.recommendation.closest) {
+        std::vector<std::string> broken;
+        for (const BrokenLimit& one : closest->broken) broken.push_back(broken_text(one));
+        return {fmt::format("{} Nearest is {}: it breaks {}.{}", beginning,
+                            view.changes(closest->configuration), joined(broken),
+                            failures_text(failure)),
+                "It passes with " + loosened_text(*closest) +
+                    ". Loosen that far or widen the space, then run the study in a new folder."};
+    }
+    if (failure.all == view.search.size() || (failure.all > 0 && finding.all == 0))
+        return {beginning + failures_text(failure),
+                "Mend that first; the report has the lines of the logs."};
+    if (finding.all > 0)
+        return {beginning + fmt::format(" The audit refuses {}, {}.{}",
+                                        counted_text(finding.all, "measurement"),
+                                        finding_text(finding), failures_text(failure)),
+                "Remove the cause, then run the study again in a new folder."};
+    return {beginning + (first->refused.empty() ? ""
+                                                : " " + view.changes(first->configuration) + ": " +
+                                                      first->refused + "."),
+            "See what failed or was refused, and why."};
 }
 
-std::string noise_text(const ReportView& view) {
-    const FigureScale& scale = view.standings.scale();
-    const std::string noise =
-        (scale.ratios() ? fmt::format("{:.1f} %", view.standings.noise() * 100)
-                        : short_number_text(view.standings.noise() * scale.unit)) +
-        " per measurement";
-    const std::size_t replicated = view.standings.replicated();
-    if (replicated == 0) return noise + " (assumed: every configuration was measured once)";
-    const double assumed = view.setup.problem->decision.noise_cv;
-    return noise +
-           fmt::format(
-               " (from the repeated measurements of {} configuration{}, {} the assumed {})",
-               replicated, replicated == 1 ? "" : "s",
-               assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict"
-                                                                           : "and",
-               scale.ratios() ? plain_percent(assumed) : short_number_text(assumed * scale.unit));
+void say_recommended(const ReportView& view, Headline& headline) {
+    const Recommendation& result = view.recommendation;
+    const Gain& gain = result.gain;
+    const Objective& objective = view.problem().objective;
+    headline.advice = std::holds_alternative<SimulateChoice>(view.setup.file.measuring)
+                          ? "Predicted: measure it first."
+                          : "Serve this.";
+    if (result.default_passes) {
+        headline.title =
+            gain.scale.ratios()
+                ? "Recommended: " + percent(gain.value) +
+                      (objective.several() ? " in " + view.goal().metric : "") + " over the default"
+                : "Recommended: better by " + short_number_text(gain.scale.stated(gain.value)) +
+                      " in " + view.goal().metric + " than the default";
+        headline.reason = capitalized(with_interval(gain)) + '.';
+        return;
+    }
+    headline.title = "Recommended: the best that passes";
+    const Standing* base = view.standings.find(view.base());
+    headline.reason = (base == nullptr || !base->told()
+                           ? "The default has not been measured"
+                           : "The default itself does not pass (" + base->refused + ")") +
+                      std::string(", so there is no gain to state.");
 }
 
-std::string drift_text(const Standings& standings) {
-    const Drift& drift = standings.drift();
-    const FigureScale& scale = standings.scale();
-    if (drift.checks() < Drift::least_checks) return "";
-    const std::string checks = fmt::format("by {} measurements of the default", drift.checks());
-    if (!drift.real()) return "none is proven, " + checks;
-    return fmt::format(
-        "{}, the speed of the machine changed by {} during the study (chance of as much without a "
-        "drift: {:.1g} %). It is taken off "
-        "every figure that is judged here",
-        checks,
-        scale.ratios() ? fmt::format("{:.1f} %", 100 * drift.change())
-                       : short_number_text(std::abs(scale.stated(-drift.change()))),
-        100 * drift.chance());
-}
-
-namespace {
-
-Metrics means_of(std::vector<const Measurement*> measurements, const Decision& decision) {
-    if (std::any_of(measurements.begin(), measurements.end(),
-                    [&](const Measurement* m) { return decision.believes(*m); }))
-        std::erase_if(measurements, [&](const Measurement* m) { return !decision.believes(*m); });
-    Metrics result;
-    std::map<std::string, double, std::less<>> runs;
-    for (const Measurement* measurement : measurements)
-        for (const auto& [name, metric] : measurement->metrics) {
-            const auto count = static_cast<double>(metric.replicates);
-            result[name].value += count * metric.value;
-            runs[name] += count;
-        }
-    for (auto& [name, metric] : result) metric.value /= runs.at(name);
-    return result;
+std::string advice_of_inconclusive(const ReportView& view) {
+    const Recommendation& result = view.recommendation;
+    const std::string keep = "Keep the default for now; ";
+    if (result.doubt == Doubt::unequal_work)
+        return keep +
+               "measure both with fixed lengths ('ignore_eos: true'), and compare the answers "
+               "('quality').";
+    if (result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed)
+        return keep + "go on with a larger budget.";
+    return result.disturbed > 0 && result.doubt != Doubt::default_unsound
+               ? keep + "run the study again, in a new folder, " + remedies_text(view) + "."
+               : keep + "remove the cause, then run the study again in a new folder.";
 }
 
 }  // namespace
-
-Metrics ReportView::means(const Configuration& configuration, std::string_view workload) const {
-    std::vector<const Measurement*> measurements;
-    for (const Trial& trial : trials)
-        if (trial.workload == workload && trial.configuration == configuration &&
-            trial.measurement() != nullptr)
-            measurements.push_back(trial.measurement());
-    return means_of(std::move(measurements), setup.problem->decision);
-}
-
-Metrics ReportView::judged_means(const Configuration& configuration) const {
-    if (!gain_is_by_rounds()) return means(configuration);
-    std::vector<const Measurement*> measurements;
-    for (const ConfirmationRound& round : confirmation_rounds(standings.trials())) {
-        const auto measured = [&](const Configuration& one) -> const Measurement* {
-            for (const Trial* trial : round)
-                if (trial->configuration == one && trial->measurement() != nullptr)
-                    return trial->measurement();
-            return nullptr;
-        };
-        const bool both = measured(recommendation.recommended) != nullptr &&
-                          measured(recommendation.default_configuration) != nullptr;
-        if (const Measurement* mine = measured(configuration); both && mine != nullptr)
-            measurements.push_back(mine);
-    }
-    return means_of(std::move(measurements), setup.problem->decision);
-}
-
-std::optional<double> ReportView::gain_in_table(const Configuration& configuration,
-                                                std::optional<double> figure,
-                                                std::optional<double> of_default) const {
-    if (recommendation.conclusion == Conclusion::recommended && recommendation.default_passes &&
-        configuration == recommendation.recommended)
-        return recommendation.gain.scale.stated(recommendation.gain.value);
-    if (!figure || !of_default) return std::nullopt;
-    return stated_gain(setup.problem->objective.leading(), standings.scale(), *figure, *of_default);
-}
-
-std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit,
-                                              const Decision& decision) {
-    std::map<std::string, double> result;
-    for (const Trial* trial : standing.trials) {
-        const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr || (!decision.believes(*measurement) && standing.measured() > 0))
-            continue;
-        for (const auto& [workload, value] : limit.figures(measurement->metrics)) {
-            const auto [at, is_new] = result.emplace(workload, value);
-            if (!is_new)
-                at->second =
-                    limit.at_least ? std::min(at->second, value) : std::max(at->second, value);
-        }
-    }
-    if (result.size() > 1)
-        result.erase("");  // the workloads' own figures are judged, not their mean
-    return result;
-}
 
 Headline headline_of(const ReportView& view) {
-    const auto only_default_told = [](const ReportView& of) {
-        const Configuration usual = of.setup.problem->space.default_configuration();
-        return std::none_of(of.search.begin(), of.search.end(), [&](const Trial& trial) {
-            return trial.told() && trial.configuration != usual;
-        });
-    };
-    const Problem& problem = *view.setup.problem;
+    const Problem& problem = view.problem();
     const Recommendation& result = view.recommendation;
-    const std::string in_leading =
-        problem.objective.several() ? " in " + problem.objective.leading().metric : "";
-    const std::string significantly =
-        problem.decision.rule == Decision::Rule::significant ? " with an interval above zero" : "";
-    const bool all_wanted = view.setup.strategy->name() == "exhaustive" && !only_default_told(view);
-    std::string rest = all_wanted ? not_tried_text(view) : "";  // of what was to be measured
+    const bool only_default = std::none_of(
+        view.search.begin(), view.search.end(),
+        [&](const Trial& trial) { return trial.told() && trial.configuration != view.base(); });
+    // A strategy that is to measure all says how many it measured.
+    std::string rest =
+        view.setup.strategy->name() == "exhaustive" && !only_default ? not_tried_text(view) : "";
     if (!rest.empty()) rest.insert(0, " ");
     Headline headline{result.conclusion, {}, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
-        case Conclusion::recommended:
-            if (!result.default_passes) {
-                headline.title = "Recommended: the best that passes";
-                headline.reason = why_default_fails(view);
-            } else {
-                headline.title =
-                    result.gain.scale.ratios()
-                        ? "Recommended: " + percent(result.gain.value) + in_leading +
-                              " over the default"
-                        : "Recommended: better by " +
-                              short_number_text(result.gain.scale.stated(result.gain.value)) +
-                              " in " + problem.objective.leading().metric + " than the default";
-                headline.reason = capitalized(with_interval(result.gain)) + '.';
-            }
-            headline.advice = std::holds_alternative<SimulateChoice>(view.setup.file.measuring)
-                                  ? "Predicted: measure it first."
-                                  : "Serve this.";
-            break;
+        case Conclusion::recommended: say_recommended(view, headline); break;
         case Conclusion::keep_default:
             headline.title = "Keep the default";
-            headline.reason = problem.objective.several()
-                                  ? "The best in " + problem.objective.leading().metric +
-                                        " gains the " + worth_text(view) +
-                                        " that a change is worth in none of the goals" +
-                                        significantly + "."
-                                  : "Nothing measured gains the " + worth_text(view) +
-                                        " that a change is worth" + significantly + ".";
-            if (only_default_told(view))
-                headline.reason = "Nothing but the default has been measured yet.";
+            headline.reason =
+                only_default
+                    ? "Nothing but the default has been measured yet."
+                    : fmt::format("{} gains the {} that a change is worth{}{}.",
+                                  problem.objective.several() ? "The best in " + view.goal().metric
+                                                              : "Nothing measured",
+                                  worth_text(view),
+                                  problem.objective.several() ? " in none of the goals" : "",
+                                  problem.decision.rule == Decision::Rule::significant
+                                      ? " with an interval above zero"
+                                      : "");
             headline.advice =
                 result.front.size() > 1
                     ? "Serve the default, unless another trade on the front is worth more to you."
@@ -457,25 +442,13 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::inconclusive:
             headline.title = "Inconclusive";
             headline.reason = why_inconclusive(view);
-            headline.advice =
-                result.doubt == Doubt::unequal_work
-                    ? "Keep the default for now; measure both with fixed lengths ('ignore_eos: "
-                      "true'), and compare the answers "
-                      "('quality')."
-                : result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed
-                    ? "Keep the default for now; go on with a larger budget."
-                : result.disturbed > 0 && result.doubt != Doubt::default_unsound
-                    ? "Keep the default for now; run the study again, in a new folder, " +
-                          remedies_text(view) + "."
-                    : "Keep the default for now; remove the cause, then run the study again in a "
-                      "new folder.";
+            headline.advice = advice_of_inconclusive(view);
             break;
-        case Conclusion::nothing_passes: {
+        case Conclusion::nothing_passes:
             headline.title = "Nothing can be recommended";
             std::tie(headline.reason, headline.advice) = why_nothing_passes(view);
             headline.reason += rest;
             return headline;
-        }
     }
     headline.unsound = flagged_text(view);
     if (!headline.unsound.empty()) {
@@ -492,7 +465,7 @@ Headline headline_of(const ReportView& view) {
         headline.advice += fmt::format(
             " {} was measured as {:.0f} copies, each on devices and a port of its own; 'autotune "
             "recommend --as shell' starts them all.",
-            result.recommended == result.default_configuration ? "The default" : "It", *copies);
+            result.recommended == view.base() ? "The default" : "It", *copies);
     headline.given_away = given_away_text(view);
     return headline;
 }

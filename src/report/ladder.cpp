@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ladder.hpp"
+#include "account.hpp"
 
 #include "servetune/detail/base/normal.hpp"
 
@@ -15,7 +15,7 @@ public:
     LadderBuilder(const ReportView& view, const Outlook& outlook)
         : view_(view),
           outlook_(outlook),
-          problem_(*view.setup.problem),
+          problem_(view.problem()),
           base_(view.standings.find(view.recommendation.default_configuration)),
           winner_(view.recommendation.recommended) {}
 
@@ -36,9 +36,7 @@ public:
 private:
     using Names = std::vector<std::string>;
 
-    [[nodiscard]] const Configuration& usual() const {
-        return view_.recommendation.default_configuration;
-    }
+    [[nodiscard]] const Configuration& usual() const { return view_.base(); }
     [[nodiscard]] const FigureScale& scale() const { return view_.standings.scale(); }
     /// ln of a measured gain over the default; nothing: it has no number.
     [[nodiscard]] std::optional<double> over_default(const Configuration& one) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving_cost.hpp"
+#include "account.hpp"
 
 #include "servetune/detail/base/student.hpp"
 #include "servetune/detail/study/confirmation_rounds.hpp"

@@ -77,7 +77,7 @@ const cases = {
     assert.equal(await page.textContent('#chart-path .label.x'), 'minutes of measuring');
     await page.selectOption('#path-axis', 'trial');
     assert.equal(await page.textContent('#chart-path .label.x'), 'trial');
-    for (const summary of ['The path of the search as a table', 'The trade-off as a table', 'The effect of each flag as a table', 'Latencies as a table']) {
+    for (const summary of ['The path of the search as a table', 'The trade-off as a table', 'Latencies as a table']) {
       await page.click(`summary:text-is("${summary}")`);
       assert.ok(await page.locator('details', {has: page.locator(`summary:text-is("${summary}")`)}).locator('tbody tr').count() > 1, summary);
     }
@@ -286,7 +286,7 @@ const cases = {
     await inBrowser(address, {colorScheme: 'dark'}, async (page, told) => {
       await settled(page);
       await page.emulateMedia({media: 'print'});
-      for (const id of ['limits', 'hour', 'cost', 'risks', 'back', 'how']) assert.ok(await page.locator(`#${id}`).isVisible(), id);
+      for (const id of ['limits', 'hour', 'cost', 'certain', 'back', 'study']) assert.ok(await page.locator(`#${id}`).isVisible(), id);
       assert.ok(await page.locator('.verdict').isVisible());
       assert.equal(await page.locator('figure:visible, #results:visible, nav:visible').count(), 0);
       assert.deepEqual(await lowContrast(page), []);

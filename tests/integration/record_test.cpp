@@ -284,7 +284,7 @@ TEST_CASE("record: a study is exported, and agrees where neither study nor engin
 
 TEST_CASE("record: the report of a study that ended says so") {
     REQUIRE(recorded().exported().code == 0);
-    CHECK(has(read_file(recorded().record() / "report.md"), "ended: strategy_finished"));
+    CHECK(has(read_file(recorded().record() / "report.md"), "| ended | strategy_finished |"));
 }
 
 TEST_CASE("record: what was tampered with is refused") {

@@ -102,7 +102,7 @@ TEST_CASE("study end: two studies side by side say what is the same and what is 
     INFO(shown.out << shown.err);
     REQUIRE(shown.code == 0);
     CHECK(contains(shown.out, "# Two studies side by side"));
-    CHECK(contains(shown.out, "|  | A: a | B: bee |"));
+    CHECK(contains(shown.out, "| what | A: a | B: bee |"));
     CHECK(contains(shown.out, "| verdict | Recommended: +"));
     CHECK(contains(shown.out,
                    "3 configurations pass in both. B against A in total_tokens_per_second: -"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ladder, what limits, one more hour and cost: of studies small enough to compute by hand.
-#include "report/account.hpp"
+#include "report/content.hpp"
 
 #include "report/explain_report.hpp"
 #include "report/page_files.hpp"
@@ -68,11 +68,11 @@ Outcome rated(const Trial& trial) {
     return Measurement{{{"rate", {invented_rate(trial.configuration) * noise}}}};
 }
 
-const AccountPart& part_of(const std::vector<AccountPart>& parts, const std::string& id) {
-    for (const AccountPart& part : parts)
-        if (part.id == id) return part;
-    FAIL("no part " << id);
-    return parts.front();
+/// The account's sections as a terminal has them.
+std::string said_of(const Account& account, const ReportView& view) {
+    Document document;
+    add_account(document, account, view);
+    return text_of(document, {});
 }
 
 }  // namespace
@@ -101,9 +101,7 @@ TEST_CASE("ladder: measured steps multiply to the gain, and what is only had tog
     CHECK(ladder.steps[0].last->gain.value == Approx(1300.0 / 1050 - 1).margin(0.004));
     REQUIRE(ladder.not_together);
     CHECK(*ladder.not_together == Approx(std::log(1.1 * 1.05 / 1.3)).margin(0.006));
-    const AccountPart part = part_of(account_parts(account, view), "ladder");
-    CHECK(part.rows.size() == 2);
-    CHECK(has(account_text({part}), "together they give more than that"));
+    CHECK(has(said_of(account, view), "together they give more than that"));
 }
 
 TEST_CASE("ladder: a step that nobody measured is predicted, and the sum still holds") {
@@ -127,7 +125,7 @@ TEST_CASE("ladder: a step that nobody measured is predicted, and the sum still h
     CHECK(std::log1p(ladder.steps[0].gain.gain.value) +
               std::log1p(ladder.steps[1].gain.gain.value) ==
           Approx(std::log1p(view.recommendation.gain.value)));
-    CHECK(has(account_text(account_parts(account, view)), "predicted"));
+    CHECK(has(said_of(account, view), "predicted"));
 }
 
 TEST_CASE(
@@ -158,7 +156,7 @@ TEST_CASE(
     CHECK(limits->at_the_end[0].largest);
     CHECK(limits->resources.empty());
     CHECK_FALSE(limits->no_resources.empty());
-    const std::string text = account_text(account_parts(account_of(view), view));
+    const std::string text = said_of(account_of(view), view);
     INFO(text);
     CHECK(has(text, "420.00 ms, 80.00 ms to spare. It refuses mode = fast, size = 4, which is +2"));
     CHECK(has(text, "size = 4 is the largest value that was searched: widen its range"));
@@ -169,12 +167,11 @@ TEST_CASE("one more hour: nothing is left where all was tried, and the pace is t
     study.tell(rated);
     const ReportView view = study.view();
     const Account account = account_of(view);
-    REQUIRE(account.hour);
-    CHECK(account.hour->further.untried == 0);
-    CHECK(account.hour->further.gain.high == 0);
-    CHECK_FALSE(account.hour->likely);
-    CHECK(has(account_text(account_parts(account, view)),
-              "Nothing: every configuration of the space was tried."));
+    REQUIRE(account.more);
+    CHECK(account.more->further.untried == 0);
+    CHECK(account.more->further.gain.high == 0);
+    CHECK_FALSE(account.more->likely);
+    CHECK(has(said_of(account, view), "Nothing: every configuration of the space was tried."));
 }
 
 TEST_CASE("account: no default, no winner, one trial, all failed, several goals") {
@@ -184,9 +181,9 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
         const ReportView view = study.view();
         const Account account = account_of(view);
         CHECK_FALSE(account.ladder);
-        CHECK_FALSE(account.hour);
-        CHECK(has(account.no_hour, "1 configuration measured, and the models need 4"));
-        CHECK(has(account_markdown(account_parts(account, view)), "Not known: 1 configuration"));
+        CHECK_FALSE(account.more);
+        CHECK(has(account.no_more, "1 configuration measured, and the models need 4"));
+        CHECK(has(said_of(account, view), "Not known: 1 configuration"));
     }
     SECTION("no trial") {
         LadderStudy study;
@@ -202,7 +199,7 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
         CHECK_FALSE(account.ladder);
         CHECK_FALSE(account.limits);
         CHECK(account.costs.all.empty());
-        CHECK(has(account_text(account_parts(account, view)), "nothing passes yet"));
+        CHECK(has(said_of(account, view), "nothing passes yet"));
     }
     SECTION("the default fails") {
         LadderStudy study;
@@ -215,7 +212,7 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
         const Account account = account_of(view);
         CHECK_FALSE(account.ladder);  // there is no gain over it
         CHECK(account.limits);
-        CHECK_FALSE(account_text(account_parts(account, view)).empty());
+        CHECK_FALSE(said_of(account, view).empty());
     }
     SECTION("several goals") {
         LadderStudy study("", "{maximize: rate, minimize: watts}");
@@ -294,9 +291,12 @@ TEST_CASE("explanation: explain and the report have the same object") {
     CHECK(explained.at("ladder").at("steps").size() == 2);
     CHECK(explained.at("one_more_hour").at("likely") == false);
     CHECK(has(reports.markdown, "## From the default to the recommended command"));
-    for (const char* id : {"ladder", "limits", "hour", "cost", "risks", "back", "how"})
-        CHECK(has(reports.html,
-                  std::string("<section class=\"brief\" aria-labelledby=\"") + id + "\">"));
+    for (const char* id :
+         {"verdict", "ladder", "limits", "hour", "cost", "certain", "back", "study"})
+        CHECK(has(
+            reports.html,
+            std::string(id == std::string("verdict") ? " recommended" : "<section class=\"brief") +
+                "\" aria-labelledby=\"" + id + "\">"));
     CHECK(has(std::string(page_css.text), "main>section:not(.brief)"));  // all else is not printed
     CHECK_FALSE(
         nlohmann::json::parse(json_report(study.setup, trials, "", false)).contains("explanation"));

@@ -167,7 +167,7 @@ TEST_CASE("other work: reports name both lengths and say what a changed quantiza
     CHECK(has(said.text,
               "Other work: bits = fp8 had requests of other lengths, beyond noise (16 output "
               "tokens a request, 32 with the default)"));
-    CHECK(has(said.html, "What bits = fp8 would give for the same work"));
+    CHECK(has(said.html, "Other work: bits = fp8"));
     // The winner's lengths stand beside the default's.
     const Said equal(head + "8,none,ok,10,4000,80000,128000\n16,none,ok,20,4000,80000,128000\n",
                      "{maximize: requests_per_second}");
@@ -238,9 +238,10 @@ TEST_CASE("suspect results: the verdict says so, of all results, of the winner o
     const std::string suspect = "suspect,peak", sound = "sound,";
     const Said all(table(suspect, suspect, suspect), limited);
     CHECK(all.headline.conclusion == Conclusion::recommended);
-    CHECK(has(all.headline.reason, "All results are suspect (peak)."));
+    CHECK(has(all.headline.reason, "All measurements are suspect (peak)."));
     CHECK(all.headline.advice == "Find out why before you serve this.");
-    CHECK(has(all.text, "All results are suspect (peak). Find out why before you serve this."));
+    CHECK(
+        has(all.text, "All measurements are suspect (peak). Find out why before you serve this."));
     const Said winner(table(sound, suspect, sound), limited);
     CHECK(has(winner.headline.reason, "Its measurement is suspect (peak)."));
     CHECK(winner.headline.advice == "Find out why before you serve this.");

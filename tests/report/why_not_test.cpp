@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `explain --why-not`: a rule, what was measured, or what the models expect of it.
-#include "report/why_not.hpp"
+#include "report/explain_report.hpp"
 
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"

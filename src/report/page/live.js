@@ -59,7 +59,7 @@
     if (!state) return;
     const counts = (state.told - state.failed) + (state.told - state.failed === 1 ? ' trial' : ' trials') + ' measured, ' +
       (state.failed || 'none') + ' failed' + (state.best ? '; ' + state.best : '');
-    const now = state.trial ? `${state.trial}: ${state.tried}. ` : state.running ? '' : 'Nobody runs this study now. ';
+    const now = state.trial ? `${state.trial}: ${state.tried}. ` : state.running ? '' : 'The study is finished. ';
     tell(trialLine, state.ended || now + counts);
     const parts = [];
     if (state.phase) parts.push(state.phase);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "markdown.hpp"
+#include "escape.hpp"
 
 #include "servetune/detail/base/printable.hpp"
 
@@ -79,6 +79,31 @@ bool makes_link(std::string_view text, std::size_t at) {
 }
 
 }  // namespace
+
+std::string html_text(std::string_view text) {
+    std::string result;
+    for (const char c : printable(text)) {
+        switch (c) {
+            case '&': result += "&amp;"; break;
+            case '<': result += "&lt;"; break;
+            case '>': result += "&gt;"; break;
+            case '"': result += "&quot;"; break;
+            case '\'': result += "&#39;"; break;
+            default: result += c;
+        }
+    }
+    return result;
+}
+
+std::string html_json(std::string_view json) {
+    std::string result;
+    result.reserve(json.size());
+    for (const char c : json) {
+        if (c == '<') result += "\\u003c";
+        else result += c;
+    }
+    return result;
+}
 
 std::string markdown_text(std::string_view text) {
     const std::string line = printable_line(text);

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "content.hpp"
+
+#include "escape.hpp"
+#include "servetune/detail/trial/figure_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
+#include "study/json_values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+namespace servetune {
+namespace {
+
+std::string kind_of_row(const ReportView& view, const ResultRow& row) {
+    const Configuration& configuration = row.standing->configuration;
+    if (view.recommendation.conclusion == Conclusion::recommended &&
+        configuration == view.recommendation.recommended)
+        return "recommended";
+    if (configuration == view.base()) return "usual";
+    if (!row.value) return "failed";
+    return row.standing->passes() ? "passing" : "refused";
+}
+
+std::string verdict_of_row(const ReportView& view, const ResultRow& row) {
+    const auto& tied = view.recommendation.tied;
+    if (row.kind == "usual" && view.recommendation.default_unsound)
+        return "the default: " + row.standing->refused;
+    if (!row.standing->refused.empty()) return "refused: " + row.standing->refused;
+    if (row.kind == "recommended") return "recommended";
+    if (row.kind == "usual") return "the default";
+    if (view.recommendation.conclusion == Conclusion::recommended &&
+        std::find(tied.begin(), tied.end(), row.standing->configuration) != tied.end())
+        return "cannot be told apart from the recommended one";
+    return "";
+}
+
+/// Those that decide, then what people look at, then the rest by name; not those of single
+/// workloads, which are many.
+std::vector<std::string> metrics_shown(const ReportView& view, const std::vector<ResultRow>& rows) {
+    std::set<std::string> all;
+    for (const ResultRow& row : rows)
+        for (const auto& [name, metric] : row.means)
+            if (MetricKey::of(name).workload.empty()) all.insert(name);
+    std::vector<std::string> result;
+    const auto take = [&](const std::string& name) {
+        if (all.erase(name) > 0) result.push_back(name);
+    };
+    for (const Goal& goal : view.problem().objective.goals) take(goal.metric);
+    for (const Limit& limit : view.problem().objective.limits) take(limit.metric);
+    for (const char* name :
+         {"total_tokens_per_second", "output_tokens_per_second", "output_tokens_per_second_per_gpu",
+          "tokens_per_second_per_user", "requests_per_second", "time_to_first_token_mean_seconds",
+          "time_to_first_token_p95_seconds", "time_per_output_token_mean_seconds",
+          "time_per_output_token_p95_seconds"})
+        take(name);
+    for (const std::string& name : std::set<std::string>(all)) take(name);
+    return result;
+}
+
+std::vector<VariedParameter> varied_in(const Content& content) {
+    std::vector<VariedParameter> result;
+    for (const Parameter& parameter : content.view.problem().space.parameters()) {
+        std::map<std::string, Value> seen;
+        for (const ResultRow& row : content.rows)
+            if (const Value* value = row.standing->configuration.find(parameter.name))
+                seen.emplace(text_of(*value), *value);
+        if (seen.size() < 2) continue;
+        VariedParameter& varied = result.emplace_back(VariedParameter{parameter.name, {}});
+        for (auto& [text, value] : seen) varied.values.push_back(std::move(value));
+        std::stable_sort(varied.values.begin(), varied.values.end(),
+                         [](const Value& a, const Value& b) {
+                             const auto x = number_of(a);
+                             const auto y = number_of(b);
+                             if (x.has_value() != y.has_value()) return !x.has_value();
+                             return x && *x < *y;
+                         });
+    }
+    return result;
+}
+
+/// `time_to_first_token_p95_seconds` is `time_to_first_token` at 95; nothing for other metrics.
+std::optional<std::pair<std::string, int>> latency_percentile(const std::string& metric) {
+    constexpr std::string_view unit = "_seconds";
+    if (!shown_in_milliseconds(metric) || metric.starts_with("client_")) return std::nullopt;
+    const std::string name = metric.substr(0, metric.size() - unit.size());
+    const auto at = name.rfind("_p");
+    if (at == std::string::npos || name.size() - at < 3 || name.size() - at > 4 ||
+        name.find_first_not_of("0123456789", at + 2) != std::string::npos)
+        return std::nullopt;
+    return std::pair(name.substr(0, at), std::stoi(name.substr(at + 2)));
+}
+
+std::vector<LatencyFamily> latencies_in(const std::vector<std::string>& metrics) {
+    std::vector<std::pair<std::string, std::map<int, std::size_t>>> found;
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+        const auto percentile = latency_percentile(metrics[i]);
+        if (!percentile) continue;
+        auto family = std::find_if(found.begin(), found.end(),
+                                   [&](const auto& one) { return one.first == percentile->first; });
+        if (family == found.end()) family = found.insert(found.end(), {percentile->first, {}});
+        family->second.emplace(percentile->second, i);
+    }
+    std::vector<LatencyFamily> result;
+    for (const auto& [name, levels] : found) {
+        if (levels.size() < 2) continue;
+        const std::string title = metric_title(name + "_p50_seconds");
+        LatencyFamily& family =
+            result.emplace_back(LatencyFamily{title.substr(0, title.find(" p50 (ms)"))});
+        for (const auto& [level, place] : levels)
+            family.levels.emplace_back("p" + std::to_string(level), place);
+    }
+    return result;
+}
+
+/// Six digits are more than a measurement has, and five hundred trials of a hundred metrics stay
+/// small.
+nlohmann::ordered_json short_number(std::optional<double> value) {
+    if (!value || !std::isfinite(*value)) return nullptr;
+    if (*value == 0) return 0;
+    const double scale = std::pow(10, 5 - std::floor(std::log10(std::abs(*value))));
+    const double rounded = std::round(*value * scale) / scale;
+    if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15)
+        return static_cast<std::int64_t>(rounded);
+    return rounded;
+}
+
+/// As it is drawn: times in milliseconds.
+nlohmann::ordered_json page_value(const std::string& metric, std::optional<double> value) {
+    if (value && shown_in_milliseconds(metric)) *value *= 1e3;
+    return short_number(value);
+}
+
+nlohmann::ordered_json page_values(const std::vector<std::string>& names, const Metrics& metrics) {
+    nlohmann::ordered_json result = nlohmann::ordered_json::array();
+    for (const std::string& name : names)
+        result.push_back(page_value(name, value_in(metrics, name)));
+    return result;
+}
+
+}  // namespace
+
+Content::Content(const ReportView& of, std::string_view why_ended, const Explained* models)
+    : view(of), stop_reason(why_ended), explained(models) {
+    std::optional<double> base_value;
+    for (const Standing& standing : view.standings.all()) {
+        if (!standing.told()) continue;
+        ResultRow& row = rows.emplace_back();
+        row.standing = &standing;
+        row.name = view.changes(standing.configuration);
+        row.means = view.means(standing.configuration);
+        row.value = view.figure(standing);
+        if (standing.configuration == view.base()) base_value = row.value;
+    }
+    for (ResultRow& row : rows) {
+        row.gain = view.gain_in_table(row.standing->configuration, row.value, base_value);
+        row.kind = kind_of_row(view, row);
+        row.verdict = verdict_of_row(view, row);
+    }
+    std::stable_sort(rows.begin(), rows.end(), [&](const ResultRow& a, const ResultRow& b) {
+        if (a.standing->passes() != b.standing->passes()) return a.standing->passes();
+        if (a.value.has_value() != b.value.has_value()) return a.value.has_value();
+        return a.value && view.goal().better(*a.value, *b.value);
+    });
+    metrics = metrics_shown(view, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        places.emplace(rows[i].standing->configuration, i);
+    varied = varied_in(*this);
+    latencies = latencies_in(metrics);
+}
+
+std::optional<std::size_t> Content::row_of(const Configuration& configuration) const {
+    const auto found = places.find(configuration);
+    return found == places.end() ? std::nullopt : std::optional(found->second);
+}
+
+const ResultRow* Content::row_of_kind(std::string_view kind) const {
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const ResultRow& one) { return one.kind == kind; });
+    return row == rows.end() ? nullptr : &*row;
+}
+
+std::optional<double> Content::figure_of(const Trial& trial) const {
+    if (trial.measurement() == nullptr) return std::nullopt;
+    if (const Standing* standing =
+            view.standings.find(trial.configuration)) {  // as it is judged, where it is
+        const GoalFigures& figures = standing->leading();
+        const auto at =
+            std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
+        if (at != figures.places.end())
+            return view.scale().figure(
+                figures.values[static_cast<std::size_t>(at - figures.places.begin())]);
+    }
+    return value_in(trial.measurement()->metrics, view.goal().metric);
+}
+
+std::pair<std::size_t, std::size_t> Content::trade() const {
+    const auto less = [&](const std::string& metric) {
+        return less_is_better(view.setup.file.objective, metric);
+    };
+    for (std::size_t i = 1; i < metrics.size(); ++i)
+        if (less(metrics[i]) != less(metrics.front()) && metrics[i] != "success_ratio")
+            return {i, 0};
+    return {1, 0};
+}
+
+std::string html_data(const Content& content, const std::string& report_json) {
+    using OrderedJson = nlohmann::ordered_json;
+    const ReportView& view = content.view;
+    OrderedJson data{{"version", 1}, {"study", view.setup.file.name}, {"metrics", content.metrics}};
+    for (const char* list :
+         {"titles", "less", "parameters", "latencies", "configurations", "trials"})
+        data[list] = OrderedJson::array();
+    for (const std::string& name : content.metrics) {
+        data["titles"].push_back(metric_title(name));
+        data["less"].push_back(less_is_better(view.setup.file.objective, name));
+    }
+    data["goal"] = metric_title(view.goal().metric);
+    for (const VariedParameter& parameter : content.varied) {
+        OrderedJson& one = data["parameters"].emplace_back();
+        one["name"] = parameter.name;
+        for (const Value& value : parameter.values) one["values"].push_back(text_of(value));
+    }
+    for (const LatencyFamily& family : content.latencies) {
+        OrderedJson& one = data["latencies"].emplace_back();
+        one["title"] = family.title;
+        for (const auto& [level, place] : family.levels) one["levels"].push_back(level);
+        for (const auto& [level, place] : family.levels) one["metrics"].push_back(place);
+    }
+    for (const ResultRow& row : content.rows) {
+        OrderedJson settings = OrderedJson::array();
+        for (const VariedParameter& parameter : content.varied) {
+            const Value* value = row.standing->configuration.find(parameter.name);
+            const auto at = std::find_if(
+                parameter.values.begin(), parameter.values.end(), [&](const Value& one) {
+                    return value != nullptr && text_of(one) == text_of(*value);
+                });
+            settings.push_back(at == parameter.values.end()
+                                   ? OrderedJson()
+                                   : OrderedJson(at - parameter.values.begin()));
+        }
+        data["configurations"].push_back({{"name", row.name},
+                                          {"kind", row.kind},
+                                          {"passes", row.standing->passes()},
+                                          {"verdict", row.verdict},
+                                          {"figure", page_value(view.goal().metric, row.value)},
+                                          {"settings", std::move(settings)},
+                                          {"values", page_values(content.metrics, row.means)}});
+    }
+    for (const Trial& trial : view.trials) {
+        const auto row = content.row_of(trial.configuration);
+        if (!trial.told() || !row) continue;
+        OrderedJson one{{"id", trial.id},
+                        {"of", *row},
+                        {"workload", trial.workload},
+                        {"seconds", short_number(trial.cost_seconds())},
+                        {"failure", nullptr}};
+        if (trial.failure() != nullptr)
+            one["failure"] = name_in(failure_kinds, trial.failure()->kind);
+        if (trial.measurement() != nullptr)
+            one["values"] = page_values(content.metrics, trial.measurement()->metrics);
+        data["trials"].push_back(std::move(one));
+    }
+    redact(data, view.setup.file.secrets);
+    data["report"] = OrderedJson::parse(report_json);  // without secrets already
+    return html_json(data.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+}
+
+}  // namespace servetune

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report_json.hpp"
+
+#include "servetune/detail/trial/metric_key.hpp"
+#include "study/json_values.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace servetune {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+/// Metrics are plain numbers here; standard errors are in the journal.
+OrderedJson metrics_of(const ReportView& view, const Configuration& configuration,
+                       std::string_view workload = "") {
+    OrderedJson object = OrderedJson::object();
+    for (const auto& [name, metric] : view.means(configuration, workload))
+        object[name] = metric.value;
+    return object;
+}
+
+/// A limit with the figure that is held against it.
+OrderedJson limit_json(const Limit& limit, const std::string& workload, double value) {
+    return {{"metric", limit.metric},
+            {"workload", workload},
+            {limit.at_least ? "at_least" : "at_most", limit.bound},
+            {"value", value}};
+}
+
+/// Its words and environment are null where it is several commands.
+void add_serving_command(OrderedJson& object, const StudySetup& setup,
+                         const Configuration& configuration) {
+    const bool several = setup.file.composition->needs_router(configuration);
+    const Command command = several ? Command{} : setup.command(configuration);
+    object["argv"] = several ? OrderedJson() : OrderedJson(command.argv);
+    object["environment"] = several ? OrderedJson() : OrderedJson(command.environment);
+    object["command"] = setup.command_text(configuration);
+}
+
+/// Every told configuration with the figures that decide: goals and limited metrics, each
+/// workload's own too.
+void add_deciding_figures(OrderedJson& object, const ReportView& view) {
+    const Problem& problem = view.problem();
+    const std::vector<Goal> goals = problem.objective.goals;
+    const std::vector<Limit>& limits = problem.objective.limits;
+    object["limits"] = OrderedJson::array();
+    for (const Limit& limit : limits)
+        object["limits"].push_back(
+            {{"metric", limit.metric}, {limit.at_least ? "at_least" : "at_most", limit.bound}});
+    object["results"] = OrderedJson::array();
+    for (const Standing& standing : view.standings.all()) {
+        if (!standing.told()) continue;
+        OrderedJson figures = OrderedJson::object();
+        for (const auto& [name, metric] : view.means(standing.configuration)) {
+            const auto is_of = [&, &name = name](const auto& one) {
+                return one.metric == name || one.metric == MetricKey::of(name).name;
+            };
+            if (std::any_of(goals.begin(), goals.end(), is_of) ||
+                std::any_of(limits.begin(), limits.end(), is_of))
+                figures[name] = metric.value;
+        }
+        OrderedJson broken = OrderedJson::array();
+        for (const Limit& limit : limits)
+            for (const auto& [workload, value] : limited_figures(standing, limit, problem.decision))
+                if (!limit.keeps(value)) broken.push_back(limit_json(limit, workload, value));
+        object["results"].push_back(
+            {{"configuration", to_json(standing.configuration)},
+             {"passes", standing.passes()},
+             {"measurements", static_cast<std::size_t>(standing.leading().total_runs())},
+             {"metrics", figures},
+             {"broken", broken}});
+    }
+    object["other_work"] = OrderedJson::array();
+    for (const Standing& standing : view.standings.all())
+        for (const OtherWork& work : standing.other_work)
+            object["other_work"].push_back({{"configuration", to_json(standing.configuration)},
+                                            {"workload", work.workload},
+                                            {"tokens", work.output ? "output" : "input"},
+                                            {"mean", work.mine},
+                                            {"default", work.usual}});
+}
+
+/// Where nothing passes: what comes nearest.
+OrderedJson closest_json(const std::optional<Closest>& closest) {
+    if (!closest) return nullptr;
+    OrderedJson broken = OrderedJson::array();
+    for (const BrokenLimit& one : closest->broken) {
+        broken.push_back(limit_json(one.limit, one.workload, one.value));
+        broken.back()["passes_with"] = one.loosened().bound;
+    }
+    return {{"configuration", to_json(closest->configuration)}, {"broken", broken}};
+}
+
+/// Of several goals: which they are, and what no other one beats in all of them.
+void add_front(OrderedJson& object, const ReportView& view) {
+    const std::vector<Goal> goals = view.setup.file.objective.goals;
+    object["goals"] = OrderedJson::array();
+    for (const Goal& goal : goals)
+        object["goals"].push_back(
+            {{"metric", goal.metric},
+             {"direction", goal.direction == Direction::maximize ? "maximize" : "minimize"}});
+    object["front"] = OrderedJson::array();
+    for (const FrontPoint& point : view.recommendation.front) {
+        OrderedJson& row = object["front"].emplace_back();
+        row["configuration"] = to_json(point.configuration);
+        add_serving_command(row, view.setup, point.configuration);
+        for (std::size_t k = 0; k < goals.size(); ++k) {
+            const Estimate& estimate = point.estimates[k];
+            row["estimates"][goals[k].metric] = {{"value", estimate.mean},
+                                                 {"low", estimate.low()},
+                                                 {"high", estimate.high()},
+                                                 {"measurements", estimate.replicates}};
+        }
+        row["metrics"] = metrics_of(view, point.configuration);
+    }
+}
+
+/// What became of the trials one by one.
+void add_trials(OrderedJson& object, const ReportView& view) {
+    const ReportView::Counts counts = view.counts();
+    const auto unsound = counts.verdicts.find(Verdict::unsound);
+    object["trials"] = {{"told", counts.completed},
+                        {"failed", counts.failed},
+                        {"unsound", unsound == counts.verdicts.end() ? 0 : unsound->second}};
+    object["pending"] = OrderedJson::array();
+    for (const char* list : {"refused", "failures", "audit"}) object[list] = OrderedJson::array();
+    for (const Trial& trial : view.trials) {
+        const OrderedJson configuration = to_json(trial.configuration);
+        if (!trial.told())
+            object["pending"].push_back({{"trial", trial.id},
+                                         {"configuration", configuration},
+                                         {"workload", trial.workload},
+                                         {"started_at", or_null(trial.started_at)},
+                                         {"why", trial.why}});
+        if (const Failure* failure = trial.failure())
+            object["failures"].push_back({{"trial", trial.id},
+                                          {"configuration", configuration},
+                                          {"kind", name_in(failure_kinds, failure->kind)},
+                                          {"message", failure->message},
+                                          {"log", failure->log_path},
+                                          {"log_lines", failure->log_lines}});
+        if (trial.measurement() == nullptr ||
+            trial.measurement()->validity.verdict == Verdict::sound)
+            continue;
+        const Validity& validity = trial.measurement()->validity;
+        OrderedJson findings = OrderedJson::array();
+        for (const Finding& finding : validity.findings)
+            findings.push_back({{"id", finding.id},
+                                {"left", finding.left},
+                                {"right", finding.right},
+                                {"cause", finding.cause}});
+        object["audit"].push_back({{"trial", trial.id},
+                                   {"configuration", configuration},
+                                   {"workload", trial.workload},
+                                   {"verdict", name_in(verdicts, validity.verdict)},
+                                   {"findings", findings}});
+    }
+    for (const Standing& standing : view.standings.all())
+        if (standing.told() && !standing.passes())
+            object["refused"].push_back(
+                {{"configuration", to_json(standing.configuration)}, {"reason", standing.refused}});
+}
+
+void add_recommended(OrderedJson& object, const ReportView& view, std::string_view stop_reason) {
+    const Recommendation& result = view.recommendation;
+    const FigureScale& scale = view.scale();
+    OrderedJson& recommended = object["recommended"];
+    recommended["configuration"] = to_json(result.recommended);
+    add_serving_command(recommended, view.setup, result.recommended);
+    recommended["metrics"] = metrics_of(view, result.recommended);
+    recommended["gain"] = nullptr;
+    if (result.default_passes && result.conclusion != Conclusion::inconclusive) {
+        recommended["gain"] = gain_json(result.gain);
+        recommended["gain"]["p_best"] = or_null(result.p_best);
+    }
+    recommended["keep_default"] = result.keep_default;
+    object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);
+    object["compared_by"] = scale.ratios() ? "ratios" : "differences";
+    object["noise"] = {{"value", view.standings.noise() * (scale.ratios() ? 1 : scale.unit)},
+                       {"repeated_configurations", view.standings.replicated()}};
+    const Drift& drift = view.standings.drift();
+    object["drift"] = {
+        {"checks", drift.checks()},
+        {"chance", drift.chance()},
+        {"change", scale.ratios() ? drift.change() : std::abs(scale.stated(-drift.change()))}};
+    object["best_observed"] = nullptr;
+    if (result.best)
+        object["best_observed"] = {{"configuration", to_json(*result.best)},
+                                   {"metrics", metrics_of(view, *result.best)}};
+    object["not_distinguishable"] = OrderedJson::array();
+    for (const Configuration& tied : result.tied)
+        object["not_distinguishable"].push_back(to_json(tied));
+    object["report_workloads"] = OrderedJson::object();
+    for (const Workload& workload : view.setup.file.report_workloads) {
+        OrderedJson& row = object["report_workloads"][workload.name];
+        row = {{"default", metrics_of(view, view.base(), workload.name)},
+               {"recommended", metrics_of(view, result.recommended, workload.name)},
+               {"not_measured", OrderedJson::object()}};
+        for (const auto& [name, configuration] :
+             {std::pair("default", &view.base()), std::pair("recommended", &result.recommended)})
+            if (const std::string why =
+                    why_not_measured(view, *configuration, workload.name, stop_reason);
+                !why.empty())
+                row["not_measured"][name] = why;
+    }
+}
+
+OrderedJson predicted_json(const Predicted& predicted) {
+    OrderedJson rows = OrderedJson::array();
+    for (const Predicted::Row& row : predicted.rows)
+        rows.push_back({{"configuration", to_json(row.configuration)},
+                        {"measured", row.measured},
+                        {"predicted_before", row.shipped},
+                        {"predicted_fitted", or_null(row.fitted)}});
+    return {{"by", predicted.by},
+            {"median_error_before", predicted.shipped_error},
+            {"median_error_fitted", predicted.fitted_error},
+            {"doubts", predicted.doubts},
+            {"rows", rows}};
+}
+
+OrderedJson effects_json(const Effects& effects, const SearchSpace& space,
+                         const FigureScale& scale) {
+    OrderedJson result{{"configurations", effects.floor().measured},
+                       {"needed", effects.floor().needed()},
+                       {"learned", effects.learned()},
+                       {"main", OrderedJson::array()},
+                       {"left_out", OrderedJson::object()},
+                       {"interactions", OrderedJson::array()}};
+    for (const Parameter& parameter : space.parameters())
+        if (const std::size_t more = effects.left_out(parameter);
+            more > 0 && parameter.level_count() > 1 && !effects.main().empty())
+            result["left_out"][parameter.name] = more;
+    for (const MainEffect& effect : effects.main())
+        result["main"].push_back(
+            {{"parameter", effect.parameter},
+             {"level", to_json(effect.level)},
+             {"gain", effect.refused.empty() ? gain_json(effect.gain, scale) : OrderedJson()},
+             {"measured", effect.measured},
+             {"refused", text_or_null(effect.refused)}});
+    for (const PairEffect& pair : effects.pairs())
+        result["interactions"].push_back(
+            {{"parameters", pair.parameters},
+             {"share", pair.share},
+             {"levels", OrderedJson::array({to_json(pair.levels[0]), to_json(pair.levels[1])})},
+             {"gain", gain_json(pair.gain, scale)},
+             {"together", pair.together}});
+    return result;
+}
+
+OrderedJson ladder_json(const Ladder& ladder, const FigureScale& scale) {
+    const auto gain = [](const std::optional<LadderGain>& one) {
+        OrderedJson result;
+        if (one) result = gain_json(one->gain), result["measured"] = one->measured;
+        return result;
+    };
+    OrderedJson steps = OrderedJson::array();
+    for (const LadderStep& step : ladder.steps)
+        steps.push_back({{"changes", step.changes},
+                         {"configuration", to_json(step.to)},
+                         {"gain", gain(step.gain)},
+                         {"alone", gain(step.alone)},
+                         {"last", gain(step.last)},
+                         {"refused", text_or_null(step.refused)}});
+    OrderedJson result{{"total", gain_json(ladder.total)}, {"alone_together", nullptr}};
+    if (const auto apart = ladder.not_together)
+        result["alone_together"] =
+            scale.stated(std::expm1(*apart + std::log1p(ladder.total.value)));
+    result["steps"] = steps;
+    return result;
+}
+
+OrderedJson limits_json(const WhatLimits& limits) {
+    OrderedJson result{{"limits", OrderedJson::array()},
+                       {"at_the_end", OrderedJson::array()},
+                       {"resources", OrderedJson::array()}};
+    for (const LimitMargin& one : limits.limits) {
+        OrderedJson row = limit_json(one.limit, one.workload, one.value);
+        row["margin"] = one.margin;
+        row["refuses"] = one.refuses ? to_json(*one.refuses) : OrderedJson();
+        row["costs"] = one.costs ? gain_json(*one.costs) : OrderedJson();
+        result["limits"].push_back(std::move(row));
+    }
+    for (const AtTheEnd& one : limits.at_the_end)
+        result["at_the_end"].push_back({{"parameter", one.parameter},
+                                        {"value", text_of(one.value)},
+                                        {"end", one.largest ? "largest" : "smallest"}});
+    for (const ResourceGain& one : limits.resources)
+        result["resources"].push_back({{"resource", one.resource}, {"elasticity", one.elasticity}});
+    result["no_resources"] = limits.no_resources;
+    result["doubts"] = limits.doubts;
+    return result;
+}
+
+OrderedJson cost_json(const ServingCosts& costs) {
+    const auto figure = [](const std::optional<ServingCost::Figure>& one) {
+        OrderedJson result;
+        if (one)
+            result = {
+                {"value", one->value}, {"low", or_null(one->low)}, {"high", or_null(one->high)}};
+        return result;
+    };
+    OrderedJson rows = OrderedJson::array();
+    for (const ServingCost& one : costs.all)
+        rows.push_back({{"unit", one.unit},
+                        {"million_tokens", one.tokens},
+                        {"default", figure(one.of_default)},
+                        {"recommended", figure(one.of_recommended)},
+                        {"change", figure(one.change)}});
+    return {{"figures", rows}, {"no_dollars", costs.no_dollars}, {"no_energy", costs.no_energy}};
+}
+
+}  // namespace
+
+OrderedJson text_or_null(std::string_view text) {
+    return text.empty() ? OrderedJson() : OrderedJson(text);
+}
+
+OrderedJson gain_json(const Gain& gain) {
+    const bool known = gain.has_interval();
+    return {{"value", gain.scale.stated(gain.value)},
+            {"low", known ? OrderedJson(gain.scale.stated(gain.low)) : OrderedJson()},
+            {"high", known ? OrderedJson(gain.scale.stated(gain.high)) : OrderedJson()}};
+}
+
+OrderedJson gain_json(const CredibleInterval& gain, const FigureScale& scale) {
+    return {{"value", scale.stated(gain.value)},
+            {"low", scale.stated(gain.low)},
+            {"high", scale.stated(gain.high)}};
+}
+
+OrderedJson account_json(const Account& account, const ReportView& view) {
+    const FigureScale& scale = view.scale();
+    OrderedJson result{
+        {"ladder", account.ladder ? ladder_json(*account.ladder, scale) : OrderedJson()},
+        {"what_limits", account.limits ? limits_json(*account.limits) : OrderedJson()},
+        {"one_more_hour", nullptr},
+        {"cost", cost_json(account.costs)}};
+    if (account.more)
+        result["one_more_hour"] = {
+            {"trials", account.more->further.trials},
+            {"seconds",
+             account.more->seconds > 0 ? OrderedJson(account.more->seconds) : OrderedJson()},
+            {"gain", gain_json(account.more->further.gain, scale)},
+            {"chance_worth_having", account.more->further.chance_changed},
+            {"likely", account.more->likely}};
+    return result;
+}
+
+std::string json_of(const ReportView& view, std::string_view stop_reason,
+                    const Explained* explained) {
+    const StudyFile& file = view.setup.file;
+    const Recommendation& result = view.recommendation;
+    const Headline headline = headline_of(view);
+    OrderedJson object;
+    object["version"] = 1;
+    object["study"] = file.name;
+    object["strategy"] = file.strategy.name;
+    object["objective"] = {{view.goal().direction == Direction::maximize ? "maximize" : "minimize",
+                            view.goal().metric}};
+    if (file.objective.several()) add_front(object, view);
+    object["verdict"] = name_in(conclusions, headline.conclusion);
+    object["headline"] = headline.title;
+    object["reason"] = headline.reason;
+    object["advice"] = headline.advice;
+    object["notes"] = quality_notes(view);
+    if (const std::string measured_by = file.measured_by(); !measured_by.empty())
+        object["notes"].insert(object["notes"].begin(), measured_by);
+    const Measurement* of_default = view.measured(view.base());
+    object["default"] = {
+        {"configuration", to_json(view.base())},
+        {"metrics", metrics_of(view, view.base())},
+        {"verdict", of_default == nullptr
+                        ? OrderedJson(nullptr)
+                        : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
+    object["recommended"] = nullptr;
+    if (result.conclusion != Conclusion::nothing_passes) add_recommended(object, view, stop_reason);
+    else object["closest"] = closest_json(result.closest);
+    add_deciding_figures(object, view);
+    if (const auto predicted = predicted_of(view)) object["predicted"] = predicted_json(*predicted);
+    add_trials(object, view);
+    if (explained != nullptr) {
+        object["effects"] = effects_json(explained->effects, view.problem().space, view.scale());
+        object["explanation"] = account_json(explained->account, view);
+    }
+    object["environment_changes"] = environment_changes(view.trials);
+    object["cost_seconds"] = time_spent_in(view.trials).trials;
+    object["stop_reason"] = text_or_null(stop_reason);
+    redact(object, file.secrets);
+    return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace servetune

@@ -1,0 +1,1053 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report says, a function a section; `document_of` has their order.
+#include "content.hpp"
+#include "servetune/detail/base/normal.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/trial/figure_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace servetune {
+namespace {
+
+constexpr const char* mean_tpot = "time_per_output_token_mean_seconds";
+constexpr const char* mean_ttft = "time_to_first_token_mean_seconds";
+
+/// A figure in a column whose header names the unit.
+Cell figure_cell(std::string_view metric, std::optional<double> value) {
+    return {value ? plain_figure_text(metric, *value) : "-", value};
+}
+
+/// `TTFT p95 (ms) ≤ 900`: words that a narrow column can break.
+std::string limit_title(const Limit& limit) {
+    return metric_title(limit.metric) + (limit.at_least ? " ≥ " : " ≤ ") +
+           short_number_text(shown_in_milliseconds(limit.metric) ? limit.bound * 1e3 : limit.bound);
+}
+
+std::string interval_or_none(const Gain& gain) {
+    return gain.has_interval() ? interval_text(gain) : "not known";
+}
+
+std::string credible_text(const CredibleInterval& gain, const FigureScale& scale) {
+    return gain_text(gain.low, scale) + " to " + gain_text(gain.high, scale);
+}
+
+std::size_t passing_in(const ReportView& view) {
+    return static_cast<std::size_t>(
+        std::count_if(view.standings.all().begin(), view.standings.all().end(),
+                      [](const Standing& one) { return one.passes(); }));
+}
+
+Section verdict_section(const Content& content) {
+    const ReportView& view = content.view;
+    const Headline headline = headline_of(view);
+    Section section{"verdict", "Conclusion"};
+    section.kind = "brief verdict " + std::string(name_in(conclusions, headline.conclusion));
+    section.blocks.emplace_back(Paragraph{
+        headline.title +
+            (view.gains() ? " (" + view.changes(view.recommendation.recommended) + ")." : "."),
+        true});
+    section.say(headline.reason + (headline.advice.empty() ? "" : " " + headline.advice));
+    return section;
+}
+
+Section gains_section(const Content& content) {
+    const ReportView& view = content.view;
+    Section section{"gains", "Before and after"};
+    const std::vector<GainRow> rows = gain_rows(content);
+    const std::string& metric = view.goal().metric;
+    const bool with_tpot = std::any_of(
+        rows.begin(), rows.end(), [](const GainRow& one) { return one.token_after.has_value(); });
+    const bool with_interval = std::any_of(
+        rows.begin(), rows.end(), [](const GainRow& one) { return one.gain.has_interval(); });
+    Table table{"Before and after",
+                {"workload", metric_title(metric) + ", default", "recommended", "gain"}};
+    if (with_interval) table.header.emplace_back("95 % interval");
+    if (with_tpot)
+        table.header.insert(table.header.end(),
+                            {metric_title(mean_tpot) + ", default", "recommended"});
+    for (const GainRow& one : rows) {
+        Row& row = table.rows.emplace_back(
+            Row{{one.label, figure_cell(metric, one.before), figure_cell(metric, one.after),
+                 gain_text(one.gain.value, view.scale())}});
+        if (with_interval) row.cells.emplace_back(interval_or_none(one.gain));
+        if (with_tpot)
+            for (const auto& value : {one.token_before, one.token_after})
+                row.cells.push_back(figure_cell(mean_tpot, value));
+    }
+    section.show(std::move(table));
+    section.draw(gains_figure(content, rows));
+    if (view.recommendation.conclusion == Conclusion::recommended)
+        for (const std::string& text : lengths_texts(view)) section.say(text);
+    return section;
+}
+
+Section search_section(const Content& content) {
+    Section section{"search", "Path of the search"};
+    section.page_only = true;
+    section.draw(path_figure(content));
+    if (section.blocks.empty()) return section;
+    section.draw(cost_figure(content));
+    const Goal& goal = content.view.goal();
+    Table table{"The path of the search",
+                {"trial", "setting", metric_title(goal.metric), "best so far", "outcome", "seconds",
+                 "minutes at its end"}};
+    table.folded = true;
+    table.texts = 2;
+    std::optional<double> best;
+    double spent = 0;
+    for (const Trial& trial : content.view.trials) {
+        spent += trial.cost_seconds() / 60;
+        const auto at = content.row_of(trial.configuration);
+        if (!trial.of_search() || !trial.told() || !at) continue;
+        const ResultRow& row = content.rows[*at];
+        const auto figure = content.figure_of(trial);
+        if (figure && row.standing->passes() && (!best || goal.better(*figure, *best)))
+            best = figure;
+        table.rows.push_back({{std::to_string(trial.id), row.name, figure_cell(goal.metric, figure),
+                               figure_cell(goal.metric, best),
+                               trial.failure() != nullptr
+                                   ? std::string(name_in(failure_kinds, trial.failure()->kind))
+                               : row.standing->passes() ? "measured"
+                                                        : "refused",
+                               fixed_text(trial.cost_seconds(), 1), fixed_text(spent, 1)}});
+    }
+    section.show(std::move(table));
+    return section;
+}
+
+Section command_section(const Content& content) {
+    const Headline headline = headline_of(content.view);
+    Section section{"serve", "What to serve"};
+    section.kind = "brief";
+    if (!headline.command.empty())
+        section.blocks.emplace_back(Code{"bash", headline.command, "command"});
+    section.say(headline.given_away);
+    return section;
+}
+
+Section study_section(const Content& content) {
+    const ReportView& view = content.view;
+    const StudyFile& file = view.setup.file;
+    const ReportView::Counts counts = view.counts();
+    const TimeSpent spent = time_spent_in(view.trials);
+    Section section{"study", "The study"};
+    section.kind = "brief";
+    std::vector<std::string> workloads;
+    for (const Workload& workload : file.workloads) workloads.push_back(workload.name);
+    Table table{"The study", {"what", "value"}};
+    table.texts = 2;
+    const auto fact = [&](const char* name, const std::string& value) {
+        if (!value.empty()) table.rows.push_back({{name, value}});
+    };
+    fact("model", file.model);
+    fact("hardware", file.machine.hardware);
+    fact("goal", view.problem().objective.goals_text());
+    fact("workloads", joined(workloads));
+    fact("trials", fmt::format("{}, {} failed", counts.completed, counts.failed));
+    fact("time of trials", spent_text(spent.trials));
+    fact("of these", spent.text());
+    fact("strategy", fmt::format("{}, seed {}", file.strategy.name, file.seed));
+    fact("ended", content.stop_reason.empty() ? "not yet" : content.stop_reason);
+    section.show(std::move(table));
+    section.say(file.measured_by());
+    if (view.gain_is_by_rounds() && view.gains())
+        section.say(
+            "The gain of the recommended setting over the default is by the rounds after the "
+            "search. All other figures are by all measurements.");
+    return section;
+}
+
+Section ladder_section(const Ladder& ladder, const FigureScale& scale) {
+    Section section{"ladder", "From the default to the recommended command"};
+    section.kind = "brief";
+    const bool several = ladder.steps.size() > 1;
+    Table table{section.title, {"change", "gain", "interval", "by"}};
+    if (several) table.header.insert(table.header.end(), {"as the only change", "as the last one"});
+    const auto short_gain = [](const std::optional<LadderGain>& one) -> std::string {
+        return one ? gain_text(one->gain.value, one->gain.scale) +
+                         (one->measured ? "" : " (predicted)")
+                   : "-";
+    };
+    std::vector<std::string> notes;
+    for (const LadderStep& step : ladder.steps) {
+        Row& row = table.rows.emplace_back(
+            Row{{joined(step.changes), gain_text(step.gain.gain.value, scale),
+                 interval_or_none(step.gain.gain), step.gain.measured ? "measured" : "predicted"}});
+        if (several)
+            row.cells.insert(row.cells.end(), {short_gain(step.alone), short_gain(step.last)});
+        if (several && !step.refused.empty())
+            notes.push_back("Not to be served after " + joined(step.changes) + ": " + step.refused +
+                            ".");
+    }
+    section.show(std::move(table));
+    if (!several) {
+        if (ladder.steps.front().changes.size() > 1)
+            section.say(
+                "What each of them gives is not known: no trial has one without the others, and "
+                "too few configurations were measured for the models.");
+        return section;
+    }
+    const std::string total = gain_text(ladder.total.value, scale);
+    std::vector<std::string> texts{fmt::format(
+        "In this order the gains {} to {}. Next comes the change with the best figure, measured "
+        "where it was; another order gives each another share.",
+        scale.ratios() ? "multiply" : "add up", total)};
+    if (!ladder.all_measured())
+        texts.emplace_back(
+            "Predicted gains are of models fitted to the trials, with 95 % intervals that hold "
+            "together; they are shifted so that steps between two measured commands come to what "
+            "was measured.");
+    if (ladder.not_together) {
+        const double alone = std::expm1(*ladder.not_together + std::log1p(ladder.total.value));
+        const auto& spread = ladder.not_together_reach;
+        texts.push_back(fmt::format(
+            "Each as the only change, they would come to {}: {}.", gain_text(alone, scale),
+            !spread ? "whether they act together is not known, for nothing was measured twice"
+            : std::abs(*ladder.not_together) < *spread ? "that they act together is not proven"
+            : *ladder.not_together > 0                 ? "together they give less than that"
+                                                       : "together they give more than that"));
+    }
+    texts.insert(texts.end(), notes.begin(), notes.end());
+    section.list(texts);
+    return section;
+}
+
+std::string limit_sentence(const LimitMargin& one, const ReportView& view) {
+    const std::string& metric = one.limit.metric;
+    return fmt::format(
+        "Limit {}{}: {}, {} {}. {}.", one.limit.readable(),
+        one.workload.empty() ? "" : " on " + one.workload, figure_text(metric, one.value),
+        figure_text(metric, std::abs(one.margin)), one.margin < 0 ? "too far" : "to spare",
+        one.refuses ? fmt::format("It refuses {}, which is {} better", view.changes(*one.refuses),
+                                  gain_text(one.costs->value, one.costs->scale))
+                    : "No faster configuration was rejected by this limit");
+}
+
+Section limits_section(const WhatLimits& limits, const ReportView& view) {
+    Section section{"limits", "What keeps it from being faster"};
+    section.kind = "brief";
+    std::vector<std::string> texts;
+    std::size_t shown = 0;  // those that refuse something better, else the one that is nearest
+    while (shown < limits.limits.size() && (shown == 0 || limits.limits[shown].refuses))
+        texts.push_back(limit_sentence(limits.limits[shown++], view));
+    if (shown < limits.limits.size()) texts.back() += " The others have more to spare.";
+    for (const AtTheEnd& one : limits.at_the_end)
+        texts.push_back(
+            fmt::format("{} = {} is the {} value that was searched: widen its range to see whether "
+                        "more is gained.",
+                        one.parameter, text_of(one.value), one.largest ? "largest" : "smallest"));
+    if (limits.resources.empty()) {
+        texts.push_back("What of the hardware binds it is not known: " + limits.no_resources + ".");
+        section.list(texts);
+        return section;
+    }
+    constexpr double tenth = 1.1;
+    constexpr double least = 0.05;  // half a percent of 10 % is rounding
+    constexpr double rounding = 0.005;
+    std::vector<std::string> gains;
+    for (const ResourceGain& one : limits.resources)
+        if (std::abs(one.elasticity) >= rounding)
+            gains.push_back(one.resource + " " + percent(std::pow(tenth, one.elasticity) - 1));
+    texts.push_back(limits.resources.front().elasticity < least
+                        ? "By the cost model no resource binds it: it serves what arrives."
+                        : "By the cost model " + limits.resources.front().resource +
+                              " binds it; 10 % more would give: " + joined(gains) + ".");
+    for (const std::string& doubt : limits.doubts) texts.push_back("Take care: " + doubt + ".");
+    section.list(texts);
+    return section;
+}
+
+Section more_section(const Account& account, const FigureScale& scale) {
+    Section section{"hour", "Expected gain of more trials"};
+    section.kind = "brief";
+    if (!account.more) {
+        section.say("Not known: " + account.no_more + (account.no_more.ends_with('.') ? "" : "."));
+        return section;
+    }
+    const FurtherGain& further = account.more->further;
+    if (further.untried == 0) {
+        section.say("Nothing: every configuration of the space was tried.");
+        return section;
+    }
+    section.list(std::vector<std::string>{
+        fmt::format("{}{} are expected to gain {} over what is recommended (95 %: {}).",
+                    counted_text(further.trials, "further trial"),
+                    account.more->seconds > 0
+                        ? " (" + spent_text(account.more->seconds) + " at this study's pace)"
+                        : "",
+                    gain_text(further.gain.value, scale), credible_text(further.gain, scale)),
+        fmt::format("P(a gain worth having) {:.0f} %: {}.", 100 * further.chance_changed,
+                    account.more->likely ? "go on, if that is worth the time"
+                                         : "likely nothing measurable")});
+    return section;
+}
+
+std::string cost_text(const std::string& unit, const std::optional<ServingCost::Figure>& one) {
+    if (!one) return "-";
+    const auto text = [&](double value) {
+        return fmt::format("{:.{}g}", value, unit == "USD" ? 4 : 3);
+    };
+    return text(one->value) +
+           (one->low ? fmt::format(" ({} to {})", text(*one->low), text(*one->high)) : "");
+}
+
+Section cost_section(const ServingCosts& costs) {
+    Section section{"cost", "Cost of a million tokens"};
+    section.kind = "brief";
+    Table table{section.title, {"a million", "default", "recommended", "change"}};
+    bool without = false;
+    for (const ServingCost& one : costs.all) {
+        std::string change = "-";
+        if (one.change)
+            change = percent(one.change->value) +
+                     (one.change->low ? fmt::format(" ({} to {})", percent(*one.change->low),
+                                                    percent(*one.change->high))
+                                      : "");
+        table.rows.push_back(
+            {{one.unit + ", " + one.tokens + " tokens", cost_text(one.unit, one.of_default),
+              cost_text(one.unit, one.of_recommended), change}});
+        without = without || !one.of_recommended.low;
+    }
+    std::vector<std::string> texts;
+    if (!costs.all.empty())
+        texts.emplace_back(without ? "Nothing was measured twice, so there are no intervals."
+                                   : "In brackets: 95 % intervals.");
+    section.show(std::move(table));
+    if (!costs.no_dollars.empty()) texts.push_back("No dollars: " + costs.no_dollars + ".");
+    if (!costs.no_energy.empty()) texts.push_back("No energy: " + costs.no_energy + ".");
+    else if (!costs.all.empty()) texts.emplace_back("kWh are of the GPUs' boards alone.");
+    section.list(texts);
+    return section;
+}
+
+/// How sure the verdict is, and what would make it surer.
+Section confidence_section(const Content& content) {
+    const ReportView& view = content.view;
+    const Recommendation& result = view.recommendation;
+    const Headline headline = headline_of(view);
+    Section section{"certain", "Confidence"};
+    section.kind = "brief";
+    std::vector<std::string> texts;
+    const auto say = [&](const std::string& text) {
+        if (!text.empty()) texts.push_back(text);
+    };
+    if (!view.setup.file.measures())
+        say("Nothing was measured for this: measure before you serve it.");
+    if (view.problem().decision.rule == Decision::Rule::published)
+        say("Decided as published studies do: the larger number wins if it gains " +
+            plain_percent(view.problem().decision.min_gain) + ", whatever the noise.");
+    if (!view.scale().ratios())
+        say("Some figures are 0 or below, so they are compared by differences, in the metric's "
+            "unit.");
+    if (view.gains()) {
+        const std::string interval = "The gain's 95 % interval is " + interval_text(result.gain);
+        if (!result.gain.has_interval())
+            say("The gain is by one measurement each: there is no interval.");
+        else if (view.problem().is_confirmed())
+            say(fmt::format(
+                "{}, by {} rounds of both in turn after the search.", interval,
+                rounds_of(view.problem(), view.standings, *view.standings.find(result.recommended),
+                          view.standings.find(view.base()))));
+        else say(interval + ", corrected for picking the best of all that were tried.");
+        if (result.p_best)
+            say(fmt::format("P(the best of the {} configurations that pass) {}.", passing_in(view),
+                            *result.p_best > 0.99  // measurements never make a certainty
+                                ? "> 99 %"
+                                : fmt::format("{:.0f} %", *result.p_best * 100)));
+        if (result.gain.has_interval() && result.gain.low <= 0)
+            say("That interval holds zero: by these measurements alone the default cannot be told "
+                "apart from the recommendation.");
+    }
+    say(headline.unsound);
+    if (!result.tied.empty()) {
+        std::vector<std::string> tied;
+        for (const Configuration& one : result.tied)
+            tied.push_back(view.changes(one) + " (" +
+                           figure_text(view.goal().metric,
+                                       view.figure(*view.standings.find(one)).value_or(0)) +
+                           ")");
+        say("Not distinguishable from it" +
+            (view.problem().objective.several() ? " in " + view.goal().metric : std::string()) +
+            " at that noise: " + joined(tied, "; ") + ".");
+    }
+    for (const auto& notes : {quality_notes(view), other_work_notes(view)})
+        for (const std::string& note : notes) say(note);
+    say(not_tried_text(view));
+    say("It holds for this traffic, this hardware and this version of the engine.");
+    if (view.standings.replicated() == 0 && content.view.completed() > 0)
+        say("To try next: measure again; every configuration was measured once, so the noise is "
+            "assumed.");
+    if (!result.tied.empty()) say("To try next: 'autotune compare' decides between two that tie.");
+    const auto numberless = std::count_if(content.rows.begin(), content.rows.end(),
+                                          [](const ResultRow& row) { return !row.value; });
+    if (numberless > 0 && static_cast<std::size_t>(numberless) * 2 >= content.rows.size())
+        say("To try next: take what fails out of the space; half of the configurations or more "
+            "gave no number.");
+    section.list(texts);
+    return section;
+}
+
+Section back_section(const Content& content) {
+    const ReportView& view = content.view;
+    Section section{"back", "How to go back"};
+    section.kind = "brief";
+    if (view.recommendation.conclusion == Conclusion::nothing_passes) return section;
+    section.say(view.recommendation.keep_default ? "Nothing changes: the default is served."
+                                                 : "Serve the default's command:");
+    if (!view.recommendation.keep_default)
+        section.blocks.emplace_back(Code{"bash", view.setup.advice(view.base())});
+    return section;
+}
+
+/// Of several goals: what no other one beats in all of them, as a table and with the commands.
+Section front_section(const Content& content) {
+    const ReportView& view = content.view;
+    const Recommendation& result = view.recommendation;
+    const std::vector<Goal> goals = view.problem().objective.goals;
+    Section section{"front", "Pareto front"};
+    if (result.front.empty()) return section;
+    section.say(fmt::format(
+        "{} of the {} configurations that pass: each is better than any other in at least one "
+        "goal, by the means, or equal in all. Which trade is worth it, measurements do not say; "
+        "what is best in {} stands first.",
+        result.front.size(), passing_in(view), view.goal().metric));
+    Table table{section.title, {"place", "setting"}};
+    table.texts = 2;
+    for (const Goal& goal : goals)
+        table.header.insert(table.header.end(), {metric_title(goal.metric), "95 %"});
+    table.header.emplace_back("measured");
+    const auto add = [&](const std::string& place, const FrontPoint& point) {
+        Row& row = table.rows.emplace_back(Row{{place, view.changes(point.configuration)}});
+        for (std::size_t k = 0; k < goals.size(); ++k) {
+            const std::string& metric = goals[k].metric;
+            const Estimate& estimate = point.estimates[k];
+            row.cells.push_back(figure_cell(metric, estimate.mean));
+            // As the verdict: where nothing was measured twice, the noise is only assumed.
+            row.cells.emplace_back(view.standings.replicated() > 0
+                                       ? plain_figure_text(metric, estimate.low()) + " to " +
+                                             plain_figure_text(metric, estimate.high())
+                                       : "-");
+        }
+        row.cells.emplace_back(std::to_string(point.estimates.front().replicates));
+    };
+    bool has_default = false;
+    for (std::size_t i = 0; i < result.front.size(); ++i) {
+        add(std::to_string(i + 1), result.front[i]);
+        has_default = has_default || result.front[i].configuration == view.base();
+    }
+    if (result.default_passes && !has_default) {
+        FrontPoint beaten{view.base(), {}};
+        for (const auto& goal : view.standings.find(view.base())->goals)
+            beaten.estimates.push_back(goal.estimate);
+        add("beaten", beaten);
+    }
+    section.show(std::move(table));
+    for (std::size_t i = 0; i < result.front.size(); ++i) {
+        const Configuration& one = result.front[i].configuration;
+        section.say(fmt::format("{}) {}{}", i + 1, view.changes(one),
+                                one == result.recommended ? " (recommended)" : ""));
+        section.blocks.emplace_back(Code{"bash", view.setup.advice(one)});
+    }
+    return section;
+}
+
+Section trade_section(const Content& content) {
+    Section section{"trade-offs", "Trade-offs"};
+    section.page_only = true;
+    section.draw(trade_figure(content));
+    if (section.blocks.empty()) return section;
+    const std::string& y = content.metrics[content.trade().second];
+    const std::string& x = content.metrics[content.trade().first];
+    Table table{"The trade-off", {"setting", metric_title(y), metric_title(x), "verdict"}};
+    table.folded = true;
+    table.id = "trade-table";
+    for (const ResultRow& row : content.rows)
+        if (const auto up = value_in(row.means, y), across = value_in(row.means, x); up && across)
+            table.rows.push_back(
+                {{row.name, figure_cell(y, up), figure_cell(x, across), row.verdict}});
+    section.show(std::move(table));
+    return section;
+}
+
+Section latency_section(const Content& content) {
+    Section section{"latency", "Latencies"};
+    section.page_only = true;
+    section.draw(latency_figure(content));
+    const ResultRow* of_default = content.row_of_kind("usual");
+    const ResultRow* recommended = content.row_of_kind("recommended");
+    Table table{"Latencies", {"latency", "default"}};
+    if (recommended != nullptr) table.header.emplace_back("recommended");
+    table.folded = true;
+    table.id = "latency-table";
+    for (const LatencyFamily& family : content.latencies)
+        for (const auto& [level, place] : family.levels) {
+            const std::string& metric = content.metrics[place];
+            const auto cell = [&, &metric = metric](const ResultRow* row) {
+                return figure_cell(metric,
+                                   row == nullptr ? std::nullopt : value_in(row->means, metric));
+            };
+            Row& row = table.rows.emplace_back(Row{{metric_title(metric), cell(of_default)}});
+            if (recommended != nullptr) row.cells.push_back(cell(recommended));
+            row.data = fmt::format("metric=\"{}\"", place);
+        }
+    section.show(std::move(table));
+    return section;
+}
+
+/// A table of configurations: the goal, what it gains, and each metric that decides.
+class ResultTable {
+public:
+    ResultTable(const Content& content, std::string title)
+        : content_(content), table_{std::move(title), {}} {
+        const Objective& objective = content.view.problem().objective;
+        table_.header = {"setting", metric_title(objective.leading().metric), "gain"};
+        std::set<std::string> shown;
+        for (const Goal& goal : objective.goals) shown.insert(goal.metric);
+        for (const Limit& limit : objective.limits) shown.insert(limit.metric);
+        for (std::size_t k = 1; k < objective.goals.size(); ++k)
+            columns_.push_back(objective.goals[k].metric);
+        for (const char* metric : {mean_tpot, mean_ttft})
+            if (!shown.contains(metric) &&
+                std::any_of(content.rows.begin(), content.rows.end(), [&](const ResultRow& row) {
+                    return row.means.find(metric) != row.means.end();
+                }))
+                columns_.emplace_back(metric);
+        for (const std::string& metric : columns_) table_.header.push_back(metric_title(metric));
+        for (const Limit& limit : objective.limits) table_.header.push_back(limit_title(limit));
+        if (repeated()) table_.header.emplace_back("measured");
+        table_.header.emplace_back("verdict");
+    }
+    /// `row` null: nothing was measured of it.
+    void add(const std::string& name, const ResultRow* row, std::optional<double> gain,
+             const std::string& verdict) {
+        const ReportView& view = content_.view;
+        Row& out = table_.rows.emplace_back(
+            Row{{name, figure_cell(view.goal().metric, row == nullptr ? std::nullopt : row->value),
+                 Cell(gain ? stated_text(*gain, view.scale()) : "-", gain)}});
+        for (const std::string& metric : columns_)
+            out.cells.push_back(
+                figure_cell(metric, row == nullptr ? std::nullopt : value_in(row->means, metric)));
+        for (const Limit& limit : view.problem().objective.limits)
+            out.cells.push_back(row == nullptr ? Cell("-") : limited(*row->standing, limit));
+        if (repeated()) {
+            const double runs = row == nullptr ? 0 : row->standing->leading().total_runs();
+            out.cells.emplace_back(fmt::format("{:.0f}", runs), runs);
+        }
+        out.cells.emplace_back(verdict).strong =
+            verdict == "recommended" || verdict == "carried on";
+        if (row == nullptr) return;
+        out.kind = row->kind;
+        out.data = fmt::format("of=\"{}\"", row - content_.rows.data());
+    }
+    [[nodiscard]] Table& table() { return table_; }
+
+private:
+    [[nodiscard]] bool repeated() const { return content_.view.standings.replicated() > 0; }
+    /// A configuration's figures under a limit: one, or one for each workload.
+    [[nodiscard]] Cell limited(const Standing& standing, const Limit& limit) const {
+        std::vector<std::string> texts;
+        Cell cell("-");
+        for (const auto& [workload, value] :
+             limited_figures(standing, limit, content_.view.problem().decision)) {
+            texts.push_back((workload.empty() ? "" : workload + " ") +
+                            plain_figure_text(limit.metric, value) +
+                            (limit.keeps(value) ? "" : " broken"));
+            if (!cell.sorted_by ||
+                (limit.at_least ? value < *cell.sorted_by : value > *cell.sorted_by))
+                cell.sorted_by = value;
+        }
+        if (!texts.empty()) cell.text = joined(texts, "; ");
+        return cell;
+    }
+
+    const Content& content_;
+    Table table_;
+    std::vector<std::string> columns_{};
+};
+
+/// Of a candidate of a step that passes but is not its winner.
+std::string step_verdict(const ReportView& view, const Standing& candidate, const Standing& base) {
+    if (!base.passes()) return "";
+    const Gain gain = gain_between(view.goal(), candidate.estimate(), base.estimate());
+    if (gain.value <= 0) return "loses";
+    return worth_it(view.problem().decision, gain) ? "gains less than the winner"
+                                                   : "no gain worth having";
+}
+
+/// Of a study in stages: each with all its candidates, and the best of each.
+Section steps_section(const Content& content) {
+    const ReportView& view = content.view;
+    const StudyFile& file = view.setup.file;
+    Section section{"steps", "Steps"};
+    const auto* staged = dynamic_cast<const Staged*>(view.setup.strategy.get());
+    if (staged == nullptr) return section;
+    const bool with_printed = !file.printed.empty();
+    Table options{
+        "Summary of options",
+        {"option", "best " + metric_title(view.goal().metric), "gain over the step's base"}};
+    if (with_printed) options.header.emplace_back("printed in the document");
+    const auto row_at = [&](const Configuration& configuration) -> const ResultRow* {
+        const auto at = content.row_of(configuration);
+        return at ? &content.rows[*at] : nullptr;
+    };
+    for (const Staged::Step& step : staged->walk(view.problem(), view.search).steps) {
+        const ResultRow* base = row_at(step.base);
+        const auto gain_of = [&](const ResultRow* row) -> std::optional<double> {
+            if (row == nullptr || !row->value || base == nullptr || !base->value) return {};
+            return step.base == view.base()
+                       ? row->gain
+                       : stated_gain(view.goal(), view.scale(), *row->value, *base->value);
+        };
+        section.blocks.emplace_back(Heading{step.stage->name});
+        section.say("On top of " + view.setup.command_text(step.base) + ":");
+        ResultTable table(content, step.stage->name);
+        const ResultRow* best = nullptr;
+        bool base_listed = false;
+        for (const Staged::Candidate& candidate : step.candidates) {
+            const std::string name = Configuration::of(candidate.changes).text();
+            const ResultRow* row =
+                candidate.excluded.empty() ? row_at(candidate.configuration) : nullptr;
+            std::string verdict = !candidate.excluded.empty() ? "not tried: " + candidate.excluded
+                                                              : "not measured yet";
+            if (row != nullptr) {
+                const bool is_base = candidate.configuration == step.base;
+                base_listed = base_listed || is_base;
+                // Rows stand in their order, the best first.
+                if (best == nullptr || row < best) best = row;
+                verdict = !row->standing->passes() ? "refused: " + row->standing->refused
+                          : step.winner == candidate.configuration
+                              ? step.stage->carried ? "carried on" : "worth having"
+                          : is_base         ? "the base"
+                          : base == nullptr ? ""
+                                            : step_verdict(view, *row->standing, *base->standing);
+            }
+            table.add(name, row, gain_of(row), verdict);
+        }
+        if (!base_listed) table.add("(nothing changed)", base, gain_of(base), "the base");
+        section.show(std::move(table.table()));
+        Row& row = options.rows.emplace_back(Row{{step.stage->name}});
+        if (best == nullptr) row.cells.insert(row.cells.end(), {"-", "-"});
+        else {
+            Cell figure = figure_cell(view.goal().metric, best->value);
+            if (!best->standing->passes()) figure.text += " (refused)";
+            row.cells.push_back(std::move(figure));
+            const auto gain = gain_of(best);
+            row.cells.emplace_back(gain ? stated_text(*gain, view.scale()) : "-");
+        }
+        const auto printed = file.printed.find(step.stage->name);
+        if (with_printed)
+            row.cells.emplace_back(printed == file.printed.end() ? "" : printed->second);
+    }
+    if (options.rows.empty()) return section;
+    section.blocks.emplace_back(Heading{"Summary of options"});
+    section.show(std::move(options));
+    section.say(
+        "One step after the other finds a local optimum: combinations that no step lists were not "
+        "measured.");
+    return section;
+}
+
+Section results_section(const Content& content) {
+    Section section{"configurations", "Results"};
+    if (content.rows.empty()) return section;
+    section.draw(
+        "<div class=\"tools only-script\"><label>Show rows with: <input id=\"filter\" "
+        "type=\"search\"></label><span id=\"shown\" role=\"status\"></span></div>\n");
+    ResultTable table(content, "all configurations");
+    for (const ResultRow& row : content.rows) table.add(row.name, &row, row.gain, row.verdict);
+    table.table().id = "results";
+    table.table().sortable = true;
+    section.show(std::move(table.table()));
+    return section;
+}
+
+Section interactions_section(const Content& content) {
+    Section section{"parallel", "Interactions"};
+    section.draw(parallel_figure(content));
+    if (content.explained == nullptr || !content.explained->effects.learned()) return section;
+    std::vector<std::string> texts;
+    for (const PairEffect& pair : content.explained->effects.pairs())
+        if (pair.gain.known())
+            texts.push_back(fmt::format(
+                "{} and {}: {:.0f} % of the differences; largest at {} and {}: {} (95 % interval "
+                "{}), measured together {} times.",
+                pair.parameters[0], pair.parameters[1], pair.share * 100, text_of(pair.levels[0]),
+                text_of(pair.levels[1]), gain_text(pair.gain.value, content.view.scale()),
+                credible_text(pair.gain, content.view.scale()), pair.together));
+    section.say(texts.empty()
+                    ? "No pair of parameters is known to do more or less together than each does "
+                      "alone."
+                    : "Some parameters do more or less together than the sum of what each does "
+                      "alone: how much of all differences in the space comes from that, and where "
+                      "it is largest.");
+    section.list(texts);
+    return section;
+}
+
+Section effects_section(const Content& content) {
+    Section section{"effects", "What the parameters do"};
+    if (content.explained == nullptr) return section;
+    const Effects& effects = content.explained->effects;
+    const SearchSpace& space = content.view.problem().space;
+    const FigureScale& scale = content.view.scale();
+    if (effects.floor().varied == 0) return section;
+    if (!effects.floor().enough()) {
+        section.say(not_said(effects.floor()));
+        return section;
+    }
+    if (!effects.learned())
+        section.say(fmt::format(
+            "{} configurations were measured, and none of the effects is proven: every 95 % "
+            "interval includes 0.",
+            effects.floor().measured));
+    else
+        section.say(fmt::format(
+            "The models learned from {} configurations what each level of a parameter does to {}. "
+            "\"gain\" compares the level with the average over all levels of the same parameter "
+            "that were not refused, while everything else stays as it is "
+            "(docs/explanation/optimizer.md). With a probability of 95 % all intervals of the "
+            "table are right at once.",
+            effects.floor().measured, metric_title(content.view.goal().metric)));
+    section.draw(effects_figure(content));
+    std::set<std::string> known;
+    for (const MainEffect& effect : effects.main())
+        if (effect.known()) known.insert(effect.parameter);
+    Table table{"The effect of each flag", {"parameter", "level", "gain", "interval", "measured"}};
+    table.texts = 2;
+    std::vector<std::string> unknown;
+    std::vector<std::string> refused;
+    for (const MainEffect& effect : effects.main()) {
+        const std::string level = text_of(effect.level);
+        if (!effect.refused.empty())
+            refused.push_back(effect.parameter + " = " + level + ": " + effect.refused);
+        else if (known.contains(effect.parameter))
+            table.rows.push_back(
+                {{effect.parameter,
+                  level + (effect.level == space.at(effect.parameter).default_value ? " (default)"
+                                                                                    : ""),
+                  gain_text(effect.gain.value, scale),
+                  credible_text(effect.gain, scale) + (effect.known() ? ""
+                                                       : effect.measured == 0
+                                                           ? " (not measured at this level)"
+                                                           : " (not proven: includes 0)"),
+                  std::to_string(effect.measured)}});
+        else if (unknown.empty() || unknown.back() != effect.parameter)
+            unknown.push_back(effect.parameter);
+    }
+    section.show(std::move(table));
+    for (const Parameter& parameter : space.parameters())
+        if (const std::size_t more = effects.left_out(parameter);
+            more > 0 && known.contains(parameter.name))
+            section.say(fmt::format("Not in the table: {} of {}.", counted_text(more, "more level"),
+                                    parameter.name));
+    if (!refused.empty())
+        section.say("No configuration with one of these levels passed, so none has a gain:");
+    section.list(refused);
+    if (effects.learned() && !unknown.empty())
+        section.say("No effect is proven, as the interval of every measured level includes 0: " +
+                    joined(unknown) + ".");
+    return section;
+}
+
+/// By kind, the most frequent first, each with the lines of its log; then what was measured and
+/// refused.
+Section failures_section(const Content& content) {
+    Section section{"failures", "Failed or refused"};
+    std::map<std::string, std::vector<const Trial*>> kinds;
+    for (const Trial& trial : content.view.trials)
+        if (trial.failure() != nullptr)
+            kinds[std::string(name_in(failure_kinds, trial.failure()->kind))].push_back(&trial);
+    std::vector<std::pair<std::string, std::vector<const Trial*>>> sorted(kinds.begin(),
+                                                                          kinds.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+        return a.second.size() > b.second.size();
+    });
+    constexpr std::size_t most_shown = 20;
+    for (const auto& [kind, trials] : sorted) {
+        section.blocks.emplace_back(Heading{kind + ": " + counted_text(trials.size(), "trial")});
+        std::vector<Item> items;
+        for (std::size_t i = 0; i < std::min(trials.size(), most_shown); ++i) {
+            const Trial& trial = *trials[i];
+            Item& item = items.emplace_back(Item{fmt::format(
+                "Trial {} ({}{}): {}", trial.id, content.view.changes(trial.configuration),
+                trial.workload.empty() ? "" : ", workload " + trial.workload,
+                trial.failure()->message)});
+            for (const std::string& line : trial.failure()->log_lines) item.log += line + "\n";
+        }
+        if (trials.size() > most_shown)
+            items.push_back({fmt::format("and {} more", trials.size() - most_shown)});
+        section.list(std::move(items));
+    }
+    std::vector<std::string> refused;
+    for (const ResultRow& row : content.rows)
+        if (row.value && !row.standing->passes())
+            refused.push_back(row.name + ": " + row.standing->refused);
+    if (!refused.empty()) section.blocks.emplace_back(Heading{"Measured, and refused"});
+    section.list(refused);
+    return section;
+}
+
+/// By what was found, not by trial.
+Section audit_section(const Content& content) {
+    struct Group {
+        std::size_t unsound = 0, suspect = 0;
+        const Trial* first = nullptr;
+        const Finding* example = nullptr;
+    };
+    const ReportView& view = content.view;
+    Section section{"audit", "Audit"};
+    ReportView::Counts counts = view.counts();
+    if (counts.measured == 0) return section;
+    const std::size_t unchecked = counts.verdicts[Verdict::unchecked];
+    section.say(fmt::format(
+        "{} of {} measurements are sound, {} suspect, {} unsound. Unsound ones {}.{}",
+        counts.verdicts[Verdict::sound], counts.measured, counts.verdicts[Verdict::suspect],
+        counts.verdicts[Verdict::unsound],
+        view.problem().decision.enforce_audit ? "cannot win"
+                                              : "count all the same, as the study says",
+        unchecked > 0 ? fmt::format(" {} could not be checked: they have no figures that could be "
+                                    "held against each other.",
+                                    unchecked)
+                      : ""));
+    std::map<std::string, Group> groups;
+    for (const Trial& trial : view.trials) {
+        if (trial.measurement() == nullptr) continue;
+        const Validity& validity = trial.measurement()->validity;
+        if (validity.verdict < Verdict::suspect) continue;
+        std::set<std::string> seen;
+        for (const Finding& finding : validity.findings) {
+            if (!seen.insert(finding.id).second) continue;
+            Group& group = groups[finding.id];
+            ++(validity.verdict == Verdict::unsound ? group.unsound : group.suspect);
+            // The gravest stands for all.
+            if (group.example == nullptr ||
+                (validity.verdict == Verdict::unsound && group.unsound == 1))
+                group.first = &trial, group.example = &finding;
+        }
+    }
+    Table table{"What was found", {"finding", "unsound", "suspect", "the first"}};
+    for (const auto& [id, group] : groups)
+        table.rows.push_back(
+            {{id, std::to_string(group.unsound), std::to_string(group.suspect),
+              fmt::format(
+                  "{}{}: {}{}{}{}{}", view.changes(group.first->configuration),
+                  group.first->workload.empty() ? "" : ", workload " + group.first->workload,
+                  group.example->left, group.example->right.empty() ? "" : "; ",
+                  group.example->right, group.example->cause.empty() ? "" : ". ",
+                  group.example->cause)}});
+    section.show(std::move(table));
+    return section;
+}
+
+Section noise_section(const Content& content) {
+    Section section{"noise", "Noise and drift"};
+    if (content.view.search.empty()) return section;
+    section.say("Noise: " + noise_text(content.view) + ".");
+    if (const std::string drift = drift_text(content.view.standings); !drift.empty())
+        section.say("Drift: " + drift + ".");
+    section.draw(drift_figure(content));
+    return section;
+}
+
+Section predicted_section(const Content& content) {
+    const ReportView& view = content.view;
+    Section section{"predicted", "Predicted and measured"};
+    const auto found = predicted_of(view);
+    if (!found) return section;
+    const std::string& metric = view.goal().metric;
+    Table table{section.title,
+                {"setting", metric_title(metric) + ", measured", "predicted before any trial",
+                 "predicted by the trials before it"}};
+    constexpr std::size_t most = 12;
+    const auto cell = [&](double value, double measured) {
+        return plain_figure_text(metric, value) + " (" + percent(value / measured - 1) + ")";
+    };
+    for (std::size_t i = 0; i < std::min(most, found->rows.size()); ++i) {
+        const Predicted::Row& row = found->rows[i];
+        table.rows.push_back({{view.changes(row.configuration), figure_cell(metric, row.measured),
+                               cell(row.shipped, row.measured),
+                               row.fitted ? cell(*row.fitted, row.measured) : "-"}});
+    }
+    section.show(std::move(table));
+    if (found->rows.size() > most)
+        section.say(fmt::format("And {} more.", found->rows.size() - most));
+    const bool fitted =
+        std::any_of(found->rows.begin(), found->rows.end(),
+                    [](const Predicted::Row& row) { return row.fitted.has_value(); });
+    section.say(
+        fitted ? fmt::format("Median error: {} before any trial, {} by the trials before each. At "
+                             "the end: {}.",
+                             plain_percent(found->shipped_error),
+                             plain_percent(found->fitted_error), found->by)
+               : "From now on: " + found->by + ".");
+    for (const std::string& doubt : found->doubts) section.say("Before any trial, " + doubt + ".");
+    return section;
+}
+
+/// Nobody should take an empty cell for a measurement that showed nothing.
+std::vector<std::string> not_measured_notes(const Content& content) {
+    const Recommendation& result = content.view.recommendation;
+    std::vector<std::string> texts;
+    if (!result.best) return texts;
+    for (const Workload& workload : content.view.setup.file.report_workloads) {
+        const auto why = [&](const Configuration& configuration) {
+            return why_not_measured(content.view, configuration, workload.name,
+                                    content.stop_reason);
+        };
+        const std::string of_default = why(content.view.base());
+        const std::string of_recommended = why(result.recommended);
+        const bool both = of_default == of_recommended || result.keep_default;
+        const std::string what = "The report workload " + workload.name + " was not measured";
+        if (!of_default.empty())
+            texts.push_back(what + (both ? ": " : " with the default: ") + of_default + ".");
+        if (!of_recommended.empty() && !both)
+            texts.push_back(what + " with the recommendation: " + of_recommended + ".");
+    }
+    return texts;
+}
+
+Section notes_section(const Content& content) {
+    const ReportView& view = content.view;
+    Section section{"notes", "Notes"};
+    std::vector<std::string> texts = knowledge_notes(view);
+    const auto add = [&](const std::vector<std::string>& more, std::size_t most) {
+        texts.insert(texts.end(), more.begin(),
+                     more.begin() + static_cast<std::ptrdiff_t>(std::min(most, more.size())));
+    };
+    const auto quality = value_in(view.means(view.recommendation.recommended), quality_drop);
+    if (quality && !view.recommendation.keep_default)
+        texts.push_back("Quality: " + plain_percent(std::abs(*quality)) +
+                        (*quality < 0 ? " gained" : " lost") + " against the default (" +
+                        (view.setup.file.quality && !view.setup.file.quality->command.empty()
+                             ? "of its accuracy"
+                             : "1 - the agreement of greedy answers") +
+                        ").");
+    constexpr std::size_t most_guesses = 6;
+    constexpr std::size_t most_changes = 10;
+    add(not_measured_notes(content), std::string::npos);
+    add(speculation_notes(view), most_guesses);
+    std::vector<std::string> changes = environment_changes(view.trials);
+    for (std::string& one : changes) one = "The environment changed: " + one + ".";
+    add(changes, most_changes);
+    if (changes.size() > most_changes)
+        texts.push_back(fmt::format("It changed {} times more.", changes.size() - most_changes));
+    add(view.setup.file.notes, std::string::npos);
+    section.list(texts);
+    return section;
+}
+
+Section glossary_section(const Content&) {
+    Section section{"words", "Glossary"};
+    section.page_only = true;
+    section.list(std::vector<std::string>{
+        "default: the engine as it starts without the flags of this study; trial 0.",
+        "gain: how much better a figure is than the default's: 2 % more throughput, or the same "
+        "work in 1/1.02 of the time.",
+        "95 % interval: were the study repeated many times, 95 of 100 such intervals would hold "
+        "the true value.",
+        "TTFT: time to first token, from sending a request to its first token.",
+        "TPOT: time per output token, the mean time between tokens of one answer after the first.",
+        "ITL: inter-token latency, each time between two tokens, over all answers.",
+        "p95: 95 of 100 requests are at most as slow.",
+        "limit: a bound that a configuration has to keep; one that breaks it is refused, however "
+        "fast it is.",
+        "sound, unchecked, suspect, unsound: what the audit says of a measurement: all figures fit "
+        "together; there were none to compare; something disturbed it; it cannot be true.",
+        "noise: how much two measurements of the same configuration differ, as a share.",
+        "drift: a change of the machine's speed during the study, seen by measuring the default "
+        "again.",
+        "front: configurations of which no other is better in both figures."});
+    return section;
+}
+
+}  // namespace
+
+std::vector<GainRow> gain_rows(const Content& content) {
+    const ReportView& view = content.view;
+    const StudyFile& file = view.setup.file;
+    const std::string& metric = view.goal().metric;
+    std::vector<GainRow> rows;
+    if (!view.gains()) return rows;
+    const Configuration& recommended = view.recommendation.recommended;
+    const Standing& best = *view.standings.find(recommended);
+    const Standing& base = *view.standings.find(view.base());
+    const Metrics after = view.judged_means(recommended);
+    const Metrics before = view.judged_means(view.base());
+    const bool several = file.workloads.size() > 1;
+    rows.push_back({several                   ? "the goal"
+                    : !file.workloads.empty() ? file.workloads.front().name
+                    : file.measured_outside() ? "measured outside"
+                                              : "the table",
+                    value_in(before, metric).value_or(base.estimate().mean),
+                    value_in(after, metric).value_or(best.estimate().mean),
+                    view.recommendation.gain, value_in(before, mean_tpot),
+                    value_in(after, mean_tpot)});
+    const auto add = [&](const std::string& label, const std::string& workload,
+                         const Metrics& of_default, const Metrics& of_recommended, double runs) {
+        const auto name = [&](std::string_view plain) { return MetricKey{plain, workload}.text(); };
+        const auto a = value_in(of_recommended, name(metric));
+        const auto b = value_in(of_default, name(metric));
+        if (!a || !b || !view.scale().ratios() || !(*a > 0) || !(*b > 0)) return;
+        // The chance interval of a ratio of two means whose relative error is the goal's.
+        const double log_gain = std::log1p(view.goal().gain(*a, *b));
+        const double reach = normal_95 * view.standings.noise() * std::sqrt(runs);
+        rows.push_back(
+            {label, *b, *a,
+             view.standings.replicated() > 0 ? Gain{std::expm1(log_gain),
+                                                    std::expm1(log_gain - reach),
+                                                    std::expm1(log_gain + reach),
+                                                    {},
+                                                    {},
+                                                    view.scale()}
+                                             : Gain::unknown(std::expm1(log_gain), view.scale()),
+             value_in(of_default, name(mean_tpot)), value_in(of_recommended, name(mean_tpot))});
+    };
+    if (several)
+        for (const Workload& workload : file.workloads)
+            add(workload.name, workload.name, before, after,
+                1 / std::max(1.0, best.leading().total_runs()) +
+                    1 / std::max(1.0, base.leading().total_runs()));
+    for (const Workload& workload : file.report_workloads)
+        add(workload.name, "", view.means(view.base(), workload.name),
+            view.means(recommended, workload.name), 2);
+    return rows;
+}
+
+std::string not_said(const EffectsFloor& floor) {
+    return fmt::format("Not known yet: {} measured, {} needed to tell the effects of {} apart.",
+                       counted_text(floor.measured, "configuration"), floor.needed(),
+                       counted_text(floor.varied, "parameter"));
+}
+
+void add_account(Document& document, const Account& account, const ReportView& view) {
+    if (account.ladder) document.add(ladder_section(*account.ladder, view.scale()));
+    if (account.limits) document.add(limits_section(*account.limits, view));
+    document.add(more_section(account, view.scale()));
+    if (view.recommendation.conclusion != Conclusion::nothing_passes)
+        document.add(cost_section(account.costs));
+}
+
+Document document_of(const Content& content) {
+    const StudyFile& file = content.view.setup.file;
+    Document document{file.name + (file.model.empty() ? "" : ": " + file.model) +
+                      (file.machine.hardware.empty() ? "" : " on " + file.machine.hardware)};
+    for (const auto& section :
+         {verdict_section,      gains_section,      search_section,   command_section,
+          study_section,        confidence_section, back_section,     front_section,
+          trade_section,        latency_section,    steps_section,    results_section,
+          interactions_section, effects_section,    failures_section, audit_section,
+          noise_section,        predicted_section,  notes_section,    glossary_section}) {
+        document.add(section(content));
+        if (section == study_section && content.explained != nullptr)
+            add_account(document, content.explained->account, content.view);
+    }
+    return document;
+}
+
+}  // namespace servetune

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reports say beside the figures: nodes of several kinds, where the time went, and that what
+// is simulated without noise is no noise.
+#include "report/report_view.hpp"
+#include "servetune/journal.hpp"
+#include "servetune/study.hpp"
+#include "study/json.hpp"
+#include "support/shipped.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+Trial trial_on(std::uint64_t id, const std::string& node, const std::string& devices) {
+    Trial trial;
+    trial.id = id;
+    Measurement measured;
+    measured.metrics["total_tokens_per_second"] = {100.0};
+    measured.place = {{"node", node}, {"node devices", devices}};
+    trial.outcome = measured;
+    return trial;
+}
+
+}  // namespace
+
+TEST_CASE("places: the node of a trial is kept with its outcome") {
+    Measurement measured;
+    measured.metrics["m"] = {1.0};
+    measured.place = {{"node", "n1"}, {"node type", "p5"}};
+    CHECK(place_of(outcome_from_json(json_of(Outcome(measured)))) == measured.place);
+    const Failure failed{
+        .kind = FailureKind::out_of_memory, .message = "m", .place = {{"node", "n2"}}};
+    CHECK(outcome_from_json(json_of(Outcome(failed))) == Outcome(failed));
+    CHECK(json_of(Outcome(Measurement{})).find("place") == std::string::npos);  // as it was before
+}
+
+TEST_CASE("places: nodes of several kinds are said, nodes of several names are not") {
+    const std::vector<Trial> alike{trial_on(0, "n1", "H100"), trial_on(1, "n2", "H100")};
+    CHECK(environment_changes(alike).empty());
+    const std::vector<Trial> mixed{trial_on(0, "n1", "H100"), trial_on(1, "n2", "A100"),
+                                   trial_on(2, "n1", "H100")};
+    CHECK(environment_changes(mixed) ==
+          std::vector<std::string>{
+              "trials ran on nodes of several kinds, keep to one by the template's "
+              "nodeSelector; node devices: A100 (1 trial), H100 (2 trials)"});
+}
+
+namespace {
+
+Trial timed_trial(std::uint64_t id, double start, double load, std::optional<double> saved = {}) {
+    Metrics metrics{{"trial_start_seconds", {start}},
+                    {"trial_warm_up_seconds", {10}},
+                    {"trial_measure_seconds", {load}}};
+    if (saved) metrics["trial_saved_seconds"] = {*saved};
+    Trial trial{id, {}};
+    trial.outcome = Measurement{std::move(metrics), {}};
+    return trial;
+}
+
+}  // namespace
+
+TEST_CASE("time spent: starts, warm-up and load tests, and what was saved by what") {
+    std::vector<Trial> trials{timed_trial(0, 90, 20), timed_trial(1, 60, 20)};
+    CHECK(time_spent_in(trials).text() == "starts 2.5 min, warm-up 20 s, load tests 40 s");
+    trials.push_back(timed_trial(2, 60, 5, 45));
+    trials.push_back(
+        timed_trial(3, 0, 20));  // another load of the server that is there: a start of 70 s saved
+    CHECK(time_spent_in(trials).text() ==
+          "starts 3.5 min, warm-up 40 s, load tests 65 s; saved about 115 s: 1 trial ended early, "
+          "1 on a server that was there");
+    trials.push_back({4, {}});
+    trials.back().outcome = Failure{FailureKind::hung, "it hung"};
+    CHECK(time_spent_in(trials).text().starts_with("starts 3.5 min"));
+    CHECK(time_spent_in({}).text().empty());
+}
+
+TEST_CASE(
+    "time spent: what is no start, warm-up or load test is the rest, so that the parts make up the "
+    "whole") {
+    std::vector<Trial> trials{timed_trial(0, 90, 20)};
+    trials[0].started_at = 1000;
+    trials[0].told_at = 1125;
+    CHECK(time_spent_in(trials).text() ==
+          "starts 90 s, warm-up 10 s, load tests 20 s, the rest 5 s");
+    trials.push_back({1, {}});  // a failed one has no parts
+    trials.back().outcome = Failure{FailureKind::hung, "it hung"};
+    trials.back().started_at = 1125;
+    trials.back().told_at = 1185;
+    CHECK(time_spent_in(trials).trials == 185);
+    CHECK(time_spent_in(trials).text() ==
+          "starts 90 s, warm-up 10 s, load tests 20 s, the rest 65 s");
+}
+
+TEST_CASE(
+    "report: a simulated figure without noise is not said to be noise, nor to lack an interval") {
+    const auto given_away = [](const std::string& evaluator) {
+        const TemporaryFolder folder;
+        const StudySetup setup = set_up(
+            load_study(
+                folder.write(
+                    "s.yaml",
+                    "study: s\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nstrategy: "
+                    "exhaustive\n"
+                    "workloads: [{use: random, input_tokens: 64, output_tokens: 8, requests: 10}]\n"
+                    "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+                    "space: {max_num_seqs: {choice: [8, 16]}, enforce_eager: {choice: [false, "
+                    "true]}}\nevaluator: " +
+                        evaluator + "\n"),
+                Catalogue(search_spaces)),
+            folder.path() / "out");
+        MemoryJournal journal;
+        Study study(*setup.problem, *setup.strategy, journal);
+        for (int i = 0; i < 60; ++i) {
+            const auto trial = study.ask({.trials = 60});
+            if (!trial) break;
+            const bool more = *trial->configuration.find("max_num_seqs") == Value(std::int64_t{16});
+            const bool eager = *trial->configuration.find("enforce_eager") == Value(true);
+            study.tell(trial->id, Measurement{{{"total_tokens_per_second",
+                                                {more ? eager ? 1220.0 : 1200.0 : 1000.0}}}});
+            if (static_cast<double>(study.trials().size()) == setup.problem->feasible.size()) break;
+        }
+        return headline_of(setup, study.trials()).given_away;
+    };
+    const std::string noisy = given_away("{simulate: {noise: 2%}}");
+    CHECK_FALSE(noisy.empty());
+    const std::string exact = given_away("simulate");
+    INFO(exact);
+    CHECK(has(exact, "figure measured is 1220"));
+    CHECK_FALSE(has(exact, "noise"));
+    CHECK_FALSE(has(exact, "interval"));
+}
