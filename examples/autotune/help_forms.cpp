@@ -46,9 +46,11 @@ constexpr std::array<std::pair<int, std::string_view>, 10> exit_codes{{
 }};
 
 /// Options of earlier versions, and what to say of them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> old_options{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> old_options{{
     {"--serve", "; the page of a run is --view now"},
     {"--token-file", "; the page is `autotune view` now"},
+    {"--hangs-after", "; a unit of systemd or a compose file can check its health"},
+    {"--metrics", "; packaging/grafana/alerts.yaml has rules for Prometheus"},
 }};
 
 /// What to write instead of an option that a command does not have.

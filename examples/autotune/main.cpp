@@ -295,7 +295,7 @@ int dispatch(int argc, char** argv) {
     view_command->add_option("--token-file", view_arguments.token_file, token_help);
 
     WatchArguments watch_arguments;
-    const CLI::App* watch_command = add_watch_command(app, watch_arguments, token_help);
+    const CLI::App* watch_command = add_watch_command(app, watch_arguments);
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command =
@@ -555,8 +555,7 @@ int dispatch(int argc, char** argv) {
                      "evalscope, InferenceX, ...: "
                      "docs/reference/result-formats.md); text or Markdown with printed results; a "
                      "table of your own, with --objective; "
-                     "with --write-workload a log of an engine, a proxy or a web server (also "
-                     ".gz), or histograms of Prometheus")
+                     "with --write-workload a log of requests (JSON Lines, CSV)")
         ->required();
     import_command->add_option("--study", import_arguments.study,
                                "The study whose parameters and workloads the rows use");

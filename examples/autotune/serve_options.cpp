@@ -8,13 +8,13 @@ namespace autotune {
 void add_serve_command(CLI::App& app, ServeArguments& arguments) {
     CLI::App* command = app.add_subcommand(
         "serve",
-        "Start what a study recommends and keep it running, else the default; Ctrl-C ends it");
+        "Start what a study recommends, again when it falls; Ctrl-C ends it");
     command
         ->add_option("STUDY", arguments.study,
                      "The study's YAML file, or the folder or journal of its run")
         ->required();
     command->add_option("--directory", arguments.directory,
-                        "The folder of the run, for journal and logs (default: ./<study name>)");
+                        "The folder of the run, for journal and log (default: ./<study name>)");
     command
         ->add_option("--host", arguments.host,
                      "Address to listen on: 127.0.0.1, or 0.0.0.0 for other machines too")
@@ -25,16 +25,10 @@ void add_serve_command(CLI::App& app, ServeArguments& arguments) {
         ->capture_default_str();
     command
         ->add_option("--restarts", arguments.restarts,
-                     "How often a configuration is started again before the default takes its "
-                     "place; an hour of service makes up for one")
+                     "How often it is started again before it is given up (exit code 3); an hour of "
+                     "service makes up for one")
         ->check(whole_number(0, 1000))
         ->capture_default_str();
-    command
-        ->add_option("--hangs-after", arguments.hangs_after_seconds,
-                     "Without a good health check for so long it is restarted, such as 180s")
-        ->transform(seconds_or_unit());
-    command->add_flag("--json-lines", arguments.json_lines,
-                      "Print one line of JSON per event on standard output");
 }
 
 }  // namespace autotune

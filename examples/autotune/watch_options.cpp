@@ -5,7 +5,7 @@
 
 namespace autotune {
 
-CLI::App* add_watch_command(CLI::App& app, WatchArguments& arguments, const char* token_help) {
+CLI::App* add_watch_command(CLI::App& app, WatchArguments& arguments) {
     CLI::App* command =
         app.add_subcommand("watch",
                            "Read a server's metrics page: exit code 1 if its traffic or speed is "
@@ -32,18 +32,6 @@ CLI::App* add_watch_command(CLI::App& app, WatchArguments& arguments, const char
                       "Print one line of JSON per event on standard output");
     command->add_option("--api-key-env", arguments.api_key_environment,
                         "Environment variable that holds the page's API key");
-    CLI::Option* metrics =
-        command
-            ->add_option("--metrics", arguments.metrics,
-                         "Serve the verdict for Prometheus at HOST:PORT (default: 127.0.0.1:8420)")
-            ->expected(0, 1);
-    command->add_option("--token-file", arguments.token_file, token_help)->needs(metrics);
-    // Without a value the address is the usual one.
-    command->parse_complete_callback([metrics, &arguments] {
-        if (metrics->count() > 0 &&
-            (metrics->results().empty() || metrics->results().front() == "true"))
-            arguments.metrics = "";
-    });
     return command;
 }
 

@@ -10,6 +10,6 @@ class App;
 namespace autotune {
 
 /// The command `watch`, which fills `arguments`; both must outlive the parsing.
-CLI::App* add_watch_command(CLI::App& app, WatchArguments& arguments, const char* token_help);
+CLI::App* add_watch_command(CLI::App& app, WatchArguments& arguments);
 
 }  // namespace autotune
