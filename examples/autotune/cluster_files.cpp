@@ -119,7 +119,7 @@ kind: Role
 metadata: {{name: {name}}}
 rules:
   - {{apiGroups: [batch], resources: [jobs], verbs: [create, get, list, watch, delete]}}
-  - {{apiGroups: [""], resources: [pods], verbs: [get, list, watch{patch}]}}
+  - {{apiGroups: [""], resources: [pods], verbs: [get, list, watch]}}
   - {{apiGroups: [""], resources: [pods/log], verbs: [get]}}
   - {{apiGroups: [""], resources: [events], verbs: [list]}}
 ---
@@ -139,7 +139,7 @@ spec:
 ---
 )",
         fmt::arg("first", first_line), fmt::arg("second", second_line),
-        fmt::arg("patch", over_nodes ? ", patch" : ""), fmt::arg("study", study),
+        fmt::arg("study", study),
         fmt::arg("config", config), fmt::arg("name", name), fmt::arg("data", data));
     if (has_models)
         result += fmt::format(
@@ -363,7 +363,6 @@ void write_cluster_manifest(const fs::path& study, const std::string& image, boo
     try {
         const StudySetup setup = set_up(load_study(copy, Catalogue::standard()));
         run.study = setup.file.name;
-        run.over_nodes = devices_of_node(setup.file).has_value();
         if (setup.file.starts_processes() && !setup.file.processes().launcher)
             throw UsageError(
                 "its engines would start in the pod of autotune, whose image has none; say "

@@ -18,7 +18,6 @@ struct ClusterRun {
     /// Name and content of the study's file and of those beside it that it names; the first one is
     /// the study's.
     std::vector<std::pair<std::string, std::string>> files{};
-    bool over_nodes = false;  ///< an engine may be spread over several nodes
 
     /// ConfigMap, account with its rights, volumes, the Job of the run, and the Deployment of its
     /// page, which is started when somebody wants to look.

@@ -95,8 +95,6 @@ struct WatchArguments : StudyArguments {
     bool once = false;                    ///< one interval, and no judgement by the exit code
     bool json_lines = false;
     std::string api_key_environment{};  ///< the variable that holds the key
-};  ///< the address where the verdict is served; empty: the usual one
-    std::optional<std::filesystem::path> token_file{};  ///< as of ServeArguments
 };
 
 /// Answers to the questions of `init`; empty: to be asked, or found on this machine.
@@ -153,7 +151,6 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
-    std::int64_t nodes = 1;
     std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
     std::optional<std::string> check{};           ///< the same, or the URL of a server
     std::string at{};  ///< which of the file's commands; empty: the only one

@@ -8,7 +8,6 @@
 
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
-#include "engine/kept_help.hpp"
 #include "engine/load_level.hpp"
 #include "report/report_view.hpp"
 #include "report/study_comparison.hpp"
@@ -194,10 +193,9 @@ std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags
         const Engine& engine = setup.file.composition->engine_of(configuration);
         const auto [first, last] = facts.equal_range(engine.name);
         std::vector<Command> commands;
-        for (const RoleOf& role : setup.file.composition->roles_of(configuration))
+        for (const ServerGroup& group : setup.file.composition->groups(configuration))
             commands.push_back(
-                setup.file.composition->render(configuration, {setup.file.model}, role.name));
-        if (commands.empty()) commands.push_back(setup.command(configuration));
+                setup.file.composition->render(configuration, {setup.file.model}, group.role));
         for (auto known = first; known != last; ++known)
             for (const Command& command : commands)
                 for (std::string& problem : known->second.problems(command, engine))
@@ -216,7 +214,7 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
     std::map<std::string, Configuration> known;
     const auto look_at = [&](const Configuration& configuration) {
         const Command command = setup.launched(configuration);
-        const bool apart = !setup.file.composition->roles_of(configuration).empty();
+        const bool apart = setup.file.composition->needs_router(configuration);
         std::string words = (apart ? setup.command_text(configuration) : command.text()) + "\n" +
                             load_level_text(configuration);
         for (const auto& [name, content] : command.files) words += "\n" + name + "\n" + content;
@@ -525,7 +523,7 @@ int render(const RenderArguments& arguments) {
     const auto violations = space.violations(configuration);
     if (!violations.empty()) throw SpaceError(violations.front());
     const Command command = file.composition->render(configuration, {file.model, {}, 0});
-    const bool several = !file.composition->roles_of(configuration).empty();
+    const bool several = file.composition->needs_router(configuration);
     if (arguments.json)
         put_json(OrderedJson{{"argv", several ? OrderedJson() : OrderedJson(command.argv)},
                              {"environment", command.environment}});

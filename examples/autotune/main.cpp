@@ -388,11 +388,6 @@ int dispatch(int argc, char** argv) {
         ->add_option("--gpus", recommend_arguments.gpus,
                      "Number of GPUs (default: as its layout takes); 0: request none")
         ->check(whole_number<std::int64_t>(0));
-    recommend_command
-        ->add_option("--nodes", recommend_arguments.nodes,
-                     "Machines that share each engine (lws, dynamo)")
-        ->check(whole_number<std::int64_t>(1))
-        ->capture_default_str();
     CLI::Option* recommend_file = recommend_command->add_option(
         "--into", recommend_arguments.into,
         "Write it into this deploy file; print the diff and the text of a merge request");

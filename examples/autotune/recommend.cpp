@@ -58,7 +58,6 @@ int recommend_as(const RecommendArguments& arguments) {
             if (const auto copies = measured->metrics.find("replicas");
                 copies != measured->metrics.end())
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
-    options.nodes = arguments.nodes;
     if (arguments.into || arguments.check)
         return recommend_into(arguments, {setup, trials, headline, result, options});
     const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);

@@ -7,9 +7,7 @@
 #include "study_journal.hpp"
 
 #include "base/waiting.hpp"
-#include "deploy/replicas.hpp"
-#include "deploy/server_probe.hpp"
-#include "engine/command_reader.hpp"
+#include "deploy/server_set.hpp"
 #include "engine/load_level.hpp"
 #include "host/elapsed.hpp"
 #include "servetune/detail/base/number_text.hpp"
@@ -19,10 +17,14 @@
 #include "study/study_lock.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
 
 namespace autotune {
 
@@ -59,65 +61,38 @@ void refuse_what_was_elsewhere(const StudyFile& file) {
         "it elsewhere");
 }
 
-/// The recommended configuration as its trials were started.
-struct ToServe {
-    const Composition& composition;
-    std::string model;
-    Configuration configuration;
-    DeployOptions options;
-    std::vector<ServerPart> parts;
-};
-
-Replicas started(const ToServe& what, const ServeArguments& at, const std::stop_token& stop) {
-    const Engine& engine = what.composition.engine_of(what.configuration);
-    std::vector<ServerPart> parts = what.parts;
-    int port = at.port;
-    for (ServerPart& part : parts) {
-        part.port = port++;
-        part.render = [&what, &at](int given, int side_port) {
-            return what.composition.render(what.configuration,
-                                           {what.model, at.host, given, side_port});
-        };
-    }
-    const std::string name = CommandReader({engine}).served_name(
-        what.composition.render(what.configuration, {.model = what.model}));
-    return {engine, std::move(parts), std::nullopt, name, what.options, stop};
-}
+/// Starts the servers and waits until they serve or have failed.
+using StartServers = std::function<std::unique_ptr<ServerSet>(const std::stop_token&)>;
 
 /// Why it serves no more; nothing: it is to stop. A line of the log that says that it broke counts
 /// once it does not answer: one request may print it too.
-std::optional<Failure> end_of(const Replicas& server, const Engine& engine,
-                              const std::stop_token& stop) {
-    while (!wait_or_stop(std::chrono::milliseconds(200), stop)) {
-        auto died = server.died();
-        if (!died) continue;
-        const ProbeAnswer answer =
-            ServerProbe(engine, server.endpoint(), [&] { return stop.stop_requested(); }).ask(5, false);
-        if (answer.state == ProbeAnswer::State::not_yet ||
-            answer.state == ProbeAnswer::State::failed)
+std::optional<Failure> end_of(const ServerSet& servers, const std::stop_token& stop) {
+    constexpr double answer_within_seconds = 5;
+    while (!wait_or_stop(std::chrono::milliseconds(200), stop))
+        if (auto died = servers.died();
+            died && !servers.why_silent(answer_within_seconds, stop).empty())
             return died;
-    }
     return std::nullopt;
 }
 
-int serve_until_stopped(const ToServe& what, const ServeArguments& arguments,
+int serve_until_stopped(const StartServers& start, std::size_t most_restarts,
                         const std::stop_token& stop) {
     const auto say = [](const std::string& text) { complain("autotune: {}\n", text); };
-    Restarts restarts(arguments.restarts);
+    Restarts restarts(most_restarts);
     for (bool first = true;; first = false) {
         double served = 0;
         std::optional<Failure> failure;
         try {
-            Replicas server = started(what, arguments, stop);
-            failure = server.started().failure;
+            const std::unique_ptr<ServerSet> servers = start(stop);
+            failure = servers->started().failure;
             if (!failure) {
-                say("serves at " + server.endpoint().url + " after " +
-                    seconds_text(server.started().seconds));
+                say(fmt::format("serves at {} after {}", fmt::join(servers->addresses(), ", "),
+                                seconds_text(servers->started().seconds)));
                 const auto since = std::chrono::steady_clock::now();
-                failure = end_of(server, what.composition.engine_of(what.configuration), stop);
+                failure = end_of(*servers, stop);
                 served = seconds_since(since);
             }
-            if (const std::string left = server.stop().report; !left.empty()) say(left);
+            if (const std::string left = servers->stop().report; !left.empty()) say(left);
         } catch (const IoError& error) {
             if (first) throw;
             failure = Failure{FailureKind::infrastructure, error.what()};
@@ -128,7 +103,7 @@ int serve_until_stopped(const ToServe& what, const ServeArguments& arguments,
             say("  " + line);
         const auto pause = restarts.fell(served);
         if (!pause) {
-            say(why + "; given up after " + counted_text(arguments.restarts, "restart"));
+            say(why + "; given up after " + counted_text(most_restarts, "restart"));
             return environment_error;
         }
         say(why + "; starts again in " + seconds_text(*pause));
@@ -167,33 +142,33 @@ int serve_study(const ServeArguments& arguments) {
     EngineEvaluator::Options as_trials = std::get<DeployChoice>(setup.file.measuring).options;
     as_trials.quality.reset();
     as_trials.weight_cache = false;
-    ToServe what{*setup.file.composition,
-                 setup.file.model,
-                 without_load_level(proven ? result.recommended
-                                           : setup.problem->space.default_configuration()),
-                 as_trials.deploy,
-                 {}};
-    what.parts = EngineEvaluator(*setup.file.composition, setup.file.model, {}, as_trials)
-                     .parts_for(what.configuration);
-    if (!what.parts.front().role.empty())
-        throw UsageError("`serve` starts engines of one role; `autotune recommend --as KIND` "
-                         "writes a file that starts all of them");
-    what.options.folder = folder;
-    if (const auto* launcher = what.options.launcher.get();
+    const Configuration chosen = without_load_level(
+        proven ? result.recommended : setup.problem->space.default_configuration());
+    const std::vector<PlacedServer> placed =
+        EngineEvaluator(*setup.file.composition, setup.file.model, {}, as_trials)
+            .servers_for(chosen);
+    ServerSet::Options options{as_trials.deploy, arguments.host, "127.0.0.1", arguments.port, {}};
+    options.deploy.folder = folder;
+    if (const auto* launcher = options.deploy.launcher.get();
         launcher != nullptr && launcher->in_containers()) {
-        const Value* image = what.configuration.find(image_parameter);
-        what.options.image = image != nullptr ? text_of(*image) : launcher->images().front();
+        const Value* image = chosen.find(image_parameter);
+        options.deploy.image = image != nullptr ? text_of(*image) : launcher->images().front();
     }
     std::filesystem::create_directories(folder);
     const StudyLock lock(folder);
     end_what_was_left(setup);
-    for (std::size_t i = 0; i < what.parts.size(); ++i)
+    for (std::size_t i = 0; i < ServerSet::ports_of(placed); ++i)
         if (std::string why = why_cannot_listen(arguments.host, arguments.port + static_cast<int>(i));
             !why.empty())
             throw IoError(why + "; choose another with --port");
     complain("autotune: {}{}\n{}\n", headline.title, proven ? "" : ": the default is served",
-             setup.command_text(what.configuration));
-    return serve_until_stopped(what, arguments, signals.token());
+             setup.command_text(chosen));
+    return serve_until_stopped(
+        [&](const std::stop_token& stop) {
+            return std::make_unique<ServerSet>(*setup.file.composition, chosen, setup.file.model,
+                                               placed, options, stop);
+        },
+        arguments.restarts, signals.token());
 }
 
 }  // namespace

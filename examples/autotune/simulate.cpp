@@ -46,9 +46,9 @@ OrderedJson prediction_json(const StudyFile& file, const Objective& objective,
         metrics[name] = metric.value;
     return {{"configuration", prediction.configuration.text()},
             {"command", file.composition->shown(prediction.configuration, {file.model, {}, 0})},
-            {"argv", file.composition->roles_of(prediction.configuration).empty()
-                         ? OrderedJson(command.argv)
-                         : OrderedJson()},
+            {"argv", file.composition->needs_router(prediction.configuration)
+                         ? OrderedJson()
+                         : OrderedJson(command.argv)},
             {"predicted", metrics[objective.leading().metric]},
             {"ties", shown.ties},
             {"metrics", metrics}};
@@ -57,7 +57,7 @@ OrderedJson prediction_json(const StudyFile& file, const Objective& objective,
 /// The command; of several, each on a line of its own below.
 std::string command_text(const StudyFile& file, const Configuration& configuration) {
     std::string lines = file.composition->shown(configuration, {file.model, {}, 0});
-    if (file.composition->roles_of(configuration).empty()) return lines;
+    if (!file.composition->needs_router(configuration)) return lines;
     std::string result;
     std::istringstream each("\n" + lines);
     for (std::string line; std::getline(each, line);)

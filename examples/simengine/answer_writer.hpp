@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "answer_text.hpp"
 #include "dialect.hpp"
+#include "text.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -24,9 +24,9 @@ struct AnswerFacts {
     std::int64_t output_tokens = 0;
     std::string_view finish_reason = "length";
     bool says_cached = true;
-    bool text_is_unread = false;  ///< a vice: it is in a field that no interface has
-    bool halves_usage = false;    ///< a vice: usage counts half the tokens
-    bool breaks_json = false;     ///< a vice: JSON that ends in its middle
+    bool text_is_unread = false;  ///< a fault: it is in a field that no interface has
+    bool halves_usage = false;    ///< a fault: usage counts half the tokens
+    bool breaks_json = false;     ///< a fault: JSON that ends in its middle
 };
 
 /// Writes the answer to one request in the engine's shape: whole, or event by event, each event
@@ -40,7 +40,6 @@ public:
     /// before, with the last ones what ends the stream. `cached_tokens` counts only with the first.
     void tokens(std::string& out, std::int64_t tokens, std::int64_t cached_tokens);
     [[nodiscard]] std::int64_t prompt_tokens() const { return facts_.prompt_tokens; }
-    [[nodiscard]] std::int64_t output_tokens() const { return facts_.output_tokens; }
     [[nodiscard]] bool ended() const { return sent_ >= facts_.output_tokens; }
     /// The body of a whole answer.
     [[nodiscard]] std::string whole(std::int64_t cached_tokens) const;

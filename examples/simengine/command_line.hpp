@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "misbehaviour.hpp"
-
 #include "servetune/detail/perf/engine_core.hpp"
 
 #include <cstdint>
@@ -12,6 +10,28 @@
 
 namespace simengine {
 
+/// How this engine is to go wrong, for the tests of whoever starts engines: the table of
+/// command_line.cpp says what each means. Real seconds, whatever the time scale; 0: never.
+struct Faults {
+    std::optional<int> exit_at_once{}, exit_at_load{};
+    bool oom_then_hang = false, never_ready = false;
+    double slow_start_seconds = 0, listen_late_seconds = 0, answer_503_seconds = 0;
+    std::string wrong_model{};
+    double flood_log_bytes_per_second = 0;
+    std::int64_t die_at_requests = 0, die_at_tokens = 0, restart_mid_run = 0, stall_mid_stream = 0,
+                 abort_every = 0;
+    bool wrong_json = false, unread_text = false, bad_usage = false, ignore_term = false;
+    double stop_slowly_seconds = 0;
+    bool grandchild_keeps_port = false;
+
+    /// From `WORD` or `WORD=VALUE` each. Throws UsageError for unknown words (nearest first),
+    /// missing and senseless values.
+    static Faults of(const std::vector<std::string>& words);
+};
+
+/// The words with their values: for --help.
+std::string fault_words();
+
 /// simengine's own options; they come before the engine's words, or from $SIMENGINE_OPTIONS.
 struct Options {
     std::string hardware = "h100-sxm";
@@ -20,7 +40,7 @@ struct Options {
     double start_scale = 0;  ///< starts so many times faster; 0: as time_scale
     std::uint64_t seed = 0;  ///< of noise and answers
     servetune::StepNoise noise{};
-    Misbehaviour vices{};
+    Faults faults{};
     std::string search_spaces{};  ///< empty: Catalogue::standard()
     std::string
         devices{};  ///< a folder that stands for the machine's devices (claimed_devices.hpp); empty: none are taken

@@ -186,39 +186,18 @@ std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequ
                                     std::int64_t context) {
     const auto input = static_cast<std::int64_t>(request.prompt.size());
     const std::int64_t output = request.max_tokens.value_or(1);
-    switch (dialect.kind) {
-        case EngineKind::vllm:
-            if (input + output <= context) return std::nullopt;
-            return refused(
-                fmt::format("This model's maximum context length is {} tokens. However, you "
-                            "requested {} output tokens and your "
-                            "prompt contains {} input tokens, for a total of {} tokens.",
-                            context, output, input, input + output));
-        case EngineKind::sglang:
-            if (input >= context)
-                return refused(fmt::format(
-                    "The input ({} tokens) is longer than the model's context length ({} tokens).",
-                    input, context));
-            if (input + output <= context) return std::nullopt;
-            return refused(fmt::format(
-                "Requested token count exceeds the model's maximum context length of {} tokens. "
-                "You requested a total "
-                "of {} tokens: {} tokens from the input messages and {} tokens for the completion.",
-                context, input + output, input, output));
-        case EngineKind::tensorrt_llm:
-            if (input + output <= context) return std::nullopt;
-            return refused(fmt::format(
-                "The sum of prompt length ({}), max_tokens ({}) should not exceed max_seq_len ({})",
-                input, output, context));
-        case EngineKind::llama_cpp: break;
-    }
-    if (input < context) return std::nullopt;  // the answer is cut where the context ends
-    return HttpRefusal{
-        400,
-        fmt::format(
-            "request ({} tokens) exceeds the available context size ({} tokens), try increasing it",
-            input, context),
-        "exceed_context_size_error"};
+    const std::string_view message = input >= context && !dialect.long_prompt.empty()
+                                         ? dialect.long_prompt
+                                     : input + output > context ? dialect.long_request
+                                                                : std::string_view();
+    if (message.empty()) return std::nullopt;  // an answer is cut where the context ends
+    HttpRefusal result = refused(said(dialect, message,
+                                      {{"input", std::to_string(input)},
+                                       {"output", std::to_string(output)},
+                                       {"total", std::to_string(input + output)},
+                                       {"context", std::to_string(context)}}));
+    if (dialect.kind == EngineKind::llama_cpp) result.type = "exceed_context_size_error";
+    return result;
 }
 
 std::string error_json(const Dialect& dialect, const HttpRefusal& refusal) {
@@ -243,28 +222,6 @@ std::string error_json(const Dialect& dialect, const HttpRefusal& refusal) {
                          {"param", nullptr},
                          {"code", refusal.status}}}}
         .dump();
-}
-
-std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer,
-                                                 std::vector<Token>& tokens) {
-    dom::object object;
-    if (auto wrong = parse(body, object)) return wrong;
-    std::string_view text;
-    for (const char* key : {"prompt", "content"})
-        if (get(object, key, text)) {
-            tokenizer.encode(text, tokens);
-            return std::nullopt;
-        }
-    return add_messages(object, tokenizer, tokens);
-}
-
-std::optional<HttpRefusal> read_detokenize_request(std::string_view body,
-                                                   std::vector<Token>& tokens) {
-    dom::object object;
-    if (auto wrong = parse(body, object)) return wrong;
-    dom::array ids;
-    if (!get(object, "tokens", ids)) return refused("tokens: a list of token ids wanted");
-    return add_ids(ids, tokens);
 }
 
 }  // namespace simengine

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dialect.hpp"
-#include "tokenizer.hpp"
+#include "text.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -54,14 +54,5 @@ std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequ
 
 /// The body that goes with it.
 std::string error_json(const Dialect& dialect, const HttpRefusal& refusal);
-
-/// `text` of /tokenize, or a chat's messages: its tokens. Returns what is wrong with it, or
-/// nothing.
-std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer,
-                                                 std::vector<Token>& tokens);
-
-/// `tokens` of /detokenize.
-std::optional<HttpRefusal> read_detokenize_request(std::string_view body,
-                                                   std::vector<Token>& tokens);
 
 }  // namespace simengine

@@ -2,8 +2,7 @@
 #include "dialect.hpp"
 
 #include "engine/launcher.hpp"
-
-#include <fmt/format.h>
+#include "servetune/detail/perf/start_failure.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +13,6 @@ namespace {
 constexpr std::array dialects{
     Dialect{.kind = EngineKind::vllm,
             .engine = "vllm",
-            .program = "vllm",
             .usage = "usage: vllm serve [model_tag] [options]",
             .positional = "model_tag",
             .model_flag = "",
@@ -30,10 +28,21 @@ constexpr std::array dialects{
             .checks_model = true,
             .reasoning = "reasoning",
             .cached_needs = "--enable-prompt-tokens-details",
-            .metrics_needs = ""},
+            .metrics_needs = "",
+            .unknown_flag = "{usage}\nvllm: error: unrecognized arguments: {words}\n",
+            .bad_number = "{usage}\nvllm serve: error: argument {flag}: invalid {type} value: '{value}'\n",
+            .bad_choice = "{usage}\nvllm serve: error: argument {flag}: invalid choice: '{value}' (choose from "
+                          "{values})\n",
+            .no_value = "{usage}\nvllm serve: error: argument {flag}: expected one argument\n",
+            .no_model = "{usage}\nvllm serve: error: the following arguments are required: "
+                        "--model-path/--model\n",
+            .port_in_use = "OSError: [Errno 98] Address already in use",
+            .long_prompt = "",
+            .long_request = "This model's maximum context length is {context} tokens. However, you "
+                            "requested {output} output tokens and your prompt contains {input} "
+                            "input tokens, for a total of {total} tokens."},
     Dialect{.kind = EngineKind::sglang,
             .engine = "sglang",
-            .program = "launch_server.py",
             .usage = "usage: launch_server.py [-h] --model-path MODEL_PATH [options]",
             .positional = "",
             .model_flag = "--model-path",
@@ -49,10 +58,25 @@ constexpr std::array dialects{
             .checks_model = false,
             .reasoning = "reasoning_content",
             .cached_needs = "--enable-cache-report",
-            .metrics_needs = "--enable-metrics"},
+            .metrics_needs = "--enable-metrics",
+            .unknown_flag = "{usage}\nlaunch_server.py: error: unrecognized arguments: {words}\n",
+            .bad_number = "{usage}\nlaunch_server.py: error: argument {flag}: invalid {type} value: "
+                          "'{value}'\n",
+            .bad_choice = "{usage}\nlaunch_server.py: error: argument {flag}: invalid choice: '{value}' "
+                          "(choose from {values})\n",
+            .no_value = "{usage}\nlaunch_server.py: error: argument {flag}: expected one argument\n",
+            .no_model = "{usage}\nlaunch_server.py: error: the following arguments are required: "
+                        "--model-path/--model\n",
+            .port_in_use = "ERROR:    [Errno 98] error while attempting to bind on address ('{host}', "
+                           "{port}): address already in use",
+            .long_prompt = "The input ({input} tokens) is longer than the model's context length "
+                           "({context} tokens).",
+            .long_request = "Requested token count exceeds the model's maximum context length of "
+                            "{context} tokens. You requested a total of {total} tokens: {input} "
+                            "tokens from the input messages and {output} tokens for the "
+                            "completion."},
     Dialect{.kind = EngineKind::tensorrt_llm,
             .engine = "tensorrt-llm",
-            .program = "trtllm-serve",
             .usage = "Usage: trtllm-serve serve [OPTIONS] MODEL\nTry 'trtllm-serve serve --help' "
                      "for help.\n",
             .positional = "MODEL",
@@ -69,10 +93,20 @@ constexpr std::array dialects{
             .checks_model = false,
             .reasoning = "reasoning_content",
             .cached_needs = "",
-            .metrics_needs = ""},
+            .metrics_needs = "",
+            .unknown_flag = "{usage}\nError: No such option: {word}\n",
+            .bad_number = "{usage}\nError: Invalid value for '{flag}': '{value}' is not a valid {type}.\n",
+            .bad_choice = "{usage}\nError: Invalid value for '{flag}': '{value}' is not one of "
+                          "{values}.\n",
+            .no_value = "{usage}\nError: Option '{flag}' requires an argument.\n",
+            .no_model = "{usage}\nError: Missing argument 'MODEL'.\n",
+            .port_in_use = "RuntimeError: Failed to bind socket to {host}:{port}: [Errno 98] Address "
+                           "already in use",
+            .long_prompt = "",
+            .long_request = "The sum of prompt length ({input}), max_tokens ({output}) should not "
+                            "exceed max_seq_len ({context})"},
     Dialect{.kind = EngineKind::llama_cpp,
             .engine = "llama.cpp",
-            .program = "llama-server",
             .usage = "",
             .positional = "",
             .model_flag = "--model",
@@ -88,29 +122,23 @@ constexpr std::array dialects{
             .checks_model = false,
             .reasoning = "reasoning_content",
             .cached_needs = "",
-            .metrics_needs = "--metrics"},
+            .metrics_needs = "--metrics",
+            .unknown_flag = "error: invalid argument: {word}\n",
+            .bad_number = "error while handling argument \"{flag}\": stoi\n\nto show complete usage, run "
+                          "with -h\n",
+            .bad_choice = "error while handling argument \"{flag}\": unknown value '{value}'\n\nto show "
+                          "complete usage, run with -h\n",
+            .no_value = "error while handling argument \"{flag}\": expected value for argument\n\nto "
+                        "show complete usage, run with -h\n",
+            .no_model = "error: --model is required\n",
+            .port_in_use = "srv          main: couldn't bind HTTP server socket, hostname: {host}, port: "
+                           "{port}",
+            .long_prompt = "request ({input} tokens) exceeds the available context size ({context} "
+                           "tokens), try increasing it",
+            .long_request = ""},
 };
 
 bool is_python(std::string_view name) { return name.starts_with("python"); }
-
-/// One sentence in the engine's way of complaining about its command line.
-std::string refusal_text(const Dialect& dialect, std::string_view program,
-                         const std::string& sentence) {
-    switch (dialect.kind) {
-        case EngineKind::tensorrt_llm:
-            return fmt::format("{}\nError: {}\n", dialect.usage, sentence);
-        case EngineKind::llama_cpp: return sentence + "\n";
-        case EngineKind::vllm:
-        case EngineKind::sglang: break;
-    }
-    return fmt::format("{}\n{}: error: {}\n", dialect.usage, program, sentence);
-}
-
-/// vLLM's options belong to the subcommand, which complains by its own name; what nobody knows the
-/// program itself complains about.
-std::string_view option_program(const Dialect& dialect) {
-    return dialect.kind == EngineKind::vllm ? "vllm serve" : dialect.program;
-}
 
 /// Values as an argument parser prints them: 'a', 'b', 'c'.
 std::string quoted(const std::vector<std::string>& values) {
@@ -147,79 +175,20 @@ Recognized recognized(const std::vector<servetune::Engine>& engines,
     return {};
 }
 
-std::string unknown_flag_text(const Dialect& dialect, const std::vector<std::string>& words) {
-    if (dialect.kind == EngineKind::tensorrt_llm)
-        return refusal_text(dialect, "", "No such option: " + words.front());
-    if (dialect.kind == EngineKind::llama_cpp)
-        return refusal_text(dialect, "", "error: invalid argument: " + words.front());
-    return refusal_text(dialect, dialect.program,
-                        fmt::format("unrecognized arguments: {}", fmt::join(words, " ")));
+std::string said(const Dialect& dialect, std::string_view message,
+                 std::vector<std::pair<std::string, std::string>> values) {
+    values.emplace_back("usage", dialect.usage);
+    return servetune::filled(std::string(message), values);
 }
 
 std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::string_view value,
                            std::string_view type, const std::vector<std::string>& values) {
-    const std::string_view number = type == "float" ? "a valid float" : "a valid integer";
-    switch (dialect.kind) {
-        case EngineKind::tensorrt_llm:
-            return refusal_text(
-                dialect, "",
-                values.empty()
-                    ? fmt::format("Invalid value for '{}': '{}' is not {}.", flag, value, number)
-                    : fmt::format("Invalid value for '{}': '{}' is not one of {}.", flag, value,
-                                  quoted(values)));
-        case EngineKind::llama_cpp:
-            return fmt::format(
-                "error while handling argument \"{}\": {}\n\nto show complete usage, run with -h\n",
-                flag,
-                values.empty() ? std::string("stoi") : fmt::format("unknown value '{}'", value));
-        case EngineKind::vllm:
-        case EngineKind::sglang: break;
-    }
-    return refusal_text(dialect, option_program(dialect),
-                        values.empty()
-                            ? fmt::format("argument {}: invalid {} value: '{}'", flag, type, value)
-                            : fmt::format("argument {}: invalid choice: '{}' (choose from {})",
-                                          flag, value, quoted(values)));
-}
-
-std::string no_value_text(const Dialect& dialect, std::string_view flag) {
-    if (dialect.kind == EngineKind::tensorrt_llm)
-        return refusal_text(dialect, "", fmt::format("Option '{}' requires an argument.", flag));
-    if (dialect.kind == EngineKind::llama_cpp)
-        return fmt::format(
-            "error while handling argument \"{}\": expected value for argument\n\nto show complete "
-            "usage, run with -h\n",
-            flag);
-    return refusal_text(dialect, option_program(dialect),
-                        fmt::format("argument {}: expected one argument", flag));
-}
-
-std::string no_model_text(const Dialect& dialect) {
-    if (dialect.kind == EngineKind::tensorrt_llm)
-        return refusal_text(dialect, "", "Missing argument 'MODEL'.");
-    if (dialect.kind == EngineKind::llama_cpp)
-        return refusal_text(dialect, "", "error: --model is required");
-    return refusal_text(dialect, option_program(dialect),
-                        "the following arguments are required: --model-path/--model");
-}
-
-std::vector<std::string> port_in_use_lines(const Dialect& dialect, std::string_view host,
-                                           std::uint16_t port) {
-    switch (dialect.kind) {
-        case EngineKind::vllm: return {"OSError: [Errno 98] Address already in use"};
-        case EngineKind::sglang:
-            return {
-                fmt::format("ERROR:    [Errno 98] error while attempting to bind on address ('{}', "
-                            "{}): address already in use",
-                            host, port)};
-        case EngineKind::tensorrt_llm:
-            return {fmt::format(
-                "RuntimeError: Failed to bind socket to {}:{}: [Errno 98] Address already in use",
-                host, port)};
-        case EngineKind::llama_cpp: break;
-    }
-    return {fmt::format(
-        "srv          main: couldn't bind HTTP server socket, hostname: {}, port: {}", host, port)};
+    const bool click = dialect.kind == EngineKind::tensorrt_llm;
+    return said(dialect, values.empty() ? dialect.bad_number : dialect.bad_choice,
+                {{"flag", std::string(flag)},
+                 {"type", click && type == "int" ? "integer" : std::string(type)},
+                 {"values", quoted(values)},
+                 {"value", std::string(value)}});
 }
 
 }  // namespace simengine

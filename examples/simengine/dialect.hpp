@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace simengine {
@@ -18,7 +19,6 @@ enum class EngineKind { vllm, sglang, tensorrt_llm, llama_cpp };
 struct Dialect {
     EngineKind kind;
     std::string_view engine;   ///< name of its file in search_spaces/engines
-    std::string_view program;  ///< as its messages call it
     std::string_view usage;    ///< the line that stands before a refusal
     std::string_view
         positional;  ///< the model's name stands alone: what messages call it; empty: behind `model_flag`
@@ -39,6 +39,10 @@ struct Dialect {
     std::string_view
         cached_needs;  ///< the flag that lets it say how many tokens came from its cache; empty: it always does
     std::string_view metrics_needs;  ///< the flag without which it has no /metrics; empty: none
+    // Whole messages: of a command that it does not take as they come on standard error, of a port
+    // that somebody else has in the log, of a request that is too long in the answer.
+    std::string_view unknown_flag, bad_number, bad_choice, no_value, no_model, port_in_use;
+    std::string_view long_prompt, long_request;  ///< empty: it has none
 };
 
 const Dialect& dialect_of(EngineKind kind);
@@ -60,16 +64,11 @@ bool is_engine_program(std::string_view name);
 /// `std::filesystem::path(name).filename()`.
 std::string base_name(std::string_view name);
 
-// ---- what it says of a command line it does not take: whole messages, as they come on standard
-// error
-std::string unknown_flag_text(const Dialect& dialect, const std::vector<std::string>& words);
+/// One of the dialect's messages with {name} filled in; {usage} is the dialect's own.
+std::string said(const Dialect& dialect, std::string_view message,
+                 std::vector<std::pair<std::string, std::string>> values);
+/// Of a flag's value that is none of `values`, or no `type`.
 std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::string_view value,
                            std::string_view type, const std::vector<std::string>& values);
-std::string no_value_text(const Dialect& dialect, std::string_view flag);
-std::string no_model_text(const Dialect& dialect);
-
-/// What its log says, in lines, when somebody else has the port.
-std::vector<std::string> port_in_use_lines(const Dialect& dialect, std::string_view host,
-                                           std::uint16_t port);
 
 }  // namespace simengine

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_process.hpp"
 
-#include "cache_transfer.hpp"
-#include "claimed_devices.hpp"
-#include "engine_nodes.hpp"
-#include "server.hpp"
+#include "http.hpp"
+#include "roles.hpp"
 #include "service.hpp"
 #include "weight_cache.hpp"
 
@@ -70,8 +68,9 @@ public:
 private:
     // ---- start
     bool take_port();
+    bool refused(bool in_use, const std::string& host, std::uint16_t port,
+                 const servetune::Error& error);
     bool take_side_channel();
-    bool find_nodes();
     void begin_start();
     void plan_end_of_start(double seconds);
     void be_ready();
@@ -102,13 +101,10 @@ private:
     asio::steady_timer step_timer_{context_};
     std::optional<TimePoint> armed_{};
     EngineRole role_;
-    EnginePart part_;
     CacheTransfer caches_;
-    EngineNodes nodes_;
     std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
     Server server_;  ///< ends before the service, which it tells of clients that leave
-    bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false,
-         waits_for_nodes_ = false;
+    bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
     WeightsTaken weights_{};
     std::size_t flooded_ = 0;
@@ -132,20 +128,8 @@ Life::Life(const EngineSetup& setup, const Options& options)
       host_(host_of(setup)),
       port_(port_of(setup)),
       role_(engine_role_of(dialect_, setup.command)),
-      part_(engine_part_of(dialect_, setup.command)),
       caches_(context_, side_channel_of(dialect_, setup.command, host_),
               dialect_.kind == EngineKind::sglang),
-      nodes_(context_, part_,
-             {.all_here =
-                  [this] {
-                      if (waits_for_nodes_) be_ready();
-                  },
-              .lost =
-                  [this](const std::string& why) {
-                      say({"simengine: " + why});
-                      if (ready_) die(setup_.log_lines("died"));
-                      end(1);
-                  }}),
       server_(context_, {.handle = [this](const HttpRequest& request,
                                           Exchange& exchange) { handle(request, exchange); },
                          .gone =
@@ -186,7 +170,7 @@ ServiceOptions Life::service_options() const {
     result.role = role_;
     result.side = caches_.side();
     result.seed = options_.seed;
-    result.vices = options_.vices;
+    result.faults = options_.faults;
     return result;
 }
 
@@ -195,9 +179,9 @@ ServiceOptions Life::service_options() const {
 int Life::run() {
     if (role_ != EngineRole::whole)
         (void)cache_transfer_seconds(servetune::present(setup_.cost), 1);  // known from the start
-    if (options_.vices.exit_at_once) {
+    if (options_.faults.exit_at_once) {
         say({"RuntimeError: simengine was told to end at once"});
-        return *options_.vices.exit_at_once;
+        return *options_.faults.exit_at_once;
     }
     weights_ = take_weights(setup_);
     if (weights_.fails) {
@@ -205,10 +189,10 @@ int Life::run() {
         return 1;
     }
     if (!options_.devices.empty()) {
-        const auto count = static_cast<std::size_t>(
-            servetune::present(setup_.cost).settings().devices() / part_.nodes);
-        const std::string why = ClaimedDevices::take(
-            options_.devices, count, weights_.taken ? ClaimedDevices::engine : ClaimedDevices::all);
+        const auto count =
+            static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
+        const std::string why = claim_devices(
+            options_.devices, count, weights_.taken ? DevicePart::engine : DevicePart::all);
         if (!why.empty()) {
             say({why});
             return 1;
@@ -216,30 +200,22 @@ int Life::run() {
     }
     raise_descriptor_limit();
     wait_for_signals();
-    if (options_.vices.flood_log_bytes_per_second > 0) flood();
-    if (!find_nodes()) return exit_code_;
-    if (part_.rank == 0 && (dialect_.binds_early || port_ == 0) && !take_port()) return exit_code_;
-    if (dialect_.answers_while_loading && options_.vices.listen_late_seconds <= 0) listen();
+    if (options_.faults.flood_log_bytes_per_second > 0) flood();
+    if ((dialect_.binds_early || port_ == 0) && !take_port()) return exit_code_;
+    if (dialect_.answers_while_loading && options_.faults.listen_late_seconds <= 0) listen();
     begin_start();
     context_.run();
     return exit_code_;
 }
 
-/// Of an engine over several machines.
-bool Life::find_nodes() {
-    if (part_.nodes == 1) return true;
-    const std::int64_t devices = servetune::present(setup_.cost).settings().devices();
-    try {
-        if (devices % part_.nodes != 0)
-            throw servetune::UsageError(fmt::format(
-                "simengine: {} devices cannot be shared evenly by {} nodes", devices, part_.nodes));
-        if (part_.rank == 0) nodes_.listen();
-        return true;
-    } catch (const servetune::Error& error) {
-        say({error.what()});
-        end(1);
-        return false;
-    }
+/// It ends without the port.
+bool Life::refused(bool in_use, const std::string& host, std::uint16_t port,
+                   const servetune::Error& error) {
+    say({in_use ? said(dialect_, dialect_.port_in_use,
+                       {{"host", host}, {"port", std::to_string(port)}})
+                : error.what()});
+    end(1);
+    return false;
 }
 
 bool Life::take_port() {
@@ -248,17 +224,14 @@ bool Life::take_port() {
         server_.bind(host_, port_);
         return true;
     } catch (const servetune::IoError& error) {
-        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_)
-                                  : std::vector<std::string>{error.what()});
-        end(1);
-        return false;
+        return refused(server_.port_in_use(), host_, port_, error);
     }
 }
 
 void Life::begin_start() {
     const double all =
         std::max(0.0, setup_.start.seconds - (weights_.taken ? seconds_of_weights(setup_) : 0));
-    const double seconds = all / options_.start_scale + options_.vices.slow_start_seconds;
+    const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds;
     say(weights_.log);
     if (!setup_.not_modelled.empty() && !options_.quiet)
         say({fmt::format("simengine: set, and without an effect here: {}",
@@ -275,12 +248,12 @@ void Life::begin_start() {
 }
 
 void Life::plan_end_of_start(double seconds) {
-    const Misbehaviour& vices = options_.vices;
-    if (vices.exit_at_load)
-        return after(seconds / 2, [this] { end(*options_.vices.exit_at_load); });
-    if (vices.oom_then_hang)
+    const Faults& faults = options_.faults;
+    if (faults.exit_at_load)
+        return after(seconds / 2, [this] { end(*options_.faults.exit_at_load); });
+    if (faults.oom_then_hang)
         return after(seconds / 2, [this] { say(setup_.log_lines("weights")); });
-    if (vices.never_ready) return;
+    if (faults.never_ready) return;
     after(seconds, [this] {
         const StartResult& start = setup_.start;
         if (start.end == StartResult::End::serves) return be_ready();
@@ -291,12 +264,6 @@ void Life::plan_end_of_start(double seconds) {
 }
 
 void Life::be_ready() {
-    if (part_.rank > 0) {  // it has loaded its part, and answers no requests
-        say({fmt::format("simengine: rank {} of {} is ready", part_.rank, part_.nodes)});
-        return nodes_.join();
-    }
-    waits_for_nodes_ = part_.nodes > 1 && !nodes_.complete();
-    if (waits_for_nodes_) return;
     if ((role_ == EngineRole::prefill || role_ == EngineRole::either) && !take_side_channel())
         return;
     service_ = std::make_unique<Service>(
@@ -312,11 +279,11 @@ void Life::be_ready() {
                             std::int64_t tokens) { fetch(work, from, tokens); },
             .offer = [this](std::uint64_t room, bool computed) { caches_.offer(room, computed); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
-    after(options_.vices.listen_late_seconds, [this] {
+    after(options_.faults.listen_late_seconds, [this] {
         ready_ = true;
         answers_from_ =
             Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(options_.vices.answer_503_seconds));
+                               std::chrono::duration<double>(options_.faults.answer_503_seconds));
         if (!listening_) listen();
     });
 }
@@ -326,12 +293,10 @@ void Life::listen() {
     try {
         server_.listen();
     } catch (const servetune::IoError& error) {
-        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_)
-                                  : std::vector<std::string>{error.what()});
-        return end(1);
+        return (void)refused(server_.port_in_use(), host_, port_, error);
     }
     listening_ = true;
-    if (options_.vices.grandchild_keeps_port) leave_grandchild();
+    if (options_.faults.grandchild_keeps_port) leave_grandchild();
     fmt::print("simengine: listening on http://{}:{}\n", host_, server_.port());
     (void)std::fflush(stdout);
 }
@@ -341,11 +306,7 @@ bool Life::take_side_channel() {
         caches_.listen();
         return true;
     } catch (const servetune::IoError& error) {
-        const SideChannel& side = caches_.side();
-        say(caches_.port_in_use() ? port_in_use_lines(dialect_, side.host, side.port)
-                                  : std::vector<std::string>{error.what()});
-        end(1);
-        return false;
+        return refused(caches_.port_in_use(), caches_.side().host, caches_.side().port, error);
     }
 }
 
@@ -399,14 +360,14 @@ void Life::begin_load() {
 // ---- end
 
 void Life::wait_for_signals() {
-    if (options_.vices.ignore_term) (void)std::signal(SIGTERM, SIG_IGN);
+    if (options_.faults.ignore_term) (void)std::signal(SIGTERM, SIG_IGN);
     else signals_.add(SIGTERM);
     signals_.add(SIGINT);
     signals_.async_wait([this](const error_code& error, int) {
         if (error) return;
-        if (stopping_ || options_.vices.stop_slowly_seconds <= 0) return stop();
+        if (stopping_ || options_.faults.stop_slowly_seconds <= 0) return stop();
         stopping_ = true;
-        after(options_.vices.stop_slowly_seconds, [this] { stop(); });
+        after(options_.faults.stop_slowly_seconds, [this] { stop(); });
     });
 }
 
@@ -440,7 +401,7 @@ void Life::after(double seconds, std::function<void()> action) {
 void Life::flood() {
     constexpr double every_seconds = 0.01;
     const auto bytes = static_cast<std::size_t>(
-        std::max(1.0, options_.vices.flood_log_bytes_per_second * every_seconds));
+        std::max(1.0, options_.faults.flood_log_bytes_per_second * every_seconds));
     const std::string line(std::min<std::size_t>(bytes, 1U << 20U) - 1, '#');
     fmt::print(stderr, "{}\n", line);
     flooded_ += bytes;

@@ -7,14 +7,246 @@
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
+#include "servetune/value.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
 #include <memory>
 
 namespace simengine {
 namespace {
+
+using servetune::Engine;
+using servetune::EngineParameter;
+using servetune::FlagFacts;
+using Fact = FlagFacts::Fact;
+using OrderedJson = nlohmann::ordered_json;
+
+bool is_flag(const std::string& word) {
+    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' &&
+                                      std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+}
+
+/// vLLM takes 16k (thousands) and 16K (1024s) for some of its numbers.
+std::string written_out(const std::string& value) {
+    constexpr std::string_view suffixes = "kKmMgG";
+    const auto suffix = value.empty() ? std::string_view::npos : suffixes.find(value.back());
+    const auto number =
+        servetune::real_of(value.substr(0, value.size() - std::min<std::size_t>(1, value.size())));
+    if (suffix == std::string_view::npos || !number) return value;
+    const std::size_t power = suffix / 2 + 1;
+    const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(power));
+    return std::to_string(std::llround(*number * unit));
+}
+
+OrderedJson json_of(const servetune::Yaml& yaml) {
+    if (yaml.is_mapping()) {
+        OrderedJson object = OrderedJson::object();
+        for (const auto& [key, value] : yaml.entries()) object[key] = json_of(value);
+        return object;
+    }
+    if (yaml.is_sequence()) {
+        OrderedJson array = OrderedJson::array();
+        for (const servetune::Yaml& item : yaml.items()) array.push_back(json_of(item));
+        return array;
+    }
+    if (!yaml.is_scalar()) return nullptr;
+    const servetune::Value value = yaml.value();
+    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    return yaml.text();
+}
+
+/// One command line while it is read.
+class EngineReader {
+public:
+    EngineReader(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts,
+           const Engine& engine, const servetune::CommandReader& commands)
+        : dialect_(dialect), words_(words), facts_(facts), engine_(engine), commands_(commands) {}
+
+    EngineCommand read() {
+        for (at_ = 0; at_ < words_.size(); ++at_) {
+            const std::string& word = words_[at_];
+            if (is_flag(word)) read_flag(word);
+            else if (!dialect_.positional.empty() && command_.model.empty()) command_.model = word;
+            else unknown_.push_back(word);
+        }
+        if (command_.wants_help) return std::move(command_);
+        if (!unknown_.empty())
+            refuse(said(dialect_, dialect_.unknown_flag,
+                        {{"word", unknown_.front()},
+                         {"words", fmt::format("{}", fmt::join(unknown_, " "))}}));
+        if (!dialect_.model_flag.empty())
+            command_.model = command_.value(std::string(dialect_.model_flag)).value_or("");
+        else if (command_.model.empty())
+            command_.model =
+                command_.value("--model").value_or(std::string(dialect_.model_default));
+        if (command_.model.empty()) refuse(said(dialect_, dialect_.no_model, {}));
+        write_modelled();
+        return std::move(command_);
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& text) const {
+        throw CommandRefused(text, dialect_.refusal_code);
+    }
+
+    void read_flag(const std::string& word) {
+        const auto equals = word.find('=');
+        std::string flag = word.substr(0, equals);
+        if (dialect_.underscores && flag.starts_with("--"))
+            std::replace(flag.begin(), flag.end(), '_', '-');
+        if (flag == "--help" || flag == "-h") {
+            command_.wants_help = true;
+            return;
+        }
+        const std::string base =
+            flag.substr(0, flag.find('.'));  // a dotted flag sets a part of a JSON flag
+        bool negated = false;
+        const Fact* fact = find(base, negated);
+        if (fact == nullptr) {
+            unknown_.push_back(word);
+            // What stands behind it nobody can tell apart from a value of it.
+            while (dialect_.positional.empty() && at_ + 1 < words_.size() &&
+                   !is_flag(words_[at_ + 1]))
+                unknown_.push_back(words_[++at_]);
+            return;
+        }
+        std::optional<std::string> given;
+        if (equals != std::string::npos) given = word.substr(equals + 1);
+        if (base != flag) {
+            if (!given) take(flag);
+            return;
+        }
+        if (fact->type == "bool") {
+            if (given) refuse(bad_value_text(dialect_, fact->name, *given, "bool", {}));
+            command_.flags[fact->name].emplace_back(negated ? "false" : "true");
+            return;
+        }
+        command_.flags[fact->name].push_back(checked(*fact, given ? *given : take(flag)));
+        while (fact->list && !given && at_ + 1 < words_.size() && !is_flag(words_[at_ + 1]))
+            command_.flags[fact->name].push_back(words_[++at_]);
+    }
+
+    const Fact* find(const std::string& flag, bool& negated) const {
+        auto known = facts_.flags.find(flag);
+        if (known == facts_.flags.end() && flag.starts_with("--no-")) {
+            known = facts_.flags.find("--" + flag.substr(5));
+            if (known != facts_.flags.end() && !known->second.negatable) return nullptr;
+            negated = true;
+        }
+        if (known == facts_.flags.end()) return nullptr;
+        negated = negated || known->second.negated;
+        return &known->second;
+    }
+
+    std::string take(const std::string& flag) {
+        if (at_ + 1 >= words_.size() || is_flag(words_[at_ + 1]))
+            refuse(said(dialect_, dialect_.no_value, {{"flag", flag}}));
+        return words_[++at_];
+    }
+
+    std::string checked(const Fact& fact, std::string value) const {
+        const bool named = !fact.values.empty();
+        if (named && std::find(fact.values.begin(), fact.values.end(), value) == fact.values.end())
+            refuse(bad_value_text(dialect_, fact.name, value, fact.type, fact.values));
+        if (fact.type == "int" && dialect_.underscores) value = written_out(value);
+        const bool number = fact.type == "int"     ? servetune::integer_of(value).has_value()
+                            : fact.type == "float" ? servetune::real_of(value).has_value()
+                                                   : true;
+        if (!named && !number) refuse(bad_value_text(dialect_, fact.name, value, fact.type, {}));
+        return value;
+    }
+
+    void write_modelled() {
+        std::vector<std::string>& argv = command_.modelled.argv;
+        for (const std::string& word : engine_.launch) {
+            if (word == "{host}" || word == "{port}" || word == "--host" || word == "--port")
+                continue;
+            argv.push_back(word == "{model}" ? command_.model : word);
+        }
+        const servetune::CommandSettings said = commands_.flags(words_, engine_);
+        for (const servetune::Setting& setting : said.settings) {
+            using Kind = servetune::Setting::Kind;
+            const bool known = setting.kind == Kind::parameter || setting.kind == Kind::json ||
+                               setting.kind == Kind::unread;
+            const auto& sets = setting.parameters;
+            const bool any_name_will_do =
+                !sets.empty() && sets.front()->parameter.concept_name == "served_model_name";
+            if (known && !setting.name.empty() && setting.key.empty() && !any_name_will_do)
+                argv.insert(argv.end(), setting.words.begin(), setting.words.end());
+        }
+        const auto known = engine_.options_flag.empty() ? facts_.flags.end()
+                                                        : facts_.flags.find(engine_.options_flag);
+        if (known == facts_.flags.end()) return;
+        const auto file = command_.value(known->second.name);
+        if (!file) return;
+        argv.push_back(engine_.options_flag + "=" + *file);
+        const OrderedJson all = json_of(servetune::Yaml::load(*file));
+        command_.modelled.files[*file] = modelled_options(all, "").dump();
+    }
+
+    /// What the engine's file knows of the options. Some of them also have a flag, which is how the
+    /// engine's file knows them; what the engine itself does not know it refuses.
+    OrderedJson modelled_options(const OrderedJson& object, const std::string& before) {
+        OrderedJson kept = OrderedJson::object();
+        for (const auto& [key, value] : object.items()) {
+            const std::string path = before + key;
+            if (value.is_object() && !value.empty()) {
+                if (OrderedJson inner = modelled_options(value, path + "."); !inner.empty())
+                    kept[key] = std::move(inner);
+                continue;
+            }
+            const auto is_its_place = [&](const EngineParameter& declared) {
+                return declared.destination.option == path;
+            };
+            if (std::any_of(engine_.parameters.begin(), engine_.parameters.end(), is_its_place))
+                kept[key] = value;
+            else if (const std::string flag = flag_of_option(path); !flag.empty())
+                command_.modelled.argv.push_back(
+                    flag + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+            else if (facts_.complete && !facts_.options.empty() && !facts_.options.contains(path))
+                throw CommandRefused(
+                    "pydantic_core.ValidationError: 1 validation error for TorchLlmArgs\n" + path +
+                        "\n  Extra inputs are not permitted\n",
+                    1);
+        }
+        return kept;
+    }
+
+    /// The flag that sets the same as an option of trtllm-serve; empty: there is none that matters
+    /// here.
+    [[nodiscard]] std::string flag_of_option(const std::string& path) const {
+        constexpr std::array<std::pair<std::string_view, std::string_view>, 4> renamed{
+            {{"kv_cache_config.free_gpu_memory_fraction", "--kv_cache_free_gpu_memory_fraction"},
+             {"tensor_parallel_size", "--tp_size"},
+             {"pipeline_parallel_size", "--pp_size"},
+             {"moe_expert_parallel_size", "--ep_size"}}};
+        std::string flag = "--" + path;
+        for (const auto& [option, name] : renamed)
+            if (option == path) flag = name;
+        const auto takes = [&](const EngineParameter& declared) {
+            return declared.destination.flag == flag;
+        };
+        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), takes) ? flag : "";
+    }
+
+    const Dialect& dialect_;
+    const std::vector<std::string>& words_;
+    const FlagFacts& facts_;
+    const Engine& engine_;
+    const servetune::CommandReader& commands_;
+    std::size_t at_ = 0;
+    EngineCommand command_;
+    std::vector<std::string> unknown_{};
+};
 
 using servetune::Catalogue;
 using servetune::UsageError;
@@ -46,7 +278,49 @@ servetune::HardwareSpec chip_of(const Catalogue& catalogue, const std::string& n
     }
 }
 
+std::string help_text(const Dialect& dialect, const FlagFacts& facts) {
+    std::map<std::string, std::vector<std::string>> spellings;
+    for (const auto& [spelling, fact] : facts.flags) {
+        std::vector<std::string>& all = spellings[fact.name];
+        if (spelling == fact.name) all.insert(all.begin(), spelling);
+        else all.push_back(spelling);
+    }
+    const bool llama = dialect.kind == EngineKind::llama_cpp;
+    std::string text =
+        llama ? "----- all params -----\n\n"
+              : fmt::format(
+                    "{}\n\noptions:\n  -h, --help            show this help message and exit\n",
+                    dialect.usage);
+    for (const auto& [name, all] : spellings) {
+        if (name == "--help" && !llama) continue;
+        const Fact& fact = facts.flags.at(name);
+        std::string value = fact.type == "bool" ? ""
+                            : fact.type == "choice"
+                                ? fmt::format(" {{{}}}", fmt::join(fact.values, ","))
+                                : " VALUE";
+        std::vector<std::string> shown = all;
+        if (fact.negatable && std::none_of(all.begin(), all.end(), [](const std::string& one) {
+                return one.starts_with("--no-");
+            }))
+            shown.push_back("--no-" + name.substr(2));
+        text += fmt::format("{}{}{}\n", llama ? "" : "  ", fmt::join(shown, ", "),
+                            llama ? fmt::format("   {}", value) : value);
+    }
+    return text;
+}
+
 }  // namespace
+
+bool EngineCommand::is_on(const std::string& flag) const {
+    const auto found = flags.find(flag);
+    return found != flags.end() && found->second.back() == "true";
+}
+
+std::optional<std::string> EngineCommand::value(const std::string& flag) const {
+    const auto found = flags.find(flag);
+    if (found == flags.end()) return std::nullopt;
+    return found->second.back();
+}
 
 std::vector<std::string> EngineSetup::log_lines(const std::string& event) const {
     constexpr double mib = 1024.0 * 1024;
@@ -94,8 +368,9 @@ EngineSetup set_up(const Options& options) {
         std::vector{setup.engine}, catalogue.root());
     const PreloadWords preload =
         known.holds_weights ? read_preload(words) : PreloadWords{words, ""};
-    setup.command = read_engine_command(*known.dialect, preload.engine_words, versions.back(),
-                                        setup.engine, *commands);
+    setup.command = EngineReader(*known.dialect, preload.engine_words, versions.back(),
+                                 setup.engine, *commands)
+                        .read();
     setup.command.folder = preload.folder;
     if (setup.command.wants_help) {
         setup.help = help_text(*known.dialect, versions.back());

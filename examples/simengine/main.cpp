@@ -3,8 +3,6 @@
 #include "command_line.hpp"
 #include "engine_process.hpp"
 #include "engine_setup.hpp"
-#include "router_command.hpp"
-#include "router_process.hpp"
 #include "weight_cache.hpp"
 
 #include "servetune/error.hpp"
@@ -41,8 +39,7 @@ int main(int argc, char** argv) {
             std::getenv("SIMENGINE_OPTIONS");  // NOLINT(concurrency-mt-unsafe): there is one thread
         const auto options = simengine::read_command_line(argc, argv, environment, exit_code);
         if (!options) return exit_code;
-        if (const auto router = simengine::read_router_command(options->engine_words))
-            return simengine::route(*router, *options);
+        if (const auto code = simengine::route(*options)) return *code;
         const simengine::EngineSetup setup = simengine::set_up(*options);
         if (setup.help.empty() && !setup.command.folder.empty())
             return simengine::hold_weights(setup, *options);

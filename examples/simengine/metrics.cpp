@@ -55,23 +55,9 @@ std::string prometheus_text(const Dialect& dialect, const std::map<std::string, 
         text += fmt::format("# TYPE {} {}\n{}{} {}\n", name, type, name, with,
                             servetune::text_of(value));
     };
-    const auto add_histogram = [&](std::string_view name, const ObservedValues& values) {
-        const std::string open = labels.empty() ? "{" : labels.substr(0, labels.size() - 1) + ",";
-        text += fmt::format("# TYPE {} histogram\n", name);
-        std::uint64_t cumulative = 0;
-        for (std::size_t i = 0; i < values.counts.size(); ++i)
-            text += fmt::format(
-                "{}_bucket{}le=\"{}\"}} {}\n", name, open,
-                i < values.bounds.size() ? servetune::text_of(values.bounds[i]) : "+Inf",
-                cumulative += values.counts[i]);
-        text += fmt::format("{0}_count{1} {2}\n{0}_sum{1} {3}\n", name, labels, cumulative,
-                            servetune::text_of(values.sum));
-    };
     for (const auto& [ours, theirs] : names) {
         if (theirs.find(' ') != std::string::npos) continue;  // a sum of names that are there
-        const auto histogram = figures.histograms->find(ours);
-        if (histogram != figures.histograms->end()) add_histogram(theirs, histogram->second);
-        else if (const auto known = figure(dialect, ours, figures))
+        if (const auto known = figure(dialect, ours, figures))
             add(theirs, known->type, labels, known->value);
     }
     if (dialect.kind == EngineKind::vllm)

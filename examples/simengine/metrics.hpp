@@ -2,7 +2,6 @@
 #pragma once
 
 #include "dialect.hpp"
-#include "observed_values.hpp"
 
 #include "servetune/detail/perf/engine_core.hpp"
 
@@ -22,8 +21,6 @@ struct EngineFigures {
     std::int64_t finished = 0;
     double started_at = 0;  ///< seconds since 1970
     std::string model{};
-    const std::map<std::string, ObservedValues, std::less<>>* histograms =
-        nullptr;  ///< by our names
 };
 
 /// In Prometheus' text format. `names`: an engine file's `counters`, our name -> the engine's.

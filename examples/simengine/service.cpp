@@ -51,8 +51,7 @@ Service::Service(ServiceOptions options, const servetune::CostModel& cost,
       tokenizer_(cost.target().model.vocabulary),
       hooks_(std::move(hooks)),
       started_at_(seconds_since_1970()),
-      loop_(cost, loop, [this](const servetune::TokenEvent& event) { deliver(event); }),
-      histograms_(histograms_of(dialect_.kind, cost.max_context_tokens())) {}
+      loop_(cost, loop, [this](const servetune::TokenEvent& event) { deliver(event); }) {}
 
 void Service::refuse(Exchange& exchange, const HttpRefusal& refusal) const {
     exchange.answer(refusal.status, json_type, error_json(dialect_, refusal));
@@ -70,14 +69,14 @@ bool Service::serves(const std::string& model) const {
 }
 
 std::string Service::shown_name() const {
-    return options_.vices.wrong_model.empty() ? options_.served_names.front()
-                                              : options_.vices.wrong_model;
+    return options_.faults.wrong_model.empty() ? options_.served_names.front()
+                                              : options_.faults.wrong_model;
 }
 
 void Service::handle(const HttpRequest& request, Exchange& exchange) {
     if (!authorized(request)) return refuse(exchange, {401, "Unauthorized", "Unauthorized"});
     if (handle_completion(request, exchange) || handle_about(request, exchange) ||
-        handle_reset(request, exchange) || handle_text(request, exchange))
+        handle_reset(request, exchange))
         return;
     if (dialect_.kind == EngineKind::llama_cpp)
         return refuse(exchange, {404, "File Not Found", "not_found_error"});
@@ -126,11 +125,10 @@ std::optional<HttpRefusal> Service::not_its_role(CompletionRequest& asked) const
 bool Service::misbehave_at_request() {
     if (requests_ == 0 && hooks_.first_request) hooks_.first_request();
     ++requests_;
-    if (requests_ == options_.vices.die_at_requests) hooks_.die();
-    if (requests_ != options_.vices.restart_mid_run) return false;
+    if (requests_ == options_.faults.die_at_requests) hooks_.die();
+    if (requests_ != options_.faults.restart_mid_run) return false;
     pending_.clear();
     loop_.restart();
-    histograms_ = histograms_of(dialect_.kind, loop_.cost().max_context_tokens());
     tokens_ = events_ = finished_ = arrived_tokens_ = 0;
     started_at_ = seconds_since_1970();
     hooks_.drop_all();
@@ -142,7 +140,7 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     const std::uint64_t key = key_of(asked.prompt, options_.seed);
     const auto [planned, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
     const bool aborts =
-        options_.vices.abort_every > 0 && requests_ % options_.vices.abort_every == 0;
+        options_.faults.abort_every > 0 && requests_ % options_.faults.abort_every == 0;
     const std::int64_t output = asked.gives ? 1
                                 : aborts    ? std::min<std::int64_t>(2, planned)
                                             : planned;
@@ -169,10 +167,10 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     facts.prompt_tokens = input;
     facts.output_tokens = output;
     facts.finish_reason = aborts ? "abort" : by_length ? "length" : "stop";
-    facts.text_is_unread = options_.vices.unread_text;
+    facts.text_is_unread = options_.faults.unread_text;
     facts.says_cached = options_.says_cached;
-    facts.halves_usage = options_.vices.bad_usage;
-    facts.breaks_json = options_.vices.wrong_json;
+    facts.halves_usage = options_.faults.bad_usage;
+    facts.breaks_json = options_.faults.wrong_json;
     Pending& pending =
         pending_.emplace(id, Pending{&exchange, asked.stream, AnswerWriter(dialect_, facts)})
             .first->second;
@@ -234,33 +232,10 @@ void Service::give(Pending& pending) {
               "}";
 }
 
-/// In seconds of this process, which `--time-scale` makes shorter than the engine's.
-void Service::observe(Pending& pending, const servetune::TokenEvent& event) {
-    if (histograms_.empty()) return;
-    const TimePoint now = Clock::now();
-    const auto add = [this](const char* name, double value) {
-        histograms_.find(std::string_view(name))->second.add(value);
-    };
-    const auto seconds = [](TimePoint from, TimePoint to) {
-        return std::chrono::duration<double>(to - from).count();
-    };
-    if (event.first) {
-        pending.first = now;
-        add("first_token_seconds", seconds(pending.begun, now));
-    } else add("token_gap_seconds", seconds(pending.last, now));
-    pending.last = now;
-    if (!event.finished) return;
-    const auto output = static_cast<double>(pending.writer.output_tokens());
-    add("latency_seconds", seconds(pending.begun, now));
-    add("request_prompt_tokens", static_cast<double>(pending.writer.prompt_tokens()));
-    add("request_generated_tokens", output);
-    if (output > 1) add("per_token_seconds", seconds(pending.first, now) / (output - 1));
-}
-
 void Service::deliver(const servetune::TokenEvent& event) {
     tokens_ += event.tokens;
-    if (options_.vices.die_at_tokens > 0 && tokens_ >= options_.vices.die_at_tokens) hooks_.die();
-    if (options_.vices.stall_mid_stream > 0 && events_ >= options_.vices.stall_mid_stream) return;
+    if (options_.faults.die_at_tokens > 0 && tokens_ >= options_.faults.die_at_tokens) hooks_.die();
+    if (options_.faults.stall_mid_stream > 0 && events_ >= options_.faults.stall_mid_stream) return;
     ++events_;
     const auto found = pending_.find(event.id);
     if (found == pending_.end()) return;
@@ -270,7 +245,6 @@ void Service::deliver(const servetune::TokenEvent& event) {
         pending.cached = event.cached_tokens;
         if (pending.arrived) arrived_tokens_ += pending.writer.prompt_tokens();
     }
-    observe(pending, event);
     bytes_.clear();
     if (pending.stream) pending.writer.tokens(bytes_, event.tokens, pending.cached);
     else if (event.finished) bytes_ = pending.writer.whole(pending.cached);
@@ -305,12 +279,8 @@ bool Service::handle_about(const HttpRequest& request, Exchange& exchange) {
     }
     if (path == "/v1/models") return json(models_json());
     if (path == "/simengine") return json(status_json());
-    if (path == "/version" && (kind == EngineKind::vllm || kind == EngineKind::tensorrt_llm))
-        return json(OrderedJson{{"version", options_.version}}.dump());
     if ((path == "/get_server_info" || path == "/server_info") && kind == EngineKind::sglang)
         return json(server_info_json());
-    if (path == "/props" && kind == EngineKind::llama_cpp) return json(server_info_json());
-    if (path == "/slots" && kind == EngineKind::llama_cpp) return json(slots_json());
     if (path != "/metrics") return false;
     if (kind == EngineKind::tensorrt_llm)
         return json("[]");  // its list of steps, which reading empties; it has no counters
@@ -328,7 +298,7 @@ std::string Service::models_json() const {
     OrderedJson data = OrderedJson::array();
     for (const std::string& name : options_.served_names)
         data.push_back(
-            {{"id", options_.vices.wrong_model.empty() ? name : options_.vices.wrong_model},
+            {{"id", options_.faults.wrong_model.empty() ? name : options_.faults.wrong_model},
              {"object", "model"},
              {"created", static_cast<std::int64_t>(started_at_)},
              {"owned_by", dialect_.kind == EngineKind::llama_cpp ? "llamacpp" : dialect_.engine},
@@ -339,14 +309,6 @@ std::string Service::models_json() const {
 
 std::string Service::server_info_json() const {
     const auto& settings = loop_.cost().settings();
-    if (dialect_.kind == EngineKind::llama_cpp)
-        return OrderedJson{
-            {"default_generation_settings", {{"n_ctx", loop_.cost().max_context_tokens()}}},
-            {"total_slots", settings.max_sequences},
-            {"model_alias", shown_name()},
-            {"model_path", options_.model},
-            {"build_info", options_.version}}
-            .dump();
     OrderedJson object{{"model_path", options_.model},
                        {"served_model_name", shown_name()},
                        {"version", options_.version}};
@@ -360,15 +322,6 @@ std::string Service::server_info_json() const {
     object["max_total_num_tokens"] = loop_.cost().memory().cache_tokens;
     object["max_running_requests"] = settings.max_sequences;
     return object.dump();
-}
-
-std::string Service::slots_json() const {
-    OrderedJson slots = OrderedJson::array();
-    for (std::int64_t i = 0; i < loop_.cost().settings().max_sequences; ++i)
-        slots.push_back({{"id", i},
-                         {"n_ctx", loop_.cost().max_context_tokens()},
-                         {"is_processing", static_cast<std::size_t>(i) < loop_.running()}});
-    return slots.dump();
 }
 
 std::string Service::status_json() const {
@@ -396,56 +349,23 @@ std::string Service::metrics_text() const {
                             .cache_use = loop_.cache_use(),
                             .finished = finished_,
                             .started_at = started_at_,
-                            .model = shown_name(),
-                            .histograms = &histograms_});
+                            .model = shown_name()});
 }
 
-// ---- the cache, and texts
+// ---- the cache
 
 bool Service::handle_reset(const HttpRequest& request, Exchange& exchange) {
     const auto& resets = options_.engine.between_runs;
     const bool known = std::any_of(resets.begin(), resets.end(),
                                    [&](const auto& reset) { return reset.first == request.path; });
-    const bool slot = dialect_.kind == EngineKind::llama_cpp &&
-                      request.path.starts_with("/slots/") && request.query == "action=erase" &&
-                      options_.flags.contains("--slot-save-path");
-    if ((!known && !slot) || !options_.can_reset) return false;
+    if (!known || !options_.can_reset) return false;
     if (request.method != "POST" && dialect_.kind != EngineKind::sglang) {
         exchange.answer(405, json_type, R"({"detail":"Method Not Allowed"})");
         return true;
     }
     loop_.clear_prefix_cache();
     if (dialect_.kind == EngineKind::sglang) exchange.answer(200, "text/plain", "Cache flushed.\n");
-    else exchange.answer(200, json_type, slot ? R"({"n_erased":0})" : "");
-    return true;
-}
-
-bool Service::handle_text(const HttpRequest& request, Exchange& exchange) {
-    const bool has = dialect_.kind == EngineKind::vllm || dialect_.kind == EngineKind::llama_cpp;
-    if (!has || request.method != "POST") return false;
-    std::vector<Token> tokens;
-    if (request.path == "/tokenize") {
-        if (const auto wrong = read_tokenize_request(request.body, tokenizer_, tokens))
-            refuse(exchange, *wrong);
-        else
-            exchange.answer(200, json_type,
-                            OrderedJson{{"count", tokens.size()},
-                                        {"max_model_len", loop_.cost().max_context_tokens()},
-                                        {"tokens", tokens}}
-                                .dump());
-        return true;
-    }
-    if (request.path != "/detokenize") return false;
-    if (const auto wrong = read_detokenize_request(request.body, tokens)) {
-        refuse(exchange, *wrong);
-        return true;
-    }
-    // Numbers are hashes: what text had them is not known. Each gets a word of its own, as many
-    // tokens as there were.
-    std::string text;
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-        text += AnswerText(static_cast<std::uint64_t>(tokens[i])).token(i == 0 ? 0 : 1);
-    exchange.answer(200, json_type, OrderedJson{{"prompt", text}}.dump());
+    else exchange.answer(200, json_type, "");
     return true;
 }
 

@@ -5,11 +5,9 @@
 #include "completion_request.hpp"
 #include "dialect.hpp"
 #include "engine_loop.hpp"
-#include "engine_role.hpp"
-#include "http_exchange.hpp"
-#include "misbehaviour.hpp"
-#include "observed_values.hpp"
-#include "tokenizer.hpp"
+#include "http.hpp"
+#include "roles.hpp"
+#include "text.hpp"
 
 #include "servetune/configuration.hpp"
 #include "servetune/engine.hpp"
@@ -41,7 +39,7 @@ struct ServiceOptions {
     EngineRole role = EngineRole::whole;
     SideChannel side{};      ///< where other engines come for the caches that this one makes
     std::uint64_t seed = 0;  ///< of the answers
-    Misbehaviour vices{};
+    Faults faults{};
 };
 
 /// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out
@@ -73,24 +71,19 @@ private:
         Exchange* exchange;
         bool stream;
         AnswerWriter writer;
-        std::int64_t received = 0;  ///< tokens, of an answer that is sent whole
         std::int64_t cached = 0;
         std::optional<std::uint64_t> room{};              ///< that its cache goes to
         std::optional<servetune::EngineRequest> later{};  ///< once its cache has arrived
         bool arrived = false;
-        TimePoint begun = Clock::now();
-        TimePoint first{}, last{};  ///< when its tokens came
     };
 
     bool handle_completion(const HttpRequest& request, Exchange& exchange);
-    bool handle_text(const HttpRequest& request, Exchange& exchange);
     bool handle_about(const HttpRequest& request, Exchange& exchange);
     bool handle_reset(const HttpRequest& request, Exchange& exchange);
     void complete(const CompletionRequest& asked, Exchange& exchange);
     [[nodiscard]] std::optional<HttpRefusal> not_its_role(CompletionRequest& asked) const;
     void deliver(const servetune::TokenEvent& event);
     void give(Pending& pending);
-    void observe(Pending& pending, const servetune::TokenEvent& event);
     bool misbehave_at_request();
     void refuse(Exchange& exchange, const HttpRefusal& refusal) const;
     [[nodiscard]] bool authorized(const HttpRequest& request) const;
@@ -98,7 +91,6 @@ private:
     [[nodiscard]] std::string shown_name() const;
     [[nodiscard]] std::string models_json() const;
     [[nodiscard]] std::string server_info_json() const;
-    [[nodiscard]] std::string slots_json() const;
     [[nodiscard]] std::string status_json() const;
     [[nodiscard]] std::string metrics_text() const;
 
@@ -114,7 +106,6 @@ private:
     double started_at_;                ///< seconds since 1970
     std::string bytes_;                ///< of the answer that is being written
     EngineLoop loop_;
-    std::map<std::string, ObservedValues, std::less<>> histograms_;
 };
 
 }  // namespace simengine

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weight_cache.hpp"
 
-#include "claimed_devices.hpp"
-#include "engine_command.hpp"
-
 #include "servetune/detail/base/present.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -14,6 +11,8 @@
 #include <boost/asio/streambuf.hpp>
 #include <boost/asio/write.hpp>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -22,9 +21,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <istream>
 #include <memory>
+#include <optional>
+#include <sstream>
+#include <tuple>
 
 namespace simengine {
 namespace {
@@ -67,7 +70,7 @@ public:
             const auto count =
                 static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
             if (const std::string why =
-                    ClaimedDevices::take(options_.devices, count, ClaimedDevices::weights);
+                    claim_devices(options_.devices, count, DevicePart::weights);
                 !why.empty()) {
                 fmt::print(stderr, "{}\n", why);
                 return 1;
@@ -124,6 +127,16 @@ private:
     Local::acceptor acceptor_{context_};
     int exit_code_ = 0;
 };
+
+/// Nothing: all that there are.
+std::optional<std::vector<std::string>> visible_devices() {
+    const char* list = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe)
+    if (list == nullptr) return std::nullopt;
+    std::vector<std::string> names;
+    std::istringstream stream(list);
+    for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
+    return names;
+}
 
 }  // namespace
 
@@ -189,6 +202,41 @@ WeightsTaken take_weights(const EngineSetup& setup) {
         return unusable("WeightCacheKey mismatch on fields: [" + key + "] is not [" +
                         kind_of_weights(setup) + "]");
     return {true, {"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"}};
+}
+
+std::string claim_devices(const std::filesystem::path& folder, std::size_t count,
+                          DevicePart part) {
+    std::vector<std::string> names;
+    if (const auto visible = visible_devices()) names = *visible;
+    else
+        for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+    if (names.size() < count)
+        return "ValueError: World size (" + std::to_string(count) +
+               ") is larger than the number of available GPUs (" + std::to_string(names.size()) +
+               ") in this node.";
+    std::string taken;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (names[i].find('/') != std::string::npos)
+            return "CUDA error: invalid device ordinal: " + names[i];
+        for (const auto& [wanted, called, whose] :
+             {std::tuple(DevicePart::engine, "gpu-", "another engine's"),
+              std::tuple(DevicePart::weights, "weights-of-gpu-", "full of a daemon's weights")}) {
+            if ((static_cast<unsigned>(part) & static_cast<unsigned>(wanted)) == 0) continue;
+            const int file = open((folder / (called + names[i])).c_str(), O_CREAT | O_RDWR,
+                                  0666);  // open until the process ends
+            if (file < 0) return "CUDA error: no device " + names[i] + " in " + folder.string();
+            if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+                close(file);
+                return "torch.OutOfMemoryError: CUDA out of memory. GPU " + names[i] + " is " +
+                       whose + ".";
+            }
+        }
+        taken += (i == 0 ? "" : ",") + names[i];
+    }
+    if (part != DevicePart::weights)
+        std::ofstream(folder / "claims", std::ios::app)
+            << count << " of " << names.size() << ": " << taken << "\n";
+    return {};
 }
 
 }  // namespace simengine

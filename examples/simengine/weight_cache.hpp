@@ -4,6 +4,8 @@
 #include "command_line.hpp"
 #include "engine_setup.hpp"
 
+#include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -33,5 +35,15 @@ WeightsTaken take_weights(const EngineSetup& setup);
 
 /// The part of a start that reads the weights.
 double seconds_of_weights(const EngineSetup& setup);
+
+/// The devices of an engine that pretends to have some: in a folder that stands for the machine, a
+/// locked file for each device that is taken, and a line in `claims` for each engine that took its
+/// own. They are held until the process ends.
+///
+/// `part`: what a process needs of a device: that of an engine, the memory of a daemon that keeps
+/// weights there, or both. Takes it of the first `count` of the devices that CUDA_VISIBLE_DEVICES
+/// names, else of 0, 1, ... Why it cannot, as an engine says it; empty: it has.
+enum class DevicePart : unsigned { engine = 1, weights = 2, all = 3 };
+std::string claim_devices(const std::filesystem::path& folder, std::size_t count, DevicePart part);
 
 }  // namespace simengine

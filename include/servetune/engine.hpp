@@ -108,14 +108,6 @@ struct WeightCacheDaemon {
     std::string since{};  ///< first engine version that has it
 };
 
-/// The words that spread one engine over several machines: of each machine's command, with {nodes},
-/// {rank} and {leader} (the first machine's address) to fill in.
-struct SeveralNodes {
-    std::vector<std::string> each{};    ///< on every machine; empty: the engine cannot
-    std::vector<std::string> others{};  ///< further ones, on all but the first
-    std::string since{};                ///< first engine version that has them
-};
-
 /// How platforms that start engines with words of their own take this one.
 struct PlatformStarts {
     std::vector<std::string>
@@ -207,7 +199,6 @@ struct Engine {
     std::vector<std::string>
         architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
-    std::optional<SeveralNodes> nodes{};
     PlatformStarts started_by{};
     std::optional<EngineRoles> roles{};  ///< nothing: it does not run prefill and decode apart
     std::vector<DeviceFactor>

@@ -19,7 +19,7 @@
 
 namespace servetune {
 
-struct ServerPart;
+struct PlacedServer;
 class TrialFolders;
 class WeightCache;
 
@@ -45,8 +45,8 @@ class WeightCache;
 /// flight: layouts of different size then use the same machine. All copies are one configuration;
 /// `replicas` in a measurement is their number.
 ///
-/// A configuration with roles (`Composition::roles_of`) starts the engines of each role on devices
-/// of their own and then the router, which gets the requests; the weight cache has no part in it.
+/// Of several groups (`Composition::groups`) each server has devices of its own, and the router
+/// gets the requests; the weight cache has no part in it.
 ///
 /// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order
 /// goes on serving until a configuration needs other flags, the same configuration is to be
@@ -96,9 +96,9 @@ public:
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
 
-    /// The engines that a configuration starts, each with devices and cores of its own. Throws as
+    /// The servers that a configuration starts, each with devices and cores of its own. Throws as
     /// `evaluate` where there are too few.
-    [[nodiscard]] std::vector<ServerPart> parts_for(const Configuration& configuration);
+    [[nodiscard]] std::vector<PlacedServer> servers_for(const Configuration& configuration);
 
 private:
     struct Running;
@@ -107,11 +107,9 @@ private:
                                     const EvaluationContext& context, std::size_t attempt);
     [[nodiscard]] std::string doubt_of(const Outcome& outcome) const;
     [[nodiscard]] std::string devices_allowed();
-    [[nodiscard]] std::vector<std::string> gpus_of_roles(const std::vector<ServerPart>& parts);
-    [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
-    [[nodiscard]] std::int64_t devices_to_ask_for(const Configuration& configuration) const;
-    [[nodiscard]] std::vector<std::vector<int>> cores_for(
-        const std::vector<std::string>& gpus) const;
+    [[nodiscard]] std::vector<std::vector<std::string>> shares_for(
+        const std::vector<ServerGroup>& groups, bool by_flags);
+    [[nodiscard]] std::vector<int> cores_for(const std::string& gpus) const;
     const Composition& composition_;
     std::string model_;
     StudyWorkloads workloads_;

@@ -37,8 +37,6 @@ struct LaunchRequest {
     double stop_within_seconds = 20;  ///< for the engine to end by itself once it was told
     std::vector<std::string>
         caches{};  ///< variables that name folders of compiled code (Engine::caches)
-    std::optional<SeveralNodes>
-        over_nodes{};  ///< how the engine is spread over machines; nothing: it cannot be
 };
 
 /// The process of this machine that stands for it.

@@ -93,7 +93,7 @@ private:
                                  std::uint64_t seed) const;
     [[nodiscard]] Started started(const ServingReader& reader, const Command& command) const;
     [[nodiscard]] Started started(const ServingReader& reader, const Configuration& configuration,
-                                  const std::vector<RoleOf>& roles) const;
+                                  const std::vector<ServerGroup>& groups) const;
     [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
     [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;
     [[nodiscard]] std::optional<Failure> died(const Started& started,

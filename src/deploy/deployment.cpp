@@ -71,8 +71,7 @@ LaunchRequest request_of(const Engine& engine, const Command& command, int port,
                          .cores = options.cores,
                          .port = port,
                          .stop_within_seconds = options.stop_within_seconds,
-                         .caches = engine.caches,
-                         .over_nodes = engine.nodes};
+                         .caches = engine.caches};
     for (const auto& [path, needs] : engine.between_runs)
         result.environment.insert(needs.begin(), needs.end());
     for (const auto* more : {&command.environment, &options.environment})
@@ -91,7 +90,6 @@ ProcessOptions process_options(const Launch& launch, const Command& command,
     result.folder = options.folder;
     if (!options.folder.empty()) result.log = options.folder / "engine.log";
     result.log_bytes = options.log_bytes;
-    result.log_rotates = options.log_rotates;
     result.mark = options.mark;
     if (!options.launcher || options.launcher->on_this_machine()) result.cores = options.cores;
     result.watchdog = options.watchdog;

@@ -2,14 +2,13 @@
 #include "servetune/engine_evaluator.hpp"
 
 #include "base/files.hpp"
-#include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
 #include "host/elapsed.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/process_table.hpp"
-#include "replicas.hpp"
 #include "server_measurement.hpp"
+#include "server_set.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -39,67 +38,20 @@ void require_machine(std::uint64_t trial) {
 
 }  // namespace
 
-/// An engine that serves, or did not get so far.
+/// A configuration whose servers serve, or did not get so far.
 struct EngineEvaluator::Running {
-    Running(const Engine& its_engine, Configuration its_configuration,
-            const Composition& composition, const std::string& model, const DeployOptions& options,
-            std::vector<ServerPart> parts, std::optional<WeightCacheCommands> its_cache,
-            const std::stop_token& stop)
-        : engine(its_engine),
-          configuration(std::move(its_configuration)),
-          host(options.launcher ? options.launcher->listen_address() : "127.0.0.1"),
-          command(rendered(composition, {.model = model, .host = host}, parts.front().role)),
-          log(options.folder / "engine.log"),
+    Running(const Composition& composition, const Configuration& its_configuration,
+            const std::string& model, std::vector<PlacedServer> placed, ServerSet::Options options,
+            std::optional<WeightCacheCommands> its_cache, const std::stop_token& stop)
+        : configuration(its_configuration),
+          log(options.deploy.folder / "engine.log"),
           cache(std::move(its_cache)),
-          deployment(engine, with_commands(std::move(parts), composition, model),
-                     router_of(composition, model), served_name(), options, stop) {}
+          servers(composition, configuration, model, std::move(placed), std::move(options), stop) {}
 
-    [[nodiscard]] Command rendered(const Composition& composition, const LaunchTarget& target,
-                                   const std::string& role) const {
-        return role.empty() ? composition.render(configuration, target)
-                            : composition.render(configuration, target, role);
-    }
-    [[nodiscard]] std::vector<ServerPart> with_commands(std::vector<ServerPart> parts,
-                                                        const Composition& composition,
-                                                        const std::string& model) const {
-        for (ServerPart& part : parts)
-            part.render = [this, &composition, model, role = part.role](int port, int side_port) {
-                Command result = rendered(composition, {model, host, port, side_port}, role);
-                if (cache) {
-                    result.argv.insert(result.argv.end(), cache->engine_adds.argv.begin(),
-                                       cache->engine_adds.argv.end());
-                    result.environment.insert(cache->engine_adds.environment.begin(),
-                                              cache->engine_adds.environment.end());
-                }
-                return result;
-            };
-        return parts;
-    }
-    [[nodiscard]] std::optional<ServerRouter> router_of(const Composition& composition,
-                                                        const std::string& model) const {
-        if (composition.roles_of(configuration).empty()) return std::nullopt;
-        return ServerRouter{
-            present(engine.roles).router_ready,
-            [this, &composition, model](int port, int side_port, const auto& servers) {
-                return composition.render_router(configuration, {model, host, port, side_port},
-                                                 servers);
-            }};
-    }
-
-    /// What the command's model is called; the audit's physics ask for it.
-    [[nodiscard]] std::string model() const { return CommandReader({engine}).read(command).model; }
-    /// The name that clients ask for: the one that the command gives, else the model's.
-    [[nodiscard]] std::string served_name() const {
-        return CommandReader({engine}).served_name(command);
-    }
-
-    const Engine& engine;
     const Configuration configuration;  ///< without levels of load
-    const std::string host;             ///< that it listens on
-    const Command command;              ///< for a port that is chosen later
     const std::filesystem::path log;
     const std::optional<WeightCacheCommands> cache;  ///< that it takes its weights from
-    Replicas deployment;
+    ServerSet servers;
     std::optional<Calibration> calibration{};
     Configuration last{};  ///< what was measured on it
 };
@@ -133,32 +85,32 @@ public:
                 measurement_.say(std::string("starts once more, with weights of its own: ") + why);
                 cold_ = true;
                 double lost =
-                    e_.running_->deployment.started().seconds;  // before its end forgets it
+                    e_.running_->servers.started().seconds;  // before its end forgets it
                 lost += stop();
                 measurement_.waited(lost);
                 cache_seconds_ += lost;
                 start(configuration_, folder);
             }
-            start_seconds = e_.running_->deployment.started().seconds;
+            start_seconds = e_.running_->servers.started().seconds;
         }
         Running& running = *e_.running_;
         from_cache_ = running.cache.has_value();  // it may have been started by an earlier trial
         running.last = configuration_;
-        const std::optional<Failure>& no_start = running.deployment.started().failure;
+        const std::optional<Failure>& no_start = running.servers.started().failure;
         Metrics quality;
         Outcome outcome = no_start ? Outcome(*no_start) : measured(running, quality);
         if (auto* failure = std::get_if<Failure>(&outcome)) {
             if (failure->log_path.empty())
                 failure->log_path =
-                    (running.log.parent_path() / running.deployment.log_folder() / "engine.log")
+                    (running.log.parent_path() / running.servers.log_folder() / "engine.log")
                         .string();
-            if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
+            if (failure->log_lines.empty()) failure->log_lines = running.servers.decisive();
         }
-        std::visit([&](auto& told) { told.place = running.deployment.started().place; }, outcome);
-        // Asked before it is ended. Engines of roles are one copy, whose devices the composition
-        // counts.
-        const bool roles = !e_.composition_.roles_of(running.configuration).empty();
-        const auto copies = roles ? 1 : static_cast<std::int64_t>(running.deployment.count());
+        std::visit([&](auto& one) { one.place = running.servers.started().place; }, outcome);
+        // Asked before it is ended. The composition counts the devices of several groups together.
+        const auto copies = e_.composition_.needs_router(running.configuration)
+                                ? std::int64_t{1}
+                                : static_cast<std::int64_t>(running.servers.count());
         const bool serves_on = e_.has_load_levels_ && std::holds_alternative<Measurement>(outcome);
         if (!serves_on) stop_seconds += stop();
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
@@ -186,13 +138,13 @@ private:
     [[nodiscard]] Outcome measured(Running& running, Metrics& quality) {
         if (e_.quality_ && context_.workload.empty()) {
             measurement_.phase("comparing answers");
-            auto found = e_.quality_->of(running.deployment, configuration_, context_.stop);
+            auto found = e_.quality_->of(running.servers, configuration_, context_.stop);
             if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
             quality = std::get<Metrics>(std::move(found));
             for (const auto& [name, metric] : quality)
                 measurement_.say(name + " " + short_number_text(metric.value));
         }
-        return measurement_.of(running.deployment, running.model(),
+        return measurement_.of(running.servers, running.servers.model(),
                                static_cast<double>(e_.composition_.devices_of(configuration_)),
                                running.calibration);
     }
@@ -202,14 +154,14 @@ private:
     [[nodiscard]] bool usable() const {
         return e_.running_ && e_.running_->configuration == without_load_level(configuration_) &&
                e_.running_->last != configuration_ && !(cold_ && e_.running_->cache) &&
-               !e_.running_->deployment.changed();
+               !e_.running_->servers.changed();
     }
     /// Whether its weights were to come from the cache, and it serves with its own: two copies
     /// leave less memory.
     [[nodiscard]] bool took_no_weights() const {
         const Running& running = *e_.running_;
-        if (!running.cache || running.deployment.started().failure) return false;
-        for (std::size_t i = 0; i < running.deployment.count(); ++i) {
+        if (!running.cache || running.servers.started().failure) return false;
+        for (std::size_t i = 0; i < running.servers.count(); ++i) {
             const std::string copy = i == 0 ? "" : "replica-" + std::to_string(i);
             std::ifstream log(running.log.parent_path() / copy / "engine.log", std::ios::binary);
             const std::string text = rest_of(log);
@@ -227,8 +179,8 @@ private:
         start(e_.default_,
               e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
         Running& running = *e_.running_;
-        if (!running.deployment.started().failure)
-            (void)e_.quality_->of(running.deployment, e_.default_, context_.stop);
+        if (!running.servers.started().failure)
+            (void)e_.quality_->of(running.servers, e_.default_, context_.stop);
         return seconds + stop();
     }
 
@@ -236,7 +188,7 @@ private:
         measurement_.phase("starting the engine");
         DeployOptions options = e_.options_.deploy;
         options.folder = std::move(folder);
-        std::vector<ServerPart> parts = e_.parts_for(configuration);
+        std::vector<PlacedServer> placed = e_.servers_for(configuration);
         options.waits = [this](const std::string& why) { measurement_.phase(why); };
         if (options.launcher && !options.launcher->on_this_machine())
             options.folder = std::filesystem::absolute(options.folder);
@@ -248,42 +200,45 @@ private:
         e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes,
                                          e_.options_.deploy.log_bytes);
         try {
-            auto cache = weights_for(configuration, parts);
+            auto cache = weights_for(configuration, placed);
             from_cache_ = cache.has_value();
+            const std::string host =
+                options.launcher ? options.launcher->listen_address() : "127.0.0.1";
             e_.running_ = std::make_unique<Running>(
-                e_.composition_.engine_of(configuration), without_load_level(configuration),
-                e_.composition_, e_.model_, options, std::move(parts), std::move(cache),
-                context_.stop);
+                e_.composition_, without_load_level(configuration), e_.model_, std::move(placed),
+                ServerSet::Options{options, host, host, 0, cache ? cache->engine_adds : Command{}},
+                cache, context_.stop);
         } catch (...) {
             e_.options_.trial_folders->end(options.folder);
             throw;
         }
-        const double queued = e_.running_->deployment.started().queued_seconds;
+        const double queued = e_.running_->servers.started().queued_seconds;
         measurement_.waited(queued);
         if (queued >= 1) measurement_.say("waited " + seconds_text(queued) + " in the queue");
-        if (!e_.running_->deployment.started().failure)
+        if (!e_.running_->servers.started().failure)
             measurement_.say(serves_text(configuration) + " after " +
-                             seconds_text(e_.running_->deployment.started().seconds));
+                             seconds_text(e_.running_->servers.started().seconds));
     }
 
     [[nodiscard]] std::string serves_text(const Configuration& configuration) const {
-        std::string roles;
-        for (const RoleOf& role : e_.composition_.roles_of(configuration))
-            roles += (roles.empty() ? "" : ", ") + std::to_string(role.count) + " " + role.name;
-        if (!roles.empty()) return roles + " and the router serve";
-        const std::size_t copies = e_.running_->deployment.count();
-        return copies > 1 ? std::to_string(copies) + " replicas serve" : "serves";
+        const std::size_t copies = e_.running_->servers.count();
+        if (!e_.composition_.needs_router(configuration))
+            return copies > 1 ? std::to_string(copies) + " replicas serve" : "serves";
+        std::string text;
+        for (const ServerGroup& group : e_.composition_.groups(configuration))
+            text += std::to_string(group.count) + " " + group.role + ", ";
+        return text + "and the router serve";
     }
 
-    /// Nothing: it loads them itself, with the devices to itself. So do engines of roles.
+    /// Nothing: it loads them itself, with the devices to itself. So do servers behind a router.
     std::optional<WeightCacheCommands> weights_for(const Configuration& configuration,
-                                                   const std::vector<ServerPart>& parts) {
-        if (!e_.weight_cache_ || !parts.front().role.empty()) {
+                                                   const std::vector<PlacedServer>& placed) {
+        if (!e_.weight_cache_ || !placed.front().role.empty()) {
             if (e_.weight_cache_) e_.weight_cache_->release();
             return std::nullopt;
         }
         std::vector<std::string> gpus;
-        for (const ServerPart& part : parts) gpus.push_back(part.gpus);
+        for (const PlacedServer& server : placed) gpus.push_back(server.gpus);
         const auto begin = std::chrono::steady_clock::now();
         std::optional<WeightCacheCommands> result;
         if (cold_) e_.weight_cache_->release();
@@ -306,9 +261,9 @@ private:
     double stop() {
         if (!e_.running_) return 0;
         measurement_.phase("ending the engine");
-        const Ended ended = e_.running_->deployment.stop();
+        const Ended ended = e_.running_->servers.stop();
         if (!ended.report.empty()) measurement_.say(ended.report);
-        if (const std::string trouble = e_.running_->deployment.log_trouble(); !trouble.empty())
+        if (const std::string trouble = e_.running_->servers.log_trouble(); !trouble.empty())
             measurement_.say(trouble);
         const std::filesystem::path folder = e_.running_->log.parent_path();
         e_.running_.reset();

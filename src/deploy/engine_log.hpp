@@ -2,7 +2,6 @@
 #pragma once
 
 #include "engine/failure_reader.hpp"
-#include "engine/traceback.hpp"
 #include "servetune/detail/host/process.hpp"
 
 #include <chrono>

@@ -27,9 +27,9 @@ using namespace std::chrono_literals;
 /// What the launcher asks for, as `auth can-i VERB RESOURCE`.
 struct Right {
     std::string_view verb, resource;
-    enum class When { always, forward, over_nodes } when = When::always;
+    enum class When { always, forward } when = When::always;
 };
-constexpr std::array<Right, 11> rights{{{"create", "jobs.batch"},
+constexpr std::array<Right, 10> rights{{{"create", "jobs.batch"},
                                         {"get", "jobs.batch"},
                                         {"list", "jobs.batch"},
                                         {"delete", "jobs.batch"},
@@ -37,7 +37,6 @@ constexpr std::array<Right, 11> rights{{{"create", "jobs.batch"},
                                         {"list", "pods"},
                                         {"watch", "pods"},
                                         {"get", "pods/log"},
-                                        {"patch", "pods", Right::When::over_nodes},
                                         {"get", "pods/portforward", Right::When::forward},
                                         {"create", "pods/portforward", Right::When::forward}}};
 
@@ -174,9 +173,7 @@ std::string wrong_with_login(const Asker& asker) {
 
 std::string missing_rights(const Asker& asker, const KubernetesOptions& options) {
     const auto wanted = [&](const Right& right) {
-        if (right.when == Right::When::forward)
-            return reach_of(options) == KubernetesReach::forward;
-        return right.when == Right::When::always || options.devices_of_node > 0;
+        return right.when == Right::When::always || reach_of(options) == KubernetesReach::forward;
     };
     std::string missing;
     for (const Right& right : rights)
@@ -222,10 +219,6 @@ Json trial_like(const KubernetesOptions& options, const std::string& image) {
     request.command.argv = {"true"};
     request.image = image;
     request.devices = options.devices_of_trial;
-    if (options.devices_of_node > 0) {  // as many whole nodes as it may take
-        request.devices -= request.devices % options.devices_of_node;
-        request.over_nodes.emplace();
-    }
     return trial_job(options, request, "servetune-check", "check");
 }
 
@@ -296,11 +289,9 @@ std::vector<std::string> kubernetes_remarks(const KubernetesOptions& options) {
             return result;
         }
         const Json job = trial_like(options, "")["spec"];
-        const std::int64_t of_pod =
-            options.devices_of_node > 0 ? options.devices_of_node : options.devices_of_trial;
         if (std::string why =
                 why_no_node_fits(nodes_in(answer.output), job["template"]["spec"], options.devices,
-                                 of_pod, job["completions"].get<std::size_t>());
+                                 options.devices_of_trial, job["completions"].get<std::size_t>());
             !why.empty())
             result.push_back(why + "; trials wait until one does");
     } catch (const Error& error) {

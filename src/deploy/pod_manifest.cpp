@@ -35,7 +35,6 @@ constexpr std::size_t most_annotation_bytes = 256UL << 10UL;
 constexpr const char* shm_volume = "servetune-shm";
 constexpr const char* files_volume = "servetune-files";
 /// Beside the engine's files; none of these begins with a dot.
-constexpr const char* leader_file = ".leader";
 
 PodTemplate template_of(const KubernetesOptions& options) {
     PodTemplate result =
@@ -83,16 +82,14 @@ void add_tolerations(Json& spec) {
     }
 }
 
-/// No two trials of a study on one node, nor two pods of an engine over several nodes, unless the
-/// user says where they may be.
-void add_anti_affinity(Json& spec, const std::string& label, const std::string& trial, bool alone) {
+/// No two trials of a study on one node, unless the user says where they may be.
+void add_anti_affinity(Json& spec, const std::string& label, const std::string& trial) {
     Json& affinity = spec["affinity"];
     if (affinity.contains("podAntiAffinity")) return;
     Json selector{{"matchLabels", {{std::string(pod_study_label), label}}}};
-    if (!alone)
-        selector["matchExpressions"] = Json::array({{{"key", std::string(pod_trial_label)},
-                                                     {"operator", "NotIn"},
-                                                     {"values", Json::array({trial})}}});
+    selector["matchExpressions"] = Json::array({{{"key", std::string(pod_trial_label)},
+                                                 {"operator", "NotIn"},
+                                                 {"values", Json::array({trial})}}});
     affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = Json::array(
         {{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", std::move(selector)}}});
 }
@@ -119,53 +116,9 @@ void add_environment(Json& container, const LaunchRequest& request) {
     if (all.empty()) container.erase("env");
 }
 
-/// The rest of a shell's command that starts the engine of this node: words of the engine's file,
-/// with their marks filled in. Where an address is a part of a word, one of IPv6 is in brackets.
-std::string in_words_of_shell(const std::vector<std::string>& words, std::int64_t nodes) {
-    const std::array<std::pair<std::string_view, std::string>, 3> marks{
-        {{"{nodes}", std::to_string(nodes)},
-         {"{rank}", "$JOB_COMPLETION_INDEX"},
-         {"{leader}", "$host"}}};
-    std::string result;
-    for (const std::string& word : words) {
-        std::string filled = "'";
-        for (const char c : word) filled += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        filled += "'";
-        for (const auto& [mark, value] : marks)
-            for (auto at = filled.find(mark); at != std::string::npos;
-                 at = filled.find(mark, at + value.size()))
-                filled.replace(
-                    at, mark.size(),
-                    word == mark && value == "$host" ? "'\"$leader\"'" : "'\"" + value + "\"'");
-        result += " " + filled;
-    }
-    return result;
-}
-
-/// What each pod of an engine over several nodes runs: it waits until its node has made the
-/// annotation a file, which is empty before, then becomes the engine. The Job says the index.
-std::string script_of_node(const SeveralNodes& over, std::int64_t nodes) {
-    std::vector<std::string> others = over.each;
-    others.insert(others.end(), over.others.begin(), over.others.end());
-    return "trap 'exit 143' TERM\nleader=\n"
-           "until [ -n \"$leader\" ]; do read -r leader <" +
-           std::string(files_folder) + "/" + leader_file +
-           " || [ -n \"$leader\" ] || sleep 1; done\n"
-           "trap - TERM\n"
-           "case $leader in *:*) host=\"[$leader]\" ;; *) host=$leader ;; esac\n"
-           "[ \"$JOB_COMPLETION_INDEX\" != 0 ] || exec \"$@\"" +
-           in_words_of_shell(over.each, nodes) + "\nexec \"$@\"" +
-           in_words_of_shell(others, nodes) + "\n";
-}
-
-void add_command(Json& container, const LaunchRequest& request, std::int64_t nodes) {
+void add_command(Json& container, const LaunchRequest& request) {
     Json words = Json::array();
     const Command& command = request.command;
-    if (nodes > 1)
-        for (const std::string& word :
-             {std::string("/bin/sh"), std::string("-ec"),
-              script_of_node(*request.over_nodes, nodes), std::string("sh")})
-            words.push_back(unexpanded(word, "a word of the shell"));
     for (std::size_t i = 0; i < command.argv.size(); ++i)
         words.push_back(unexpanded(
             i == 0 ? command.argv[i] : with_place(command.argv[i], command.files, files_folder),
@@ -173,17 +126,11 @@ void add_command(Json& container, const LaunchRequest& request, std::int64_t nod
     container["command"] = std::move(words);
 }
 
-/// The engine's files, as annotations that the node makes files of again; of an engine over several
-/// nodes the leader's address too, which comes later.
+/// The engine's files, as annotations that the node makes files of again.
 void add_files(Json& metadata, Json& spec, Json& container,
-               const std::map<std::string, std::string>& files, std::int64_t nodes) {
-    if (files.empty() && nodes == 1) return;
+               const std::map<std::string, std::string>& files) {
+    if (files.empty()) return;
     Json items = Json::array();
-    if (nodes > 1)
-        items.push_back({{"path", leader_file},
-                         {"fieldRef",
-                          {{"fieldPath", "metadata.annotations['" +
-                                             std::string(pod_leader_annotation) + "']"}}}});
     std::size_t bytes = 0;
     for (const auto& [name, content] : files) {
         const std::string key = std::string(own_names) + "/file-" + std::to_string(items.size());
@@ -233,22 +180,8 @@ std::string trial_label(const std::filesystem::path& folder) {
     return label_of(folder.string());
 }
 
-std::int64_t nodes_of(const KubernetesOptions& options, const LaunchRequest& request) {
-    const std::int64_t of_node = options.devices_of_node;
-    if (of_node == 0 || request.devices <= of_node) return 1;
-    const std::string takes = "an engine takes " + std::to_string(request.devices) +
-                              " devices, a node has " + std::to_string(of_node);
-    if (!request.over_nodes)
-        throw UsageError(
-            takes + ", and its engine file has no words that spread it over several (`nodes`)");
-    if (request.devices % of_node != 0)
-        throw UsageError(takes + ", and that is no number of whole nodes");
-    return request.devices / of_node;
-}
-
 nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request,
                          const std::string& name, const std::string& label) {
-    const std::int64_t nodes = nodes_of(options, request);
     PodTemplate pod = template_of(options);
     Json& spec = pod.spec;
     if (!spec.contains("volumes")) spec["volumes"] = Json::array();
@@ -265,15 +198,15 @@ nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& 
     }
     add_tolerations(spec);
     const std::string trial = trial_label(request.folder);
-    add_anti_affinity(spec, label, trial, nodes > 1);
+    add_anti_affinity(spec, label, trial);
     Json& container = spec["containers"][pod.engine];
     if (!options.images.empty())
         container["image"] = request.image.empty() ? options.images.front() : request.image;
     container["terminationMessagePolicy"] = "FallbackToLogsOnError";
-    add_command(container, request, nodes);
+    add_command(container, request);
     add_environment(container, request);
     if (request.devices > 0 && !options.devices.empty())
-        container["resources"]["limits"][options.devices] = request.devices / nodes;
+        container["resources"]["limits"][options.devices] = request.devices;
     if (!container.contains("volumeMounts")) container["volumeMounts"] = Json::array();
     if (!mounts(container, "/dev/shm")) {
         spec["volumes"].push_back({{"name", shm_volume}, {"emptyDir", {{"medium", "Memory"}}}});
@@ -281,13 +214,12 @@ nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& 
     }
     Json metadata = with_labels(pod.metadata, label, trial);
     const Json labels = metadata["labels"];  // a queue looks at the Job's
-    add_files(metadata, spec, container, request.command.files, nodes);
+    add_files(metadata, spec, container, request.command.files);
     Json job = {{"backoffLimit", 0},
-                {"completions", nodes},
-                {"parallelism", nodes},
+                {"completions", 1},
+                {"parallelism", 1},
                 {"ttlSecondsAfterFinished", kept_after_end_seconds},
                 {"template", {{"metadata", std::move(metadata)}, {"spec", std::move(spec)}}}};
-    if (nodes > 1) job["completionMode"] = "Indexed";
     return {{"apiVersion", "batch/v1"},
             {"kind", "Job"},
             {"metadata", {{"name", name}, {"labels", labels}}},

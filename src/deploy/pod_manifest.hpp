@@ -35,19 +35,14 @@ inline constexpr std::string_view pod_trial_label =
 /// from the folder that one of them was given.
 [[nodiscard]] std::string trial_label(const std::filesystem::path& folder);
 
-/// How many nodes the engine of a request is spread over. Throws UsageError where it cannot be.
-[[nodiscard]] std::int64_t nodes_of(const KubernetesOptions& options, const LaunchRequest& request);
-
 /// The annotation of all pods of an engine over several nodes that says the address of the first
 /// one, whereupon each starts its part.
 inline constexpr std::string_view pod_leader_annotation = "servetune/leader";
 
 /// The Job of one engine or router of a trial, as `kubectl create -f -` takes it. `name`: its own;
 /// `label`: of its study. The command's files travel in annotations of the pod, which a downward
-/// API volume makes files again: nothing else is to be created and removed. An engine over several
-/// nodes is an Indexed Job, whose pods wait in a shell for `pod_leader_annotation`: only then is
-/// every image there and the address known. Throws UsageError where a file or word has no form in
-/// a manifest.
+/// API volume makes files again: nothing else is to be created and removed. Throws UsageError where a
+/// file or word has no form in a manifest.
 [[nodiscard]] nlohmann::json trial_job(const KubernetesOptions& options,
                                        const LaunchRequest& request, const std::string& name,
                                        const std::string& label);

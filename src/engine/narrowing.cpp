@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a study makes of the engine's parameters: narrowed, fixed, added, without the values that
-// its chip refuses.
+// its chip refuses. Those of which the chip or the version takes no value leave the space, and what
+// names them goes on without them.
+#include "engine_space.hpp"
 #include "engine_value.hpp"
+#include "json_form.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
-#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
+#include "space/expression_rewriting.hpp"
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace servetune {
@@ -23,7 +27,8 @@ std::vector<Value> ends_or_values(const Domain& domain) {
     return {false, true};
 }
 
-bool lists(const std::vector<std::string>& list, const std::string& wanted) {
+template <class Item>
+bool lists(const std::vector<Item>& list, const Item& wanted) {
     return std::find(list.begin(), list.end(), wanted) != list.end();
 }
 
@@ -77,11 +82,68 @@ bool always_written(const Engine& engine, const Parameter& declared) {
         });
 }
 
+/// What is left of an engine's parameters, and what those that left come to.
+struct LeftOut {
+    std::map<std::string, Parameter> held{};  ///< no flag is passed: the engine's own default
+    std::set<std::string> inactive{};         ///< their conditions can never hold
+
+    /// Whether a condition or rule that wants one of `values` of a held parameter has it.
+    [[nodiscard]] bool holds(const std::string& name, const std::vector<Value>& values) const {
+        const Parameter& parameter = held.at(name);
+        if (lists(values, parameter.default_value)) return true;
+        return is_unset(parameter.default_value) && parameter.value_when_unset &&
+               lists(values, *parameter.value_when_unset);
+    }
+    /// What stays of some conditions; nothing where they can never hold.
+    [[nodiscard]] std::optional<std::vector<Condition>> rest_of(
+        const std::vector<Condition>& conditions) const {
+        std::vector<Condition> rest;
+        for (const Condition& condition : conditions) {
+            if (inactive.contains(condition.parent)) return std::nullopt;
+            if (!held.contains(condition.parent)) rest.push_back(condition);
+            else if (!holds(condition.parent, condition.values)) return std::nullopt;
+        }
+        return rest;
+    }
+    [[nodiscard]] bool has(const std::string& name) const {
+        return held.contains(name) || inactive.contains(name);
+    }
+};
+
+/// The rule with what is known of those that left; nothing where it can no longer be broken. A rule
+/// that is always broken stays: whoever adds it to the space says so.
+std::optional<Constraint> without(const Constraint& constraint, const LeftOut& left) {
+    if (const auto* rule = std::get_if<Require>(&constraint)) {
+        Expression expression = rule->expression;
+        for (const std::string& name : rule->expression.names()) {
+            if (left.inactive.contains(name)) expression = expression.with_constant(name, Unset{});
+            if (const auto held = left.held.find(name); held != left.held.end()) {
+                const Parameter& parameter = held->second;
+                const Value& usual = parameter.default_value;
+                expression = expression.with_constant(
+                    name, is_unset(usual) ? parameter.value_when_unset.value_or(Unset{}) : usual);
+            }
+        }
+        expression = expression.simplified_rule();
+        if (expression.constant() == true) return std::nullopt;
+        return Require{expression, rule->because};
+    }
+    const auto* forbid = std::get_if<Forbid>(&constraint);
+    if (forbid == nullptr) return constraint;
+    Forbid rest{{}, forbid->because};
+    for (const auto& [name, values] : forbid->values) {
+        if (left.inactive.contains(name)) return std::nullopt;
+        if (!left.held.contains(name)) rest.values[name] = values;
+        else if (!left.holds(name, values)) return std::nullopt;
+    }
+    return rest;
+}
+
 }  // namespace
 
 /// Parameters that no engine file has. Which of their values the engine uses by itself is not
 /// known, so every value is passed: their `default` is that of trial 0.
-void Composition::add_own_parameters() {
+void EngineSpace::add_own_parameters() {
     for (const SpaceEntry& entry : description_.entries) {
         if (!entry.added) continue;
         for (Engine& engine : description_.engines) {
@@ -103,7 +165,7 @@ void Composition::add_own_parameters() {
 
 /// What a study says of a parameter, in the values that the engine makes of it: 8K and 8192 are
 /// one.
-void Composition::read_entries(const Engine& engine) {
+void EngineSpace::read_entries(const Engine& engine) {
     for (SpaceEntry& entry : description_.entries) {
         const auto declared = std::find_if(
             engine.parameters.begin(), engine.parameters.end(),
@@ -136,7 +198,7 @@ void Composition::read_entries(const Engine& engine) {
 }
 
 /// Drops the values of choices that the study's chip refuses.
-void Composition::keep_architecture(Engine& engine) const {
+void EngineSpace::keep_architecture(Engine& engine) const {
     const std::string& chip = description_.architecture;
     if (chip.empty()) return;
     if (!engine.architectures.empty() && !lists(engine.architectures, chip))
@@ -153,7 +215,7 @@ void Composition::keep_architecture(Engine& engine) const {
 /// A preset is for all chips and versions: what this engine does not take is not searched. Of what
 /// is left without a value the engine's own default stays. A study that names such a value itself
 /// is told.
-void Composition::keep_preset(const Engine& engine) {
+void EngineSpace::keep_preset(const Engine& engine) {
     for (const EngineParameter& declared : engine.parameters)
         for (SpaceEntry& entry : description_.entries) {
             if (!entry.of_preset || entry_for(engine, declared) != &entry) continue;
@@ -175,7 +237,7 @@ void Composition::keep_preset(const Engine& engine) {
 /// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to
 /// never decides trial 0: where the engine's own default is not among the values, passing no flag
 /// is a level too, and the default.
-Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine,
+Parameter EngineSpace::narrowed(const Engine& engine, const EngineParameter& of_engine,
                                 const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
     std::string wrong;  // a line for each value
@@ -245,44 +307,37 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
 
 /// What a value adds to the commands of the engines that have the parameter; nothing where it adds
 /// no words of its own.
-std::optional<std::string> Composition::contribution(const Parameter& parameter,
+std::optional<std::string> EngineSpace::contribution(const Parameter& parameter,
                                                      const Value& value) const {
     std::string result;
-    std::vector<std::pair<const Engine*, const Local*>> places;
-    for (const Engine& engine : description_.engines)
-        for (const auto& [name, local] : names_.at(engine.name).locals)
-            if (local.name_in_space == parameter.name) places.emplace_back(&engine, &local);
-    for (const auto& [role, names] : role_names_)
-        for (const auto& [name, local] : names.locals)
-            if (local.name_in_space == parameter.name)
-                places.emplace_back(&description_.engines.front(), &local);
-    if (places.empty()) return std::nullopt;
-    for (const auto& [engine, place] : places) {
-        const Local& local = *place;
-        const Destination& to = destination_of(*engine, *local.parameter);
+    bool adds_words = false;
+    bool has_no_place = false;
+    for_each_local([&](const Engine& engine, const Local& local) {
+        if (local.name_in_space != parameter.name) return;
+        adds_words = true;
+        const Destination& to = destination_of(engine, *local.parameter);
+        const bool* on = std::get_if<bool>(&value);
         if (const auto checkpoint = local.checkpoints.find(text_of(value));
-            checkpoint != local.checkpoints.end()) {
+            checkpoint != local.checkpoints.end())
             result += "model " + checkpoint->second + "\n";
-            continue;
-        }
-        if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() && to.option.empty())
-            return std::nullopt;
-        result += "words ";
-        if (is_unset(value) || value == local.parameter->parameter.default_value) result += "\n";
-        else if (const bool* on = std::get_if<bool>(&value);
-                 on != nullptr && to.environment.empty() && to.option.empty())
-            result += (*on ? to.flag : to.off_flag) + "\n";
-        else result += text_of(value) + "\n";
-    }
-    return result;
+        else if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() &&
+                 to.option.empty())
+            has_no_place = true;
+        else if (is_unset(value) || value == local.parameter->parameter.default_value)
+            result += "words \n";
+        else if (on != nullptr && to.environment.empty() && to.option.empty())
+            result += "words " + (*on ? to.flag : to.off_flag) + "\n";
+        else result += "words " + text_of(value) + "\n";
+    });
+    return adds_words && !has_no_place ? std::optional(result) : std::nullopt;
 }
 
 /// Two values with the same command are one configuration: the first stays, or the default.
-void Composition::merge_same_commands() {
+void EngineSpace::merge_same_commands() {
     for (Parameter& parameter : parameters_) {
         const bool listed_values = std::holds_alternative<BoolDomain>(parameter.domain) ||
                                    std::holds_alternative<ChoiceDomain>(parameter.domain);
-        const bool chooses_engine = description_.engines.size() > 1 && parameter.name == "engine";
+        const bool chooses_engine = several_engines() && parameter.name == "engine";
         if (!listed_values || parameter.level_count() < 2 || chooses_engine) continue;
         std::vector<Value> levels{parameter.default_value};
         for (std::size_t i = 0; i < parameter.level_count(); ++i)
@@ -309,6 +364,117 @@ void Composition::merge_same_commands() {
         if (std::find(gone.begin(), gone.end(), Value(Unset{})) != gone.end())
             parameter.offers_unset = false;
         parameter.domain = std::move(left);
+    }
+}
+
+/// A study that names values of such a parameter is told why there is none.
+void EngineSpace::refuse_emptied(const Engine& engine, const EngineParameter& declared) const {
+    const SpaceEntry* entry = entry_for(engine, declared);
+    const bool wants_none =
+        entry != nullptr && !entry->domain && is_unset(entry->default_value.value_or(Unset{}));
+    if (entry == nullptr || entry->of_preset || wants_none) return;
+    if (several_engines() && !entry->name.starts_with(engine.name + "."))
+        return;  // shared: others may have it
+    std::set<std::string> chips;
+    for (const auto& [value, takers] : declared.architectures)
+        chips.insert(takers.begin(), takers.end());
+    throw SpaceError(
+        "'" + entry->name + "': " + engine.name + " takes none of its values " +
+        (declared.architectures.empty() ? "in version " + version_of(engine)
+         : chips.empty()
+             ? "on " + description_.architecture + ", only where it serves from processors"
+             : "on " + description_.architecture + "; it takes some on " +
+                   listed(std::vector<std::string>(chips.begin(), chips.end()))));
+}
+
+/// Takes out the parameters of choices without a value, and those that then can never be active.
+/// Where only the default is refused, no flag takes its place.
+void EngineSpace::leave_out_emptied(Engine& engine) {
+    LeftOut left;
+    for (EngineParameter& declared : engine.parameters) {
+        Parameter& parameter = declared.parameter;
+        const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain);
+        if (choice == nullptr) continue;
+        if (choice->values.empty()) {
+            refuse_emptied(engine, declared);
+            left.held.emplace(parameter.name, parameter);
+        } else if (!is_unset(parameter.default_value) &&
+                   !lists(choice->values, parameter.default_value)) {
+            parameter.default_value = Unset{};
+            parameter.offers_unset = true;
+        }
+    }
+    if (left.held.empty()) return;
+    for (const auto& [name, parameter] : left.held) {
+        const SpaceEntry* entry = entry_for(engine, *engine.find(name));
+        if (entry != nullptr ? entry->of_preset : description_.others_searched)
+            notes_.push_back("'" + prefix(engine) + name + "' is left out: " + engine.name +
+                             " takes none of its values " +
+                             (description_.architecture.empty()
+                                  ? "in this version"
+                                  : "on " + description_.architecture));
+    }
+    for (std::size_t known = 0; known != left.held.size() + left.inactive.size();) {
+        known = left.held.size() + left.inactive.size();
+        for (const EngineParameter& declared : engine.parameters)
+            if (!left.has(declared.parameter.name) && !left.rest_of(declared.parameter.active_when))
+                left.inactive.insert(declared.parameter.name);
+    }
+    // What a preset, or a study that fixes `engine`, says of them is said.
+    for (const EngineParameter& declared : engine.parameters)
+        if (left.held.contains(declared.parameter.name))
+            if (const SpaceEntry* entry = entry_for(engine, declared);
+                entry != nullptr &&
+                (!several_engines() || entry->name.starts_with(engine.name + ".")))
+                description_.entries.erase(description_.entries.begin() +
+                                           (entry - description_.entries.data()));
+    std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
+        return left.has(declared.parameter.name);
+    });
+    for (EngineParameter& declared : engine.parameters)
+        declared.parameter.active_when = *left.rest_of(declared.parameter.active_when);
+    std::vector<Constraint> rules;
+    for (const Constraint& constraint : engine.constraints)
+        if (auto rest = without(constraint, left)) rules.push_back(std::move(*rest));
+    engine.constraints = std::move(rules);
+    std::erase_if(engine.json_flags,
+                  [&](const JsonFlag& flag) { return !left.rest_of(flag.when); });
+    for (JsonFlag& flag : engine.json_flags) {
+        flag.when = *left.rest_of(flag.when);
+        remove_keys(flag, [&](const std::string& name) { return left.has(name); });
+    }
+}
+
+/// Draft models that follow the method of speculation: `drafts: {eagle3: org/head}` at the method's
+/// parameter. The draft model is then no parameter of the space; the method decides it.
+void EngineSpace::add_drafts(const Engine& engine) {
+    for (const EngineParameter& method : engine.parameters) {
+        const SpaceEntry* entry = entry_for(engine, method);
+        if (entry == nullptr || entry->drafts.empty()) continue;
+        const std::string where = "'" + entry->name + "': " + engine.name + " ";
+        const auto draft = std::find_if(engine.parameters.begin(), engine.parameters.end(),
+                                        [](const EngineParameter& declared) {
+                                            return declared.parameter.concept_name == "draft_model";
+                                        });
+        if (draft == engine.parameters.end()) throw SpaceError(where + "takes no draft model");
+        const auto& conditions = draft->parameter.active_when;
+        for (const auto& [value, model] : entry->drafts) {
+            const auto used = std::any_of(
+                conditions.begin(), conditions.end(),
+                [&, &wanted = value](const Condition& condition) {
+                    return condition.parent == method.parameter.name &&
+                           std::any_of(condition.values.begin(), condition.values.end(),
+                                       [&](const Value& v) { return text_of(v) == wanted; });
+                });
+            if (!used) throw SpaceError(where + "uses no draft model with " + value);
+        }
+        if (const SpaceEntry* given = entry_for(engine, *draft))
+            throw SpaceError("'" + entry->name +
+                             "': the draft model is given twice: under 'drafts' and as '" +
+                             given->name + "'");
+        Local& local = locals_[engine.name].at(draft->parameter.name);
+        local.drafted_by = method.parameter.name;
+        local.drafts = entry->drafts;
     }
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a command back to the parameters it sets.
 #include "base/lower_case.hpp"
-#include "command_reader.hpp"
+#include "engine_space.hpp"
 #include "engine_value.hpp"
-#include "servetune/detail/engine/composition.hpp"
 
 #include <algorithm>
 
@@ -29,6 +28,69 @@ bool is_copy_of(const std::string& served, const std::string& checkpoint) {
                         lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
 }
 
+/// One command while its settings become values.
+class Parser {
+public:
+    Parser(const EngineSpace& space, const Engine& engine, const std::string& model)
+        : space_(space), model_(model), locals_(space.locals(engine)) {
+        result_.engine = &engine;
+        if (space.several_engines()) result_.values["engine"] = engine.name;
+    }
+
+    Composition::Parsed parsed(const std::vector<Setting>& settings) {
+        using Kind = Setting::Kind;
+        const std::vector<std::string> always = space_.arguments_of(*result_.engine);
+        for (const Setting& setting : settings) {
+            if (setting.kind == Kind::launch || setting.kind == Kind::json ||
+                std::find(always.begin(), always.end(), setting.words.front()) != always.end())
+                continue;
+            bool taken = setting.kind == Kind::model && serves(setting.value);
+            for (const EngineParameter* declared : setting.parameters)
+                taken = sets(declared->parameter.name, value_of(setting.value)) || taken;
+            if (!taken)
+                result_.unknown.push_back(setting.kind == Kind::model ? setting.value
+                                                                      : setting.text());
+        }
+        return std::move(result_);
+    }
+
+private:
+    /// Whether the study serves this model: its own, or a checkpoint, which is then set.
+    bool serves(const std::string& served) {
+        if (served == model_) return true;
+        for (const bool copies : {false, true}) {
+            for (const auto& [name, local] : locals_)
+                for (const auto& [value, checkpoint] : local.checkpoints)
+                    if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) &&
+                        sets(name, value_of(value)))
+                        return true;
+            if (copies && is_copy_of(served, model_)) return true;
+        }
+        return false;
+    }
+    /// False: the study cannot have that value. What the study holds at its default may be said,
+    /// and says nothing.
+    bool sets(const std::string& name, const Value& value) {
+        const auto found = locals_.find(name);
+        if (found == locals_.end()) return false;  // not of this version
+        const EngineSpace::Local& local = found->second;
+        const Value taken = as_engine_takes(*local.parameter, value);
+        if (!local.drafted_by.empty())  // the method decides which draft model it is
+            return std::any_of(local.drafts.begin(), local.drafts.end(), [&](const auto& draft) {
+                return draft.second == text_of(value);
+            });
+        if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
+        if (!space_.find(local.name_in_space)->contains(taken)) return false;
+        result_.values[local.name_in_space] = taken;
+        return true;
+    }
+
+    const EngineSpace& space_;
+    const std::string& model_;
+    const EngineSpace::Locals& locals_;
+    Composition::Parsed result_{};
+};
+
 }  // namespace
 
 Composition::Parsed Composition::parse(const std::vector<std::string>& words,
@@ -38,8 +100,8 @@ Composition::Parsed Composition::parse(const std::vector<std::string>& words,
 
 Composition::Parsed Composition::parse(const Command& command, const std::string& model) const {
     Parsed best;
-    for (const Engine& engine : description_.engines) {
-        const CommandSettings read = commands_->read(command, engine.name);
+    for (const Engine& engine : engines()) {
+        const CommandSettings read = space_->commands().read(command, engine.name);
         Parsed parsed = parse(read, model);
         if (read.start != CommandSettings::Start::flags) return parsed;
         if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty()))
@@ -50,97 +112,13 @@ Composition::Parsed Composition::parse(const Command& command, const std::string
 
 Composition::Parsed Composition::parse(const CommandSettings& read,
                                        const std::string& model) const {
-    using Kind = Setting::Kind;
-    Parsed result;
-    for (const Engine& engine : description_.engines)
+    for (const Engine& engine : engines())
         if (read.engine != nullptr && read.engine->name == engine.name &&
             read.start != CommandSettings::Start::unknown)
-            result.engine = &engine;
-    if (result.engine == nullptr) {
-        for (const Setting& setting : read.settings) result.unknown.push_back(setting.text());
-        return result;
-    }
-    if (description_.engines.size() > 1) result.values["engine"] = result.engine->name;
-    const std::vector<std::string> always = arguments_of(*result.engine);
-    for (const Setting& setting : read.settings) {
-        if (setting.kind == Kind::launch || setting.kind == Kind::json) continue;
-        if (std::find(always.begin(), always.end(), setting.words.front()) != always.end())
-            continue;
-        bool taken = setting.kind == Kind::model && serve(result, setting.value, model);
-        for (const EngineParameter* declared : setting.parameters)
-            taken = set_parsed(result, declared->parameter.name, value_of(setting.value)) || taken;
-        if (!taken)
-            result.unknown.push_back(setting.kind == Kind::model ? setting.value : setting.text());
-    }
+            return Parser(*space_, engine, model).parsed(read.settings);
+    Parsed result;
+    for (const Setting& setting : read.settings) result.unknown.push_back(setting.text());
     return result;
-}
-
-/// Whether the study serves this model: its own, or a checkpoint, which is then set.
-bool Composition::serve(Parsed& parsed, const std::string& served, const std::string& model) const {
-    if (served == model) return true;
-    for (const bool copies : {false, true}) {
-        for (const auto& [name, local] : names_.at(parsed.engine->name).locals)
-            for (const auto& [value, checkpoint] : local.checkpoints)
-                if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) &&
-                    set_parsed(parsed, name, value_of(value)))
-                    return true;
-        if (copies && is_copy_of(served, model)) return true;
-    }
-    return false;
-}
-
-/// False: the study cannot have that value. What the study holds at its default may be said, and
-/// says nothing.
-bool Composition::set_parsed(Parsed& parsed, const std::string& local_name,
-                             const Value& value) const {
-    const auto& locals = names_.at(parsed.engine->name).locals;
-    const auto found = locals.find(local_name);
-    if (found == locals.end()) return false;  // not of this version
-    const Local& local = found->second;
-    const Value taken = as_engine_takes(*local.parameter, value);
-    if (!local.drafted_by.empty())  // the method decides which draft model it is
-        return std::any_of(local.drafts.begin(), local.drafts.end(),
-                           [&](const auto& draft) { return draft.second == text_of(value); });
-    if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
-    const auto parameter =
-        std::find_if(parameters_.begin(), parameters_.end(),
-                     [&](const Parameter& p) { return p.name == local.name_in_space; });
-    if (!parameter->contains(taken)) return false;
-    parsed.values[local.name_in_space] = taken;
-    return true;
-}
-
-std::vector<std::string> shell_words(std::string_view line) {
-    std::vector<std::string> words;
-    std::string word;
-    bool in_word = false;
-    char quote = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-        if (quote != 0) {
-            if (c == quote) quote = 0;
-            else word += c;
-        } else if (c == '\\') {
-            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != '\r' &&
-                line[i + 1] != ' ')
-                word += line[i + 1], in_word = true;
-            ++i;
-        } else if ((c == '\'' || c == '"') && (!in_word || word.ends_with('='))) {
-            quote = c;
-            in_word = true;
-        } else if (!blank) {
-            word += c;
-            in_word = true;
-        }
-        if (blank && quote == 0 && in_word) {
-            words.push_back(std::move(word));
-            word.clear();
-            in_word = false;
-        }
-    }
-    if (in_word) words.push_back(std::move(word));
-    return words;
 }
 
 }  // namespace servetune

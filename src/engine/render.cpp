@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a configuration to a command.
+// From a configuration to commands.
 #include "base/nesting.hpp"
 #include "base/variable_name.hpp"
-#include "command_reader.hpp"
-#include "filled_words.hpp"
+#include "engine_space.hpp"
 #include "json_form.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
-#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "shell_word.hpp"
 #include "space/value_json.hpp"
@@ -42,107 +41,210 @@ void flatten(const OrderedJson& object, const std::string& path,
     }
 }
 
-}  // namespace
+using Texts = std::vector<std::pair<std::string, std::string>>;  ///< place -> what stands there
 
-const Engine& Composition::engine_of(const Configuration& configuration) const {
-    // Of one engine, a parameter of this name is the study's own.
-    const Value* chosen = description_.engines.size() > 1 ? configuration.find("engine") : nullptr;
-    for (const Engine& engine : description_.engines)
-        if (chosen == nullptr || text_of(*chosen) == engine.name) return engine;
-    throw SpaceError("there is no engine '" + text_of(*chosen) + "' in this study");
+bool names_address(const std::string& word) {
+    return word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos ||
+           word.find("side_port}") != std::string::npos;  // also `{prefill_side_port}`
 }
 
-Value Composition::value_of_local(const Engine& engine, std::string_view name,
-                                  const Configuration& configuration, bool& active,
-                                  std::string_view role) const {
-    const Local& local = local_of(engine, role, name);
-    if (!local.drafted_by.empty()) {
-        const Value method = value_of_local(engine, local.drafted_by, configuration, active, role);
-        const auto draft = local.drafts.find(text_of(method));
-        if (active && draft != local.drafts.end()) return draft->second;
+/// `{name}` in a word, replaced by its text.
+std::string with_texts(std::string word, const Texts& texts) {
+    for (const auto& [name, text] : texts) {
+        const std::string place = "{" + name + "}";
+        for (auto at = word.find(place); at != std::string::npos;
+             at = word.find(place, at + text.size()))
+            word.replace(at, place.size(), text);
     }
-    const Value* value =
-        local.name_in_space.empty() ? nullptr : configuration.find(local.name_in_space);
-    active = value != nullptr || local.name_in_space.empty();
-    return value != nullptr ? *value : local.parameter->parameter.default_value;
+    return word;
 }
 
-Composition::Words Composition::words_of(const Engine& engine, const Configuration& configuration,
-                                         const std::string& model,
-                                         const std::vector<std::string>* only,
-                                         std::string_view role) const {
-    Words result{model};
-    OrderedJson options;
-    const auto wanted = [&](const std::string& name) {
-        return only == nullptr || std::find(only->begin(), only->end(), name) != only->end();
-    };
-    const auto add = [&](const std::string& flag, const std::string& value) {
-        if (engine.flag_style == Engine::FlagStyle::equals)
-            result.flags.push_back(flag + "=" + value);
-        else result.flags.insert(result.flags.end(), {flag, value});
-    };
-    for (const EngineParameter& declared : engine.parameters) {
-        bool active = false;
-        const Value value =
-            value_of_local(engine, declared.parameter.name, configuration, active, role);
-        const auto& checkpoints = local_of(engine, role, declared.parameter.name).checkpoints;
-        if (const auto checkpoint = checkpoints.find(text_of(value));
-            active && checkpoint != checkpoints.end()) {
-            result.model = checkpoint->second;
-            continue;
+/// The places of an address, and further ones.
+Texts texts_of(const LaunchTarget& target, Texts further) {
+    further.insert(further.end(), {{"host", target.host},
+                                   {"port", std::to_string(target.port)},
+                                   {"side_port", std::to_string(target.side_port)}});
+    return further;
+}
+
+/// Where no address is given a word that needs it is left out, and the flag before it.
+void add_filled(std::vector<std::string>& argv, const std::vector<std::string>& words,
+                       const Texts& texts, bool has_address) {
+    for (const std::string& word : words) {
+        if (has_address || !names_address(word)) argv.push_back(with_texts(word, texts));
+        else if (!argv.empty() && argv.back().starts_with("-")) argv.pop_back();
+    }
+}
+
+/// What a configuration adds to the words of a launch.
+struct Words {
+    std::string model;  ///< of the target, or a checkpoint's
+    std::vector<std::string> flags{};
+    std::map<std::string, std::string> environment{}, files{};
+};
+
+/// A configuration as its engine, or one role of it, gets it.
+class Rendering {
+public:
+    Rendering(const EngineSpace& space, const Configuration& configuration, std::string_view role)
+        : space_(space),
+          engine_(space.engine_of(configuration)),
+          configuration_(configuration),
+          role_(role) {}
+
+    /// Under the engine's own name; nothing: the parameter is not active.
+    [[nodiscard]] std::optional<Value> value_of(std::string_view name) const {
+        const EngineSpace::Local& local = space_.local_of(engine_, role_, name);
+        if (!local.drafted_by.empty())
+            if (const auto method = value_of(local.drafted_by))
+                if (const auto draft = local.drafts.find(text_of(*method));
+                    draft != local.drafts.end())
+                    return draft->second;
+        if (local.name_in_space.empty()) return local.parameter->parameter.default_value;
+        const Value* value = configuration_.find(local.name_in_space);
+        return value != nullptr ? std::optional(*value) : std::nullopt;
+    }
+    /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
+    [[nodiscard]] bool holds(const Condition& condition, bool where_unset = false) const {
+        const auto value = value_of(condition.parent);
+        if (where_unset && (!value || is_unset(*value))) return true;
+        return value && std::find(condition.values.begin(), condition.values.end(), *value) !=
+                            condition.values.end();
+    }
+    [[nodiscard]] bool hold(const std::vector<Condition>& conditions) const {
+        return std::all_of(conditions.begin(), conditions.end(),
+                           [&](const Condition& condition) { return holds(condition); });
+    }
+    /// `only`: of these parameters; null: of all.
+    [[nodiscard]] Words words(const std::string& model,
+                              const std::vector<std::string>* only = nullptr) const {
+        Words result{model};
+        OrderedJson options;
+        const auto wanted = [&](const std::string& name) {
+            return only == nullptr || std::find(only->begin(), only->end(), name) != only->end();
+        };
+        const auto add = [&](const std::string& flag, const std::string& value) {
+            if (engine_.flag_style == Engine::FlagStyle::equals)
+                result.flags.push_back(flag + "=" + value);
+            else result.flags.insert(result.flags.end(), {flag, value});
+        };
+        for (const EngineParameter& declared : engine_.parameters) {
+            const std::string& name = declared.parameter.name;
+            const auto value = value_of(name);
+            if (!value) continue;
+            const auto& checkpoints = space_.local_of(engine_, role_, name).checkpoints;
+            if (const auto checkpoint = checkpoints.find(text_of(*value));
+                checkpoint != checkpoints.end()) {
+                result.model = checkpoint->second;
+                continue;
+            }
+            if (is_unset(*value) || *value == declared.parameter.default_value || !wanted(name))
+                continue;
+            const Destination& to = space_.destination_of(engine_, declared);
+            if (!to.environment.empty()) result.environment[to.environment] = text_of(*value);
+            if (!to.option.empty()) set_option(options, to.option, *value);
+            if (to.flag.empty()) continue;
+            if (const bool* on = std::get_if<bool>(&*value)) {
+                const std::string& word = *on ? to.flag : to.off_flag;
+                if (!word.empty()) result.flags.push_back(word);
+            } else add(to.flag, text_of(*value));
         }
-        if (!active || is_unset(value) || value == declared.parameter.default_value ||
-            !wanted(declared.parameter.name))
-            continue;
-        const Destination& to = destination_of(engine, declared);
-        if (!to.environment.empty()) result.environment[to.environment] = text_of(value);
-        if (!to.option.empty()) set_option(options, to.option, value);
-        if (to.flag.empty()) continue;
-        if (const bool* on = std::get_if<bool>(&value)) {
-            const std::string& word = *on ? to.flag : to.off_flag;
-            if (!word.empty()) result.flags.push_back(word);
-        } else add(to.flag, text_of(value));
+        if (!options.is_null()) {
+            constexpr const char* options_file = "options.yaml";  // JSON, which is YAML
+            result.files[options_file] = options.dump(2) + "\n";
+            add(engine_.options_flag, options_file);
+        }
+        for (const JsonFlag& group : engine_.json_flags) {
+            const bool any = std::any_of(group.fields.begin(), group.fields.end(),
+                                         [&](const auto& field) { return wanted(field.second); });
+            if (any && hold(group.when)) add(group.flag, json_of(group).dump());
+        }
+        return result;
     }
-    if (!options.is_null()) {
-        constexpr const char* options_file = "options.yaml";  // JSON, which is YAML
-        result.files[options_file] = options.dump(2) + "\n";
-        add(engine.options_flag, options_file);
+    [[nodiscard]] std::int64_t devices() const {
+        std::int64_t result = 1;
+        for (const DeviceFactor& factor : engine_.devices) {
+            const EngineParameter* declared = engine_.find(factor.parameter);
+            if (declared == nullptr) continue;  // not of this version
+            if (!factor.unless.empty() &&
+                std::all_of(factor.unless.begin(), factor.unless.end(), [&](const Condition& one) {
+                    return engine_.find(one.parent) != nullptr && holds(one);
+                }))
+                continue;
+            Value value = value_of(factor.parameter).value_or(Value(std::int64_t{1}));
+            if (is_unset(value))
+                value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
+            const auto* count = std::get_if<std::int64_t>(&value);
+            result *= std::max<std::int64_t>(space_.set_by_arguments(engine_, *declared)
+                                                 .value_or(count != nullptr ? *count : 1),
+                                             1);
+        }
+        return result;
     }
-    for (const JsonFlag& group : engine.json_flags) {
-        const bool any = std::any_of(group.fields.begin(), group.fields.end(),
-                                     [&](const auto& field) { return wanted(field.second); });
-        if (!any || !conditions_hold(engine, group.when, configuration, false, role)) continue;
+
+private:
+    [[nodiscard]] OrderedJson json_of(const JsonFlag& group) const {
         OrderedJson object;
         std::map<std::string, std::map<std::string, std::string>> parts;  // of each form
         for (const auto& [key, name] : group.fields) {
-            bool active = false;
-            const Value value = value_of_local(engine, name, configuration, active, role);
-            if (!active || is_unset(value)) continue;
-            if (group.forms.contains(key)) parts[key][name] = to_json(value).dump();
-            else object[key] = to_json(value);
+            const auto value = value_of(name);
+            if (!value || is_unset(*value)) continue;
+            if (group.forms.contains(key)) parts[key][name] = to_json(*value).dump();
+            else object[key] = to_json(*value);
         }
         for (const auto& [key, form] : group.forms)
             if (parts[key].size() == names_in_form(form).size())
                 object[key] = OrderedJson::parse(filled_form(form, parts[key]), RefuseDeep());
-        add(group.flag, object.dump());
+        return object;
     }
+
+    const EngineSpace& space_;
+    const Engine& engine_;
+    const Configuration& configuration_;
+    std::string_view role_;
+};
+
+/// Its roles; nullptr: its servers do all by themselves.
+const EngineRoles* roles_apart(const EngineSpace& space, const Configuration& configuration) {
+    const Value* chosen = space.description().roles ? configuration.find("roles") : nullptr;
+    return chosen != nullptr && *chosen == Value(std::string("apart"))
+               ? &present(space.engine_of(configuration).roles)
+               : nullptr;
+}
+
+}  // namespace
+
+bool Composition::needs_router(const Configuration& configuration) const {
+    return roles_apart(*space_, configuration) != nullptr;
+}
+
+std::vector<ServerGroup> Composition::groups(const Configuration& configuration) const {
+    const EngineRoles* roles = roles_apart(*space_, configuration);
+    if (roles == nullptr) return {{"", 1, Rendering(*space_, configuration, "").devices()}};
+    std::vector<ServerGroup> result;
+    for (const EngineRole& role : roles->each)
+        result.push_back({role.name, configuration.integer(role.name + ".count"),
+                          Rendering(*space_, configuration, role.name).devices()});
     return result;
 }
 
-std::vector<std::string> Composition::arguments_of(const Engine& engine) const {
-    const auto always = description_.arguments.find(engine.name);
-    return always == description_.arguments.end() ? std::vector<std::string>{} : always->second;
+std::int64_t Composition::devices_of(const Configuration& configuration) const {
+    std::int64_t devices = 0;
+    for (const ServerGroup& group : groups(configuration)) devices += group.count * group.devices;
+    return devices;
 }
 
-Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
-    return command_of(configuration, target, nullptr);
-}
-
-Command Composition::command_of(const Configuration& configuration, const LaunchTarget& target,
-                                const EngineRole* role) const {
+Command Composition::render(const Configuration& configuration, const LaunchTarget& target,
+                            std::string_view name) const {
     const Engine& engine = engine_of(configuration);
-    Words words =
-        words_of(engine, configuration, target.model, nullptr, role != nullptr ? role->name : "");
+    const EngineRole* role = nullptr;
+    if (const EngineRoles* roles = roles_apart(*space_, configuration))
+        for (const EngineRole& one : roles->each)
+            if (one.name == name) role = &one;
+    if (!name.empty() && role == nullptr)
+        throw SpaceError("the configuration " + configuration.text() + " has no role '" +
+                         std::string(name) + "'");
+    Words words = Rendering(*space_, configuration, name).words(target.model);
     Command command{{}, std::move(words.environment), std::move(words.files)};
     const Texts texts = texts_of(target, {{"model", words.model}});
     const bool has_address = !target.host.empty();
@@ -150,25 +252,94 @@ Command Composition::command_of(const Configuration& configuration, const Launch
     command.argv.insert(command.argv.end(), words.flags.begin(), words.flags.end());
     if (role != nullptr) {
         add_filled(command.argv, role->arguments, texts, has_address);
-        for (const auto& [name, value] : role->environment)
+        for (const auto& [variable, value] : role->environment)
             if (has_address || !names_address(value))
-                command.environment[name] = with_texts(value, texts);
+                command.environment[variable] = with_texts(value, texts);
     }
     const std::vector<std::string> always = arguments_of(engine);
     command.argv.insert(command.argv.end(), always.begin(), always.end());
     return command;
 }
 
-bool Composition::conditions_hold(const Engine& engine, const std::vector<Condition>& conditions,
-                                  const Configuration& configuration, bool where_unset,
-                                  std::string_view role) const {
-    return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
-        bool active = false;
-        const Value value = value_of_local(engine, condition.parent, configuration, active, role);
-        if (where_unset && (!active || is_unset(value))) return true;
-        return active && std::find(condition.values.begin(), condition.values.end(), value) !=
-                             condition.values.end();
-    });
+Command Composition::render_router(
+    const Configuration& configuration, const LaunchTarget& target,
+    const std::map<std::string, std::vector<ServerAddress>>& servers) const {
+    Command command;
+    const EngineRoles* roles = roles_apart(*space_, configuration);
+    if (roles == nullptr) throw SpaceError("no router is needed: " + configuration.text());
+    for (const ServerGroup& group : groups(configuration))
+        if (const auto known = servers.find(group.role);
+            known == servers.end() || known->second.empty())
+            throw SpaceError("the router of " + engine_of(configuration).name + " needs a server of the role '" +
+                             group.role + "'");
+    const auto add = [&](const std::vector<std::string>& words, Texts further) {
+        add_filled(command.argv, words, texts_of(target, std::move(further)), !target.host.empty());
+    };
+    for (const std::vector<std::string>& part : roles->router) {
+        bool for_each_server = false;
+        for (const auto& [role, known] : servers) {
+            const std::string place = "{" + role + "_";
+            if (std::none_of(part.begin(), part.end(), [&](const std::string& word) {
+                    return word.find(place) != std::string::npos;
+                }))
+                continue;
+            for_each_server = true;
+            for (const ServerAddress& server : known)
+                add(part, {{role + "_url", server.url},
+                           {role + "_side_port", std::to_string(server.side_port)}});
+        }
+        if (!for_each_server) add(part, {});
+    }
+    return command;
+}
+
+std::vector<ServerCommand> Composition::commands(const Configuration& configuration,
+                                                 const LaunchTarget& target) const {
+    if (!needs_router(configuration))
+        return {{"", devices_of(configuration), target.port, render(configuration, target)}};
+    const std::string inside = "127.0.0.1";
+    std::vector<ServerCommand> result;
+    std::vector<std::string> roles;  // of each
+    for (const ServerGroup& group : groups(configuration))
+        for (std::int64_t i = 1; i <= group.count; ++i) {
+            roles.push_back(group.role);
+            result.push_back({group.role + "-" + std::to_string(i), group.devices,
+                              target.port + static_cast<int>(roles.size())});
+        }
+    int side_port = target.port + static_cast<int>(result.size()) + 1;
+    std::map<std::string, std::vector<ServerAddress>> servers;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        ServerCommand& one = result[i];
+        one.command = render(configuration, {target.model, inside, one.port, side_port}, roles[i]);
+        servers[roles[i]].push_back(
+            {"http://" + inside + ":" + std::to_string(one.port), side_port});
+        side_port += static_cast<int>(std::max<std::int64_t>(one.devices, 1));
+    }
+    const std::string host = target.host.empty() ? inside : target.host;
+    result.push_back(
+        {"router", 0, target.port,
+         render_router(configuration, {target.model, host, target.port, side_port}, servers)});
+    return result;
+}
+
+std::string Composition::shown(const Configuration& configuration,
+                               const LaunchTarget& target) const {
+    if (!needs_router(configuration)) return render(configuration, target).text();
+    constexpr int default_port = 8000;  // vLLM's own
+    std::string names;
+    std::string ratio;
+    for (const ServerGroup& group : groups(configuration)) {
+        names += (names.empty() ? "" : " : ") + group.role;
+        ratio += (ratio.empty() ? "" : " : ") + std::to_string(group.count * group.devices);
+    }
+    std::string result = "# devices of " + names + " = " + ratio + "; each server needs its own";
+    for (const ServerCommand& one :
+         commands(configuration,
+                  {target.model, target.host, target.port == 0 ? default_port : target.port}))
+        result += "\n# " + one.name +
+                  (one.devices == 0 ? "" : ": " + counted_text(one.devices, "device")) + "\n" +
+                  one.command.text();
+    return result;
 }
 
 std::string Composition::why_no_weight_cache(const Engine& engine) const {
@@ -182,13 +353,11 @@ std::string Composition::why_no_weight_cache(const Engine& engine) const {
 std::string Composition::why_no_weight_cache(const Configuration& configuration) const {
     const Engine& engine = engine_of(configuration);
     if (std::string why = why_no_weight_cache(engine); !why.empty()) return why;
+    const Rendering rendering(*space_, configuration, "");
     for (const Condition& condition : engine.weight_cache->when)
-        if (engine.find(condition.parent) != nullptr &&
-            !conditions_hold(engine, {condition}, configuration, true, "")) {
-            bool active = false;
+        if (engine.find(condition.parent) != nullptr && !rendering.holds(condition, true))
             return engine.name + " takes no weights from it with " + condition.parent + " " +
-                   text_of(value_of_local(engine, condition.parent, configuration, active, ""));
-        }
+                   text_of(present(rendering.value_of(condition.parent)));
     return {};
 }
 
@@ -197,7 +366,7 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
                                                      const std::string& folder) const {
     const Engine& engine = engine_of(configuration);
     const WeightCacheDaemon& declared = present(engine.weight_cache);
-    Words words = words_of(engine, configuration, model, &declared.parameters, "");
+    Words words = Rendering(*space_, configuration, "").words(model, &declared.parameters);
     const std::vector<std::pair<std::string, std::string>> values{{"model", words.model},
                                                                   {"folder", folder}};
     WeightCacheCommands result{words.model,
@@ -208,8 +377,8 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
     std::set<std::string> shared(declared.arguments.begin(), declared.arguments.end());
     for (const std::string& name : declared.parameters)
         if (const EngineParameter* parameter = engine.find(name))
-            shared.insert(destination_of(engine, *parameter).flag);
-    for (const Setting& setting : commands_->flags(arguments_of(engine), engine).settings)
+            shared.insert(space_->destination_of(engine, *parameter).flag);
+    for (const Setting& setting : space_->commands().flags(arguments_of(engine), engine).settings)
         if (shared.contains(setting.name) && setting.key.empty())
             result.daemon.argv.insert(result.daemon.argv.end(), setting.words.begin(),
                                       setting.words.end());
@@ -221,6 +390,56 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
     result.ready = declared.ready;
     result.used = declared.used;
     result.ready_within_seconds = declared.ready_within_seconds;
+    return result;
+}
+
+std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
+    std::vector<PassedSetting> result;
+    for (std::size_t i = 0; i + 1 < engine.launch.size(); ++i)
+        if (engine.launch[i].starts_with('-') && engine.launch[i + 1].starts_with('{'))
+            result.push_back({.place = engine.launch[i + 1], .flag = engine.launch[i]});
+    const auto setting_of = [&](const EngineSpace::Local& local) {
+        // A draft model that follows the method of speculation is passed where that is.
+        PassedSetting setting{
+            .parameter = local.drafted_by.empty() ? local.name_in_space : local.drafted_by,
+            .declared = local.parameter->parameter.name};
+        const Parameter* found = space_->find(local.name_in_space);
+        if (found != nullptr && !found->continuous() && found->level_count() == 1)
+            setting.always = found->level(0);
+        return setting;
+    };
+    const auto add = [&](const EngineSpace::Local& local) {
+        if (local.name_in_space.empty() && local.drafted_by.empty()) return;
+        const Destination& to = space_->destination_of(engine, *local.parameter);
+        PassedSetting setting = setting_of(local);
+        setting.environment = to.environment;
+        setting.option = to.option;
+        setting.flag = to.flag;
+        result.push_back(setting);
+        if (to.off_flag.empty()) return;
+        setting.flag = to.off_flag;
+        result.push_back(std::move(setting));
+    };
+    for (const EngineParameter& declared : engine.parameters)
+        add(space_->locals(engine).at(declared.parameter.name));
+    for (const auto& [role, own] : space_->role_locals())
+        for (const auto& [name, local] : own) add(local);
+    if (space_->description().roles && engine.roles)
+        for (const EngineRole& role : engine.roles->each) {
+            for (const std::string& word : role.arguments)
+                if (word.starts_with("--")) result.push_back({.parameter = "roles", .flag = word});
+            for (const auto& [name, value] : role.environment)
+                result.push_back({.parameter = "roles", .environment = name});
+        }
+    for (const JsonFlag& group : engine.json_flags)
+        for (const auto& [key, name] : group.fields) {
+            const EngineSpace::Local& local = space_->locals(engine).at(name);
+            if (local.name_in_space.empty() && local.drafted_by.empty()) continue;
+            PassedSetting setting = setting_of(local);
+            setting.always.reset();  // it is passed with the other parts
+            setting.flag = group.flag;
+            result.push_back(std::move(setting));
+        }
     return result;
 }
 

@@ -3,7 +3,6 @@
 
 #include "artefact_writers.hpp"
 #include "servetune/error.hpp"
-#include "study_file/space_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +22,6 @@ struct KindFacts {
         study,
         none
     } image = Image::own;  ///< what it needs: one of its own, the study's, or none
-    bool several_nodes = false;
     bool roles = false;  ///< it takes prefill and decode apart
 };
 
@@ -31,19 +29,18 @@ KindFacts kind_facts(ArtefactKind kind) {
     using Image = KindFacts::Image;
     switch (kind) {
         case ArtefactKind::shell:
-            return {StartedIn::shell, shell_artefact, Image::none, false, true};
+            return {StartedIn::shell, shell_artefact, Image::none, true};
         case ArtefactKind::slurm: return {StartedIn::shell, slurm_artefact, Image::none};
         case ArtefactKind::systemd:
-            return {StartedIn::service_manager, systemd_artefact, Image::none, false, true};
+            return {StartedIn::service_manager, systemd_artefact, Image::none, true};
         case ArtefactKind::compose:
-            return {StartedIn::container, compose_artefact, Image::study, false, true};
+            return {StartedIn::container, compose_artefact, Image::study, true};
         case ArtefactKind::kubernetes:
             return {StartedIn::cluster, kubernetes_artefact, Image::study};
-        case ArtefactKind::lws: return {StartedIn::cluster, lws_artefact, Image::study, true};
         case ArtefactKind::llm_d: return {StartedIn::cluster, llm_d_artefact, Image::none};
         case ArtefactKind::kserve: return {StartedIn::cluster, kserve_artefact, Image::none};
         case ArtefactKind::gpustack: return {StartedIn::cluster, gpustack_artefact, Image::none};
-        case ArtefactKind::dynamo: return {StartedIn::cluster, dynamo_artefact, Image::own, true};
+        case ArtefactKind::dynamo: return {StartedIn::cluster, dynamo_artefact, Image::own};
         case ArtefactKind::rayservice: return {StartedIn::cluster, rayservice_artefact, Image::own};
     }
     throw std::logic_error("no such artefact");
@@ -68,15 +65,10 @@ void check_image(const DeploymentModel& deployment, ArtefactKind kind, const Eng
 }  // namespace
 
 Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configuration& configuration,
-                     const DeploymentOptions& asked) {
+                     const DeploymentOptions& options) {
     const KindFacts facts = kind_facts(kind);
-    DeploymentOptions options = asked;
     const bool roles =
-        setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty();
-    if (const auto of_node = devices_of_node(setup.file);
-        of_node && facts.where == StartedIn::cluster && !roles)  // as it was measured
-        options.nodes =
-            std::max(options.nodes, setup.file.composition->devices_of(configuration) / *of_node);
+        setup.file.has_commands() && setup.file.composition->needs_router(configuration);
     const bool client =
         facts.where == StartedIn::shell || facts.where == StartedIn::service_manager;
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
@@ -94,10 +86,6 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
         throw UsageError(roles ? "the containers of roles are started by compose: --as compose"
                                : "several containers are started by compose or Kubernetes: --as "
                                  "compose, --as kubernetes");
-    if (options.nodes > 1 && !facts.several_nodes)
-        throw UsageError(fmt::format(
-            "--as {} starts an engine on one machine, not on {}: --as lws or --as dynamo",
-            std::string(name_in(artefact_kinds, kind)), options.nodes));
     DeploymentModel deployment = deployment_of(setup, configuration, options, facts.where);
     check_image(deployment, kind, setup.file.composition->engine_of(configuration), options);
     Artefact result = facts.writer(deployment);

@@ -165,44 +165,6 @@ std::string pod_spec(const PodText& pod) {
            "volumes:\n" + indented(pod.volumes, 2);
 }
 
-/// The words of a machine of a group; `first`: of the one that answers requests.
-std::vector<Word> words_of_node(const DeploymentModel& deployment, bool first) {
-    std::vector<Word> result = deployment.first().argv;
-    if (deployment.nodes == 1) return result;
-    if (deployment.over_nodes.each.empty())
-        throw UsageError(deployment.engine +
-                         " has no words in its engine file that spread it over several machines in "
-                         "this version (`nodes`)");
-    std::vector<std::string> words = deployment.over_nodes.each;
-    if (!first)
-        words.insert(words.end(), deployment.over_nodes.others.begin(),
-                     deployment.over_nodes.others.end());
-    for (const std::string& word : words) {
-        Word filled;
-        constexpr std::array<std::pair<std::string_view, const char*>, 3> marks{
-            {{"{nodes}", "LWS_GROUP_SIZE"},
-             {"{rank}", "LWS_WORKER_INDEX"},
-             {"{leader}", "LWS_LEADER_ADDRESS"}}};
-        std::string text = word;
-        for (std::size_t at = 0; at < text.size();) {
-            const auto* const mark = std::find_if(marks.begin(), marks.end(), [&](const auto& one) {
-                return text.compare(at, one.first.size(), one.first) == 0;
-            });
-            if (mark == marks.end()) {
-                ++at;
-                continue;
-            }
-            if (at > 0) filled.push_back({text.substr(0, at)});
-            filled.push_back({mark->second, true});
-            text.erase(0, at + mark->first.size());
-            at = 0;
-        }
-        if (!text.empty()) filled.push_back({text});
-        result.push_back(filled);
-    }
-    return result;
-}
-
 PodWish whole_command(const std::vector<Word>& argv) {
     PodWish wish;
     wish.command = {argv.front()};
@@ -213,7 +175,7 @@ PodWish whole_command(const std::vector<Word>& argv) {
 }  // namespace
 
 std::int64_t gpus_of_pod(const DeploymentModel& deployment) {
-    return deployment.first().gpus / deployment.nodes;
+    return deployment.first().gpus;
 }
 
 PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
@@ -296,27 +258,6 @@ Artefact kubernetes_artefact(const DeploymentModel& deployment) {
                 "\n  strategy: {type: Recreate}\n  selector:\n    matchLabels: {app: " + name +
                 "}\n  template:\n    metadata:\n      labels: {app: " + name + "}\n    spec:\n" +
                 indented(pod_spec(pod), 6) + "---\n" + service_text(deployment, "app: " + name)};
-}
-
-Artefact lws_artefact(const DeploymentModel& deployment) {
-    const std::string name = yaml_scalar(deployment.name);
-    const PodText leader = pod_text(deployment, whole_command(words_of_node(deployment, true)));
-    PodWish wish = whole_command(words_of_node(deployment, false));
-    wish.probes = PodWish::Probes::none;  // it answers no requests
-    const PodText worker = pod_text(deployment, wish);
-    return {
-        deployment.name + ".yaml",
-        head_lines(deployment) + spread_line(deployment) + leader.what_needed + leader.config_map +
-            "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: " +
-            name + "}\nspec:\n  replicas: " + std::to_string(deployment.copies()) +
-            "\n  leaderWorkerTemplate:\n    size: " + std::to_string(deployment.nodes) +
-            "\n    restartPolicy: RecreateGroupOnPodRestart\n    leaderTemplate:\n      "
-            "metadata:\n        labels: {role: leader}\n"
-            "      spec:\n" +
-            indented(pod_spec(leader), 8) + "    workerTemplate:\n      spec:\n" +
-            indented(pod_spec(worker), 8) + "---\n" +
-            service_text(deployment,
-                         "leaderworkerset.sigs.k8s.io/name: " + name + ", role: leader")};
 }
 
 Artefact llm_d_artefact(const DeploymentModel& deployment) {

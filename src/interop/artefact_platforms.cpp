@@ -294,8 +294,6 @@ Artefact dynamo_artefact(const DeploymentModel& deployment) {
         indented(list_item(pod_text(front, front_wish).container), 12) +
         "    - name: Worker\n      type: worker\n      replicas: " +
         std::to_string(deployment.copies()) + "\n";
-    if (deployment.nodes > 1)
-        text += fmt::format("      multinode: {{nodeCount: {}}}\n", deployment.nodes);
     text += fmt::format("      sharedMemorySize: \"{}\"\n      podTemplate:\n        spec:\n",
                         deployment.shm_bytes) +
             indented(pod.pod, 10) + "          containers:\n" + indented(pod.containers, 12);

@@ -20,8 +20,6 @@ Artefact compose_artefact(const DeploymentModel& deployment);
 Artefact kubernetes_artefact(const DeploymentModel& deployment);
 /// A patch of the Deployment `decode` of an llm-d guide, and its kustomization.
 Artefact llm_d_artefact(const DeploymentModel& deployment);
-/// A LeaderWorkerSet and a Service: a group of pods for each copy.
-Artefact lws_artefact(const DeploymentModel& deployment);
 
 /// An LLMInferenceService.
 Artefact kserve_artefact(const DeploymentModel& deployment);

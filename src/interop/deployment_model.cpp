@@ -196,7 +196,7 @@ std::vector<DeployedEngine> role_engines(const StudySetup& setup,
             "--gpus: each server of a role takes the GPUs of its layout, so leave it out");
     std::vector<DeployedEngine> result;
     std::vector<std::int64_t> counts;
-    for (const RoleCommand& one : setup.file.composition->render_roles(configuration, target)) {
+    for (const ServerCommand& one : setup.file.composition->commands(configuration, target)) {
         result.push_back(engine_words(setup, configuration, one.command, where));
         DeployedEngine& engine = result.back();
         if (!engine.files.empty())
@@ -261,8 +261,6 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
         !options.image.empty() ? options.image : image_of(setup, configuration), file.secrets);
     result.ready_path = engine.ready_path;
     result.ready_within_seconds = engine.ready_within_seconds;
-    result.nodes = options.nodes;
-    result.over_nodes = engine.nodes.value_or(SeveralNodes{});
     result.platforms = engine.started_by;
     result.shm_bytes = deploy != nullptr && deploy->container ? deploy->container->shm_bytes
                                                               : ContainerOptions{}.shm_bytes;
@@ -283,7 +281,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
                                    result.left_out);
     }
 
-    if (!file.composition->roles_of(configuration).empty()) {
+    if (file.composition->needs_router(configuration)) {
         result.engines =
             role_engines(setup, configuration, {model, host, options.port}, options, where);
         std::string router;  // its program, before its flags
@@ -311,10 +309,6 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
         one.gpus = options.gpus              ? *options.gpus
                    : !engine.devices.empty() ? file.composition->devices_of(configuration)
                                              : file.machine.devices.value_or(0);
-        if (one.gpus % std::max<std::int64_t>(1, options.nodes) != 0)
-            throw UsageError(
-                fmt::format("{} GPUs cannot be shared evenly by {} nodes (--nodes, --gpus)",
-                            one.gpus, options.nodes));
         if (replicas > 1 && !alike) add_share(one, setup, options, i);
         if (replicas > 1 && whole_container)
             one.environment.erase("CUDA_VISIBLE_DEVICES");  // it has no others

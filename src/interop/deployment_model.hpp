@@ -39,7 +39,6 @@ struct DeploymentOptions {
         1;  ///< copies of the engine, as the configuration was measured (`deploy: {replicas: fill}`)
     DeviceTopology
         topology{};  ///< of the machine: engines get the devices that the trials' got (`groups_of_devices`)
-    std::int64_t nodes = 1;  ///< machines that one engine is spread over
 };
 
 /// One kind of server of a deployment: what its process is given.
@@ -79,10 +78,7 @@ struct DeploymentModel {
     std::int64_t shm_bytes = 0;
     std::string device_resource = "nvidia.com/gpu";  ///< how a cluster calls a GPU
     std::string pod_template{};  ///< the user's (KubernetesOptions::pod_template); empty: none
-    std::int64_t nodes =
-        1;  ///< machines that each engine is spread over; its GPUs are of all of them
     std::string engine{};  ///< its name, for messages
-    SeveralNodes over_nodes{};
     PlatformStarts platforms{};
     /// One, with its `copies`; on a machine without a service that spreads requests one for each
     /// copy, with a port and devices of its own. Of prefill and decode apart each server, and last
@@ -105,8 +101,8 @@ enum class StartedIn {
     cluster           ///< the same, with copies that are one like the other
 };
 
-/// Throws UsageError for a study that has no commands, for a secret that no variable has in the
-/// form that stands there, and for GPUs that the nodes do not share evenly.
+/// Throws UsageError for a study that has no commands, and for a secret that no variable has in the
+/// form that stands there.
 [[nodiscard]] DeploymentModel deployment_of(const StudySetup& setup,
                                             const Configuration& configuration,
                                             const DeploymentOptions& options, StartedIn where);

@@ -3,7 +3,7 @@
 // defaults by device and model.
 #include "servetune/detail/predict/serving.hpp"
 
-#include "engine/by_concept.hpp"
+#include "by_concept.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/launcher.hpp"
 #include "servetune/detail/base/nearest.hpp"

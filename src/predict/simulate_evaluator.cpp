@@ -91,19 +91,19 @@ Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& s
 
 SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& configuration) const {
     const ServingReader& reader = reader_of(composition_.engine_of(configuration));
-    const std::vector<RoleOf> roles = composition_.roles_of(configuration);
-    if (!roles.empty()) return started(reader, configuration, roles);
+    if (composition_.needs_router(configuration))
+        return started(reader, configuration, composition_.groups(configuration));
     return started(reader, composition_.render(configuration, {model_, {}, 0}));
 }
 
-/// All servers of all roles: the first that does not start is why nothing serves.
+/// Servers of all groups: the first that does not start is why nothing serves.
 SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader,
                                                       const Configuration& configuration,
-                                                      const std::vector<RoleOf>& roles) const {
+                                                      const std::vector<ServerGroup>& groups) const {
     std::vector<Started> each;
-    for (const RoleOf& role : roles) {
+    for (const ServerGroup& group : groups) {
         Started one =
-            started(reader, composition_.render(configuration, {model_, {}, 0}, role.name));
+            started(reader, composition_.render(configuration, {model_, {}, 0}, group.role));
         for (const EngineRole& declared :
              present(reader.engine().roles).each)  // what makes it this role is what is simulated
             std::erase_if(one.serving.unknown, [&](const std::string& flag) {
@@ -111,7 +111,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
                        declared.arguments.end();
             });
         if (one.failure) {
-            one.failure->message = role.name + ": " + one.failure->message;
+            one.failure->message = group.role + ": " + one.failure->message;
             return one;
         }
         each.push_back(std::move(one));
@@ -130,8 +130,8 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
     result.start.seconds =
         std::max(prefill.start.seconds, decode.start.seconds);  // they start at the same time
     try {
-        result.apart = RolesApart::joined(present(prefill.cost), roles.front().count,
-                                          present(decode.cost), roles.back().count);
+        result.apart = RolesApart::joined(present(prefill.cost), groups.front().count,
+                                          present(decode.cost), groups.back().count);
     } catch (const UsageError& error) {
         result.failure = Failure{FailureKind::unsupported,
                                  std::string("it cannot be simulated: ") + error.what()};

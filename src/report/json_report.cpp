@@ -27,7 +27,7 @@ OrderedJson metrics_of(const ReportView& view, const Configuration& configuratio
 /// Its words and environment are null where it is several commands.
 void add_serving_command(OrderedJson& object, const StudySetup& setup,
                          const Configuration& configuration) {
-    const bool several = !setup.file.composition->roles_of(configuration).empty();
+    const bool several = setup.file.composition->needs_router(configuration);
     const Command command = several ? Command{} : setup.command(configuration);
     object["argv"] = several ? OrderedJson() : OrderedJson(command.argv);
     object["environment"] = several ? OrderedJson() : OrderedJson(command.environment);

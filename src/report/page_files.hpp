@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
+#include "base/template.hpp"
 
 namespace servetune {
 
-/// A file of `src/report/page/` in the program (cmake/embed.cmake).
-struct EmbeddedFile {
-    std::string_view text;
-    std::string_view sha256;  ///< in hexadecimal
-};
+// The files of `src/report/page/` (cmake/embed.cmake).
 
 extern const EmbeddedFile page_html;  ///< the page's frame, with places such as `{{title}}`
 extern const EmbeddedFile

@@ -224,7 +224,6 @@ Engine read_engine(const Yaml& file) {
         if (daemon->find(keys::weight_cache.ready_within) == nullptr)
             engine.weight_cache->ready_within_seconds = engine.ready_within_seconds;
     }
-    if (const Yaml* nodes = file.find(keys::engine.nodes)) engine.nodes = read_nodes(*nodes);
     if (const Yaml* starts = file.find(keys::engine.started_by))
         engine.started_by = read_started_by(*starts);
     if (const Yaml* devices = file.find(keys::engine.devices))

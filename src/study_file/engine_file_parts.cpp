@@ -31,16 +31,6 @@ WeightCacheDaemon read_weight_cache(const Yaml& node) {
     return result;
 }
 
-SeveralNodes read_nodes(const Yaml& node) {
-    node.check_keys(keys::nodes);
-    SeveralNodes result;
-    read(node, keys::nodes.each, result.each);
-    if (result.each.empty()) node.at(keys::nodes.each).fail("at least one word wanted");
-    read(node, keys::nodes.others, result.others);
-    read(node, keys::nodes.since, result.since);
-    return result;
-}
-
 PlatformStarts read_started_by(const Yaml& node) {
     const auto& table = keys::started_by;
     node.check_keys(table);

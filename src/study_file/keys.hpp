@@ -115,13 +115,6 @@ inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithin
     Key used{"used", is::text, "in the engine's line that says that it took them", required};
 } weight_cache{};
 
-inline constexpr struct NodesKeys : SinceKeys {
-    static constexpr std::string_view called = "nodes";
-    Key each{"each", is::list_of<is::word>,
-             "words of each machine's command, with {nodes}, {rank} and {leader}", required};
-    Key others{"others", is::list_of<is::word>, "further words on all machines but the first"};
-} nodes{};
-
 inline constexpr struct StartedByKeys {
     static constexpr std::string_view called = "started_by";
     Key dynamo{"dynamo", is::list_of<is::word>,
@@ -208,8 +201,6 @@ inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, Architect
                "parameters that make one flag together"};
     Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>,
                      "a program that keeps weights in the devices' memory between starts"};
-    Key nodes{"nodes", is::keyed<keys::nodes>,
-              "the words that spread one engine over several machines"};
     Key started_by{"started_by", is::keyed<keys::started_by>,
                    "how platforms with words of their own start it, for `recommend --as`"};
     Key devices{"devices", is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,

@@ -7,7 +7,6 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
-#include "engine/constraint_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "entry_keys.hpp"
@@ -255,12 +254,21 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
     }
 }
 
-/// Devices that a trial of this study may take; nothing where it takes none.
-std::optional<DeviceLimit> read_devices(const StudyFile& study) {
+/// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
+/// over hosts.
+std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
-    if (study.machine.devices)
-        return DeviceLimit{*study.machine.devices, true, devices_of_node(study).value_or(0)};
-    return DeviceLimit{};
+    if (!study.machine.devices) return DeviceLimit{};
+    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+    const auto chip = deploy != nullptr && deploy->kubernetes
+                          ? hardware_in(study.machine.hardware, study.catalogue().all_hardware())
+                          : std::nullopt;
+    if (chip && chip->devices_per_node && *chip->devices_per_node < *study.machine.devices)
+        root.at(keys::study.hardware)
+            .fail("an engine runs on one host: `hardware: {count: N}` with N from 1 to " +
+                  std::to_string(*chip->devices_per_node) + " wanted, got " +
+                  std::to_string(*study.machine.devices));
+    return DeviceLimit{*study.machine.devices, true};
 }
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
@@ -300,17 +308,6 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 }
 
 }  // namespace
-
-std::optional<std::int64_t> devices_of_node(const StudyFile& study) {
-    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    if (deploy == nullptr || !deploy->kubernetes || study.machine.hardware.empty())
-        return std::nullopt;
-    const auto chip = hardware_in(study.machine.hardware, study.catalogue().all_hardware());
-    if (!chip || !chip->devices_per_node ||
-        *chip->devices_per_node >= study.machine.devices.value_or(1))
-        return std::nullopt;
-    return chip->devices_per_node;
-}
 
 fs::path path_of(const Yaml& node) {
     return beside(fs::path(node.file()).parent_path(), text_with_home(node));
@@ -416,7 +413,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             study.preset_by_default = quick_preset;
         });
     const bool all_read = !errors.any();
-    if (!own) description.devices = read_devices(study);
+    if (!own) description.devices = read_devices(root, study);
     if (!own && !replayed)
         if (const auto served = served_model(study.model, study.catalogue().all_models()))
             description.model_facts = facts_of(served->model);

@@ -19,9 +19,6 @@ void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& st
 /// is read: which chip, and how many of them.
 void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source,
                   StudyFile& study);
-/// Devices of one node, where a trial may take more and its engine may be spread over several
-/// nodes; nothing: no trial is.
-[[nodiscard]] std::optional<std::int64_t> devices_of_node(const StudyFile& study);
 /// The space of a study whose machine is read. Throws ParseError.
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue,
                                         StudyFile& study);

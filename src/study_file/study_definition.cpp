@@ -153,9 +153,11 @@ void add_flags(const StudySetup& setup, std::map<std::string, std::string>& resu
             changed[parameter.name] = value;
             const Configuration completed = space.completed(changed);
             commands += setup.command(completed).text() + "\n";
-            for (const RoleOf& role : setup.file.composition->roles_of(completed))
-                commands +=
-                    setup.file.composition->render(completed, {"MODEL"}, role.name).text() + "\n";
+            if (setup.file.composition->needs_router(completed))
+                for (const ServerGroup& group : setup.file.composition->groups(completed))
+                    commands +=
+                        setup.file.composition->render(completed, {"MODEL"}, group.role).text() +
+                        "\n";
         }
         result[of_later_versions + "flags." + parameter.name] = fingerprint_of(commands).text();
     }
@@ -198,7 +200,7 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
     const MeasuringKind& kind = kind_of(file);
     const std::string server = kind.server_text != nullptr ? kind.server_text(file)
                                : !file.has_commands()      ? "# " + configuration.text()
-                               : !file.composition->roles_of(configuration).empty()
+                               : file.composition->needs_router(configuration)
                                    ? setup.command_text(configuration)
                                    : setup.launched(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);

@@ -41,7 +41,7 @@ std::vector<Configuration> read_suggestions(const std::filesystem::path& file,
                 const Parameter& parameter = space.at(composition.resolve(name));
                 if (!values
                          .emplace(parameter.name,
-                                  as_parameter_has_it(parameter, composition.as_taken(
+                                  as_parameter_has_it(parameter, composition.normalized(
                                                                      parameter.name, node.value())))
                          .second)
                     node.fail("'" + parameter.name + "' is set twice");

@@ -30,8 +30,7 @@ struct LauncherWorld {
     std::shared_ptr<const Launcher> launcher;
     std::string image{};
     std::string shell = "/bin/sh";
-    std::int64_t devices = 0;                  ///< of each launch
-    std::optional<SeveralNodes> over_nodes{};  ///< the same
+    std::int64_t devices = 0;  ///< of each launch
 };
 
 /// Words of processes of this machine that hold `text`; those of this process are left out.
@@ -113,7 +112,6 @@ private:
         result.folder = folder_.path();
         result.mark = mark();
         result.devices = world.devices;
-        result.over_nodes = world.over_nodes;
         return result;
     }
     [[nodiscard]] ProcessOptions options() const {

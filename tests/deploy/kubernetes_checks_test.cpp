@@ -178,30 +178,6 @@ TEST_CASE("kubernetes checks: each thing that is missing has its own message") {
 }
 
 TEST_CASE(
-    "kubernetes checks: of an engine over several nodes, pods may be patched, and each node fits a "
-    "part") {
-    AnsweringCluster cluster;
-    CHECK(cluster.trouble() == "");
-    CHECK_FALSE(has(cluster.read("asked"), "can-i patch"));
-    cluster.options.devices_of_trial = 17;  // two nodes at most
-    cluster.options.devices_of_node = 8;
-    cluster.set("denied", "patch pods\n");
-    CHECK(has(cluster.trouble(), "may not, in its namespace: patch pods; ask for a Role"));
-    cluster.set("denied", "");
-    CHECK(cluster.trouble() == "");
-    const auto pod = nlohmann::json::parse(cluster.read("manifest"));
-    CHECK(pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 8);
-    const std::string eight = "{}\t{\"nvidia.com/gpu\":\"8\"}\t\t\n";
-    cluster.set("nodes", "n1\t" + eight + "n2\t{}\t{\"nvidia.com/gpu\":\"4\"}\t\t\n");
-    REQUIRE(cluster.remarks().size() == 1);
-    CHECK(has(cluster.remarks().front(),
-              "1 of the 2 nodes of the cluster would take a pod of a trial over 2 nodes of 8 "
-              "nvidia.com/gpu"));
-    cluster.set("nodes", "n1\t" + eight + "n2\t" + eight);
-    CHECK(cluster.remarks().empty());
-}
-
-TEST_CASE(
     "kubernetes checks: whether a node fits is a remark, and so is that nodes may not be listed") {
     AnsweringCluster cluster;
     REQUIRE(cluster.remarks().size() == 1);

@@ -75,31 +75,6 @@ TEST_CASE(
     CHECK(images_of(options) == std::vector<std::string>{"org/engine:1"});
 }
 
-TEST_CASE(
-    "pod manifest: an engine that takes more than a node has becomes the Indexed Job that is "
-    "written down") {
-    LaunchRequest request = some_request();
-    request.folder = "/home/me/study/trials/7";
-    request.devices = 16;
-    request.over_nodes = SeveralNodes{
-        {"--dist-init-addr", "{leader}:20000", "--nnodes", "{nodes}", "--it's", "{rank}"},
-        {"--headless"}};
-    KubernetesOptions options{.pod_template = small_template, .devices_of_node = 8};
-    const Json job = trial_job(options, request, "servetune-abc-1", "abc");
-    CHECK(job == Json::parse(data_text("job_over_nodes.json")));
-    CHECK(nodes_of(options, request) == 2);
-    request.devices = 8;
-    CHECK(nodes_of(options, request) == 1);
-    CHECK_FALSE(trial_job(options, request, "n", "l")["spec"].contains("completionMode"));
-    request.devices = 12;
-    CHECK(has(refusal(options, request),
-              "an engine takes 12 devices, a node has 8, and that is no number of whole nodes"));
-    request.over_nodes.reset();
-    CHECK(has(refusal(options, request), "has no words that spread it over several (`nodes`)"));
-    options.devices_of_node = 0;
-    CHECK(nodes_of(options, request) == 1);
-}
-
 TEST_CASE("pod manifest: what every trial needs is there, whatever the template lacks") {
     const Json job = trial_job({.pod_template = small_template}, some_request(), "n", "l");
     CHECK(job["spec"]["backoffLimit"] == 0);

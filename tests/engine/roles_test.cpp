@@ -87,7 +87,7 @@ TEST_CASE("roles: a study without them has the same space as ever") {
     const Composition composition(std::move(without));
     CHECK(names_of(composition.parameters()) == std::vector<std::string>{"seqs", "tp"});
     const SearchSpace space(composition.parameters(), composition.constraints());
-    CHECK(composition.roles_of(space.default_configuration()).empty());
+    CHECK(composition.groups(space.default_configuration()).size() == 1);
     CHECK(space.default_configuration().text() == "seqs=256 tp=1");
 }
 
@@ -101,7 +101,7 @@ TEST_CASE(
                                    "prefill.count", "decode.count"});
     const Configuration together = space.default_configuration();
     CHECK(together.text() == "roles=together seqs=256 tp=1");
-    CHECK(composition.roles_of(together).empty());
+    CHECK_FALSE(composition.needs_router(together));
     CHECK(composition.devices_of(together) == 1);
     CHECK_THROWS_AS(composition.render(together, {"m"}, "prefill"), SpaceError);
     CHECK_THROWS_AS(composition.render_router(together, {"m"}, {}), SpaceError);
@@ -111,10 +111,10 @@ TEST_CASE(
                                                          {"prefill.tp", std::int64_t{2}},
                                                          {"prefill.tokens", std::int64_t{16384}},
                                                          {"prefill.count", std::int64_t{2}}});
-    const auto roles = composition.roles_of(apart);
-    REQUIRE(roles.size() == 2);
-    CHECK((roles[0].name == "prefill" && roles[0].count == 2 && roles[0].devices == 2));
-    CHECK((roles[1].name == "decode" && roles[1].count == 1 && roles[1].devices == 4));
+    const auto groups = composition.groups(apart);
+    REQUIRE(groups.size() == 2);
+    CHECK((groups[0].role == "prefill" && groups[0].count == 2 && groups[0].devices == 2));
+    CHECK((groups[1].role == "decode" && groups[1].count == 1 && groups[1].devices == 4));
     CHECK(composition.devices_of(apart) == 8);
     CHECK(composition.render(apart, {"m", "10.0.0.1", 8001, 9001}, "prefill").text() ==
           "SIDE_HOST=10.0.0.1 alpha serve m --host 10.0.0.1 --port 8001 --tokens=16384 --tp=2 "
@@ -130,7 +130,7 @@ TEST_CASE("roles: the router's words stand once for each server") {
     const Composition composition(with_roles(usual_roles));
     const SearchSpace space(composition.parameters(), composition.constraints());
     const Configuration apart = space.changed(space.default_configuration(), {{"roles", "apart"}});
-    const std::map<std::string, std::vector<RoleServer>> servers{
+    const std::map<std::string, std::vector<ServerAddress>> servers{
         {"prefill", {{"http://a:1", 9001}, {"http://b:2", 9002}}}, {"decode", {{"http://c:3"}}}};
     CHECK(
         composition.render_router(apart, {"m", "h", 80}, servers).text() ==

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs of engines of several processes: the exception of the one that failed first. Each log is
 // shortened from a real one, or has the form that its engine's code prints; the names say which.
-#include "engine/traceback.hpp"
+#include "engine/failure_reader.hpp"
 
 #include "support/test.hpp"
 

@@ -179,12 +179,6 @@ TEST_CASE("recommend: a platform of a cluster gets what the study found, or says
                        "\"engine_kwargs\": {\n                  \"quantization\": \"fp8\"\n"));
     CHECK(nlohmann::json::parse(file("gpustack"))["backend_parameters"] ==
           nlohmann::json{"--quantization=fp8"});
-    const std::string group = file("lws", {"--nodes", "2", "--gpus", "16"});
-    CHECK(artefact_has(group, "    size: 2\n"));
-    CHECK(artefact_has(group, "limits: {nvidia.com/gpu: 8}"));
-    CHECK(artefact_has(group,
-                       "\"--master-addr\"\n              - \"$(LWS_LEADER_ADDRESS)\"\n             "
-                       " - \"--headless\"\n"));
     CHECK(study.recommend({"--as", "llm-d", "--output", "patch"}).out ==
           "patch/patch.yaml\npatch/kustomization.yaml\n");
 
@@ -195,10 +189,6 @@ TEST_CASE("recommend: a platform of a cluster gets what the study found, or says
     };
     CHECK(artefact_has(refused({"--as", "dynamo"}),
                        "an image is needed that has dynamo and vllm: --image IMAGE"));
-    CHECK(artefact_has(refused({"--as", "kubernetes", "--image", "i", "--nodes", "2"}),
-                       "starts an engine on one machine, not on 2"));
-    CHECK(artefact_has(refused({"--as", "lws", "--image", "i", "--nodes", "2"}),
-                       "1 GPUs cannot be shared evenly by 2 nodes"));
     const FinishedStudy other("llama.cpp", "{ubatch_size: {choice: [engine, 1024]}}");
     CHECK(artefact_has(other.recommend({"--as", "kserve"}).err, "KServe does not run llama.cpp"));
 }

@@ -108,28 +108,6 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "init --as kubernetes: the Role may patch pods where an engine may be spread over nodes") {
-    const TemporaryFolder folder;
-    const std::string pod =
-        "kind: Pod\nspec: {containers: [{name: engine, image: org/engine:1}]}\n";
-    folder.write("pod.yaml", pod);
-    const auto role = [&](int devices) {
-        folder.write("chat.yaml",
-                     "study: chat\nmodel: m\nengine: vllm\nworkloads: [random]\nobjective: "
-                     "{maximize: total_tokens_per_second}\n"
-                     "hardware: {device: h100-sxm, count: " +
-                         std::to_string(devices) +
-                         "}\nevaluator: {deploy: {kubernetes: {template: pod.yaml}}}\n");
-        const Ran made = autotune(packing, folder.path());
-        INFO(made.out << made.err);
-        REQUIRE(made.code == 0);
-        return parts_of(read_file(folder.path() / "servetune.yaml")).at("Role servetune-chat").text;
-    };
-    CHECK(has(role(8), "resources: [pods], verbs: [get, list, watch]}"));
-    CHECK(has(role(16), "resources: [pods], verbs: [get, list, watch, patch]}"));
-}
-
-TEST_CASE(
     "init --as kubernetes: a second study of one folder is refused, for the pod there is the first "
     "one's") {
     const TemporaryFolder folder;

@@ -3,14 +3,13 @@
 // clock of the test.
 #include "support/test.hpp"
 
-#include "answer_text.hpp"
 #include "answer_writer.hpp"
+#include "command_line.hpp"
 #include "engine_loop.hpp"
 #include "engine_setup.hpp"
-#include "misbehaviour.hpp"
 #include "servetune/detail/perf/simulator.hpp"
 #include "servetune/error.hpp"
-#include "tokenizer.hpp"
+#include "text.hpp"
 
 #include <map>
 
@@ -145,17 +144,17 @@ TEST_CASE("simengine: the loop plans what the simulator plans") {
 }
 
 TEST_CASE("simengine: words of misbehaviour") {
-    const Misbehaviour vices = Misbehaviour::of(
+    const Faults faults = Faults::of(
         {"exit_at_load", "stop_slowly=0.5", "wrong_model=a/b", "die_at_tokens=9", "ignore_term"});
-    CHECK(vices.exit_at_load == 137);
-    CHECK(vices.stop_slowly_seconds == 0.5);
-    CHECK(vices.wrong_model == "a/b");
-    CHECK(vices.die_at_tokens == 9);
-    CHECK(vices.ignore_term);
-    CHECK(message_of<UsageError>([] { (void)Misbehaviour::of({"ignore_term=1"}); }) ==
+    CHECK(faults.exit_at_load == 137);
+    CHECK(faults.stop_slowly_seconds == 0.5);
+    CHECK(faults.wrong_model == "a/b");
+    CHECK(faults.die_at_tokens == 9);
+    CHECK(faults.ignore_term);
+    CHECK(message_of<UsageError>([] { (void)Faults::of({"ignore_term=1"}); }) ==
           "--misbehave ignore_term: no value wanted, got '1'");
     CHECK(message_of<UsageError>([] {
-              (void)Misbehaviour::of({"exit_at_once=900"});
+              (void)Faults::of({"exit_at_once=900"});
           }).find("an exit code, 0 ... 255,") != std::string::npos);
-    CHECK(misbehaviour_words().find("flood_log=BYTES_PER_SECOND") != std::string::npos);
+    CHECK(fault_words().find("flood_log=BYTES_PER_SECOND") != std::string::npos);
 }

@@ -248,14 +248,6 @@ TEST_CASE(
         CHECK(found.left_out.empty());
         CHECK(found.tokens_per_estimated_token == Approx(1).margin(0.35));
     }
-    const Json tokenized =
-        Json::parse(engine.post("/tokenize", R"({"prompt": "the in to of"})").body);
-    CHECK(tokenized["count"] == 4);
-    const Json texts =
-        Json::parse(engine.post("/detokenize", Json{{"tokens", tokenized["tokens"]}}.dump()).body);
-    CHECK(Json::parse(
-              engine.post("/tokenize", Json{{"prompt", texts["prompt"]}}.dump()).body)["count"] ==
-          4);
 }
 
 TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset clears it") {
@@ -328,8 +320,6 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
     SimEngine quiet(program, fast(llama));
     REQUIRE(quiet.wait_until_ready());
     CHECK(quiet.get("/metrics").status == 501);
-    CHECK(Json::parse(quiet.get("/props").body)["total_slots"].get<int>() >= 1);
-    CHECK(Json::parse(quiet.get("/slots").body).is_array());
     SimEngine blind(program, fast(joined(sglang, {"--schedule-conservativeness", "0.7",
                                                   "--reasoning-parser", "qwen3"})));
     REQUIRE(blind.wait_until_ready());
@@ -344,7 +334,6 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
     CHECK(run.records.front().chunks == 9);
     SimEngine other(program, fast(vllm));
     REQUIRE(other.wait_until_ready());
-    CHECK(Json::parse(other.get("/version").body).contains("version"));
     CHECK(other.get("/get_server_info").status == 404);
     Json body = chat_body(500);
     body.erase("ignore_eos");

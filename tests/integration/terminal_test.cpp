@@ -151,7 +151,7 @@ TEST_CASE("help: in plain words for every command, without names of types and ch
     CHECK(has(
         recommend,
         "\n  --as "
-        "shell|systemd|compose|slurm|kubernetes|llm-d|lws|kserve|dynamo|rayservice|gpustack\n"));
+        "shell|systemd|compose|slurm|kubernetes|llm-d|kserve|dynamo|rayservice|gpustack\n"));
     CHECK(has(recommend, "Port to listen on, 1 to 65535 (default: 8000)\n"));
     const std::string run = autotune({"run", "--help"}, folder.path()).out;
     CHECK(has(run, "\n  --view [VALUE]  "));

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 constexpr std::array all_artefacts{
     ArtefactKind::shell, ArtefactKind::systemd,    ArtefactKind::compose,
     ArtefactKind::slurm, ArtefactKind::kubernetes, ArtefactKind::llm_d,
-    ArtefactKind::lws,   ArtefactKind::kserve,     ArtefactKind::dynamo};
+    ArtefactKind::kserve, ArtefactKind::dynamo};
 const std::string artefact_secret = "s3cr3t-value-1";
 
 struct AttackedStudy {

@@ -27,7 +27,6 @@ using ArtefactWriter = Artefact (*)(const DeploymentModel&);
 
 const std::map<std::string, ArtefactWriter> cluster_writers{{"kubernetes", kubernetes_artefact},
                                                             {"llm-d", llm_d_artefact},
-                                                            {"lws", lws_artefact},
                                                             {"kserve", kserve_artefact},
                                                             {"dynamo", dynamo_artefact},
                                                             {"rayservice", rayservice_artefact},
@@ -76,7 +75,6 @@ TEST_CASE("artefacts: what each writer writes for a cluster stands in its golden
                 CHECK_THROWS_AS(writer(plain), UsageError);
                 continue;
             }
-            if (kind == "lws" || kind == "dynamo") hard.nodes = 2;
             if (kind == "gpustack") hard = without_secret_words(hard);
             check_golden(kind + "-" + engine + "-plain" + ending, writer(plain));
             check_golden(kind + "-" + engine + "-hard" + ending, writer(hard));
@@ -159,11 +157,6 @@ TEST_CASE("artefacts: what a platform cannot carry is refused or named") {
     CHECK(has(message_of<UsageError>([&] { (void)kserve_artefact(local); }),
               "hf://, s3://, oci:// or pvc:// wanted"));
     CHECK(has(gpustack_artefact(local).text, "\"local_path\": \"/models/x\""));
-    DeploymentModel alone = plain_deployment();
-    alone.over_nodes = {};
-    alone.nodes = 2;
-    CHECK(has(message_of<UsageError>([&] { (void)lws_artefact(alone); }),
-              "no words in its engine file that spread it"));
     DeploymentModel tagged = plain_deployment();
     CHECK_FALSE(has(dynamo_artefact(tagged).text, "runtimeVersionOverride"));
     tagged.image = {{"registry:5000/dynamo:latest"}};

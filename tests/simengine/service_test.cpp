@@ -2,8 +2,8 @@
 // simengine's HTTP interface without a socket.
 #include "support/test.hpp"
 
-#include "cache_rooms.hpp"
 #include "engine_setup.hpp"
+#include "roles.hpp"
 #include "service.hpp"
 
 #include <nlohmann/json.hpp>
@@ -70,5 +70,22 @@ TEST_CASE("simengine in roles: equal prompts have caches of their own, and each 
         KeptExchange fetches;
         rooms.handle({.method = "GET", .path = "/cache", .query = "room=" + room}, fetches);
         CHECK(fetches.status == 200);
+    }
+}
+
+TEST_CASE(
+    "simengine in roles: a --kv-transfer-config that names no role is refused in the engine's "
+    "words") {
+    const simengine::Dialect& of_vllm = dialect_of(EngineKind::vllm);
+    const auto role = [&](const std::string& config) {
+        EngineCommand command;
+        command.flags["--kv-transfer-config"] = {config};
+        return engine_role_of(of_vllm, command);
+    };
+    CHECK(role(R"({"kv_role":"kv_producer"})") == simengine::EngineRole::prefill);
+    CHECK(role(R"({"kv_role":"kv_consumer"})") == simengine::EngineRole::decode);
+    for (const char* wrong : {R"({"kv_role":1})", R"({"kv_role":null})", "{}", "[]", "no JSON"}) {
+        INFO(wrong);
+        CHECK_THROWS_AS(role(wrong), CommandRefused);
     }
 }

@@ -19,11 +19,6 @@ inline DeploymentModel plain_deployment(const std::string& engine = "vllm") {
     model.ready_path = "/health";
     model.ready_within_seconds = 1200;
     model.shm_bytes = 34359738368;
-    model.over_nodes = vllm ? SeveralNodes{{"--nnodes", "{nodes}", "--node-rank", "{rank}",
-                                            "--master-addr", "{leader}"},
-                                           {"--headless"}}
-                            : SeveralNodes{{"--dist-init-addr", "{leader}:20000", "--nnodes",
-                                            "{nodes}", "--node-rank", "{rank}"}};
     model.platforms =
         vllm ? PlatformStarts{{"python3", "-m", "dynamo.vllm", "--model", "{model}"},
                               "VLLM_ADDITIONAL_ARGS",

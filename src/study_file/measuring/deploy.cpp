@@ -251,12 +251,6 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     if (choice.slurm) options.deploy.launcher = slurm_launcher(*choice.slurm);
     if (choice.kubernetes) {
         choice.kubernetes->devices_of_trial = most_devices_of_trial(file);
-        choice.kubernetes->devices_of_node = devices_of_node(file).value_or(0);
-        if (choice.workers > 1 && choice.kubernetes->devices_of_node > 0)
-            throw UsageError(file.source.file.string() +
-                             ": engines over several nodes, several at once, could each hold nodes "
-                             "that the others wait for: give `deploy` "
-                             "`workers: 1`, or a `hardware: {count: ...}` that one node has");
         options.deploy.launcher = kubernetes_launcher(*choice.kubernetes);
     }
     options.measure.say = hooks.say;

@@ -67,15 +67,9 @@ std::string note_of_kubernetes(const KubernetesOptions& options) {
     if (options.reach == KubernetesReach::forward)
         way = "through the API server (kubectl port-forward), which delays each token.";
     if (options.reach == KubernetesReach::node) way = "to its node.";
-    const std::string nodes = options.devices_of_node == 0
-                                  ? ""
-                                  : " An engine of more than " +
-                                        std::to_string(options.devices_of_node) +
-                                        " devices had a pod on each of several nodes, with words "
-                                        "for its rank that no command here shows.";
     return "Every trial was a Job of Kubernetes. The load test ran where this program does, and "
            "its requests went " +
-           way + nodes;
+           way;
 }
 
 }  // namespace servetune

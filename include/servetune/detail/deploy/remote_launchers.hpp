@@ -108,8 +108,6 @@ struct KubernetesOptions {
         "nvidia.com/gpu";  ///< the resource that a layout's devices are asked for as; empty: none are asked for
     std::int64_t devices_of_trial =
         0;  ///< that a trial takes at most, for the checks before the first one; 0: not known
-    std::int64_t devices_of_node =
-        0;  ///< an engine that takes more is spread over several nodes; 0: none is
 
     /// What cannot be in these options, for a person; empty: nothing. A part of the template that
     /// is not the user's to say is named with its path and the reason.

@@ -3,11 +3,13 @@
 
 #include "servetune/configuration.hpp"
 #include "servetune/engine.hpp"
+#include "servetune/error.hpp"
 #include "servetune/search_space.hpp"
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,7 +17,7 @@
 
 namespace servetune {
 
-class CommandReader;
+class EngineSpace;
 struct CommandSettings;
 
 /// What a study says of one parameter: it narrows, fixes or adds.
@@ -42,8 +44,6 @@ struct DeviceLimit {
     std::int64_t count = 1;
     bool stated =
         false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
-    /// Of one machine of several, over which an engine may be spread; 0: all are of one.
-    std::int64_t of_node = 0;
 };
 
 /// A rule with the model's figures in place of their names (`model_facts`), and nothing in place of
@@ -79,6 +79,23 @@ struct SpaceDescription {
     std::optional<std::map<std::string, std::vector<SpaceEntry>>> roles{};
     bool adds_engine_default =
         true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
+};
+
+/// What is wrong with rules of a study (SpaceDescription::constraints): the index of the rule, and
+/// what is wrong with it.
+class ConstraintErrors : public SpaceError {
+public:
+    using Each = std::vector<std::pair<std::size_t, std::string>>;
+    explicit ConstraintErrors(Each each) : SpaceError(text_of_all(each)), each_(std::move(each)) {}
+    [[nodiscard]] const Each& each() const { return each_; }
+
+private:
+    static std::string text_of_all(const Each& each) {
+        std::string result;
+        for (const auto& [rule, what] : each) result += (result.empty() ? "" : "\n") + what;
+        return result;
+    }
+    Each each_;
 };
 
 /// A command to start: words, never a shell line.
@@ -127,22 +144,22 @@ struct LaunchTarget {
         0;  ///< of a role (EngineRole): the first of as many free ports in a row as the server has devices
 };
 
-/// One kind of server of a configuration that runs prefill and decode apart.
-struct RoleOf {
-    std::string name;          ///< prefill, decode
+/// Servers of a configuration that are started alike.
+struct ServerGroup {
+    std::string role{};        ///< prefill, decode; empty: they answer requests by themselves
     std::int64_t count = 1;    ///< servers
     std::int64_t devices = 1;  ///< of one server
 };
 
-/// A server of a role, as the router reaches it.
-struct RoleServer {
+/// A server, as the router in front of it reaches it.
+struct ServerAddress {
     std::string url;    ///< http://10.0.0.1:8001
     int side_port = 0;  ///< as its LaunchTarget had it
 };
 
-/// A process of a configuration with roles, on one machine with the others.
-struct RoleCommand {
-    std::string name;          ///< prefill-1, decode-1, router
+/// A process of a configuration, on one machine with the others.
+struct ServerCommand {
+    std::string name{};        ///< prefill-1, decode-1, router; empty: there is no other
     std::int64_t devices = 0;  ///< that it needs to itself
     int port = 0;
     Command command{};
@@ -160,24 +177,16 @@ public:
     /// Throws SpaceError: an entry no engine knows (in the version named), values outside an
     /// engine's domain (unless a checkpoint serves them), an entry that could never be active.
     explicit Composition(SpaceDescription description);
-    Composition(const Composition&) = delete;  // it points into itself
-    Composition& operator=(const Composition&) = delete;
-    Composition(Composition&&) = default;
-    Composition& operator=(Composition&&) = default;
-    ~Composition() = default;
 
-    [[nodiscard]] const std::vector<Engine>& engines() const { return description_.engines; }
+    [[nodiscard]] const std::vector<Engine>& engines() const;
     /// The version that the study names; empty: the newest.
-    [[nodiscard]] std::string version_of(const Engine& engine) const {
-        const auto named = description_.versions.find(engine.name);
-        return named == description_.versions.end() ? "" : named->second;
-    }
-    [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
-    [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
+    [[nodiscard]] std::string version_of(const Engine& engine) const;
+    [[nodiscard]] const std::vector<Parameter>& parameters() const;
+    [[nodiscard]] const std::vector<Constraint>& constraints() const;
     /// What a person should know of the space: values left out because they give the command of
     /// another value, parameters left out because the chip or the version takes none of their
     /// values.
-    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+    [[nodiscard]] const std::vector<std::string>& notes() const;
 
     /// Models that its commands may name beside the study's own: checkpoints and draft models.
     [[nodiscard]] std::vector<std::string> further_models() const;
@@ -185,24 +194,23 @@ public:
 
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
-    [[nodiscard]] Command render(const Configuration& configuration,
-                                 const LaunchTarget& target) const;
-    /// The kinds of servers that a configuration runs apart, prefill first; empty: one kind of
-    /// server, as `render` without a role has it.
-    [[nodiscard]] std::vector<RoleOf> roles_of(const Configuration& configuration) const;
-    /// The command of each server of this role, one of `roles_of`. Throws SpaceError for another.
+    /// Its servers, prefill first. Several groups need a router.
+    [[nodiscard]] std::vector<ServerGroup> groups(const Configuration& configuration) const;
+    [[nodiscard]] bool needs_router(const Configuration& configuration) const;
+    /// The command of each server of a group. Throws SpaceError for a role that is not in `groups`;
+    /// without one it is the command of the engine that does all by itself.
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target,
-                                 std::string_view role) const;
+                                 std::string_view role = "") const;
     /// The program that takes the requests and knows these servers, by role. Throws SpaceError for
-    /// a configuration without roles, and for a role without a server.
+    /// a configuration that needs none, and for a role without a server.
     [[nodiscard]] Command render_router(
         const Configuration& configuration, const LaunchTarget& target,
-        const std::map<std::string, std::vector<RoleServer>>& servers) const;
-    /// All processes of roles on one machine, the router last: it listens on the target, servers on
-    /// the ports behind it, of the loopback. Throws SpaceError for one without roles.
-    [[nodiscard]] std::vector<RoleCommand> render_roles(const Configuration& configuration,
-                                                        const LaunchTarget& target) const;
-    /// For a person: the command; of roles each server's and the router's, on one machine.
+        const std::map<std::string, std::vector<ServerAddress>>& servers) const;
+    /// All processes on one machine. Of several groups the router is the last: it listens on the
+    /// target, servers on the ports behind it, of the loopback.
+    [[nodiscard]] std::vector<ServerCommand> commands(const Configuration& configuration,
+                                                      const LaunchTarget& target) const;
+    /// `commands`, for a person.
     [[nodiscard]] std::string shown(const Configuration& configuration,
                                     const LaunchTarget& target) const;
     /// What commands of this engine set by themselves: the launch's own flags, and all parameters
@@ -219,7 +227,7 @@ public:
                                                           const std::string& folder) const;
     /// The study's own words at the end of each command of this engine.
     [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
-    /// How many devices its layout takes, of all roles together; 1 where the engine's flags do not
+    /// How many devices its layout takes, of all groups together; 1 where the engine's flags do not
     /// decide it.
     [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
 
@@ -242,100 +250,13 @@ public:
 
     /// A value that a person gives a parameter of this space, as its engine takes it: 8K is 8192
     /// where it takes that.
-    [[nodiscard]] Value as_taken(const std::string& name_in_space, const Value& value) const;
+    [[nodiscard]] Value normalized(const std::string& name_in_space, const Value& value) const;
     /// What an entry or a stage calls a parameter -> its name in the space. Throws SpaceError with
     /// the nearest names.
     [[nodiscard]] std::string resolve(std::string_view name) const;
 
 private:
-    struct Local {
-        const EngineParameter* parameter;
-        std::string name_in_space;  ///< empty: not in the space, held at its default
-        std::map<std::string, std::string> checkpoints{};
-        std::string
-            drafted_by{};  ///< of a draft model that follows the method of speculation: the method
-        std::map<std::string, std::string> drafts{};  ///< its value (as text) -> draft model
-    };
-    struct EngineNames {
-        std::map<std::string, Local, std::less<>> locals;
-    };
-    void state_model(Engine& engine) const;
-    void keep_version(Engine& engine) const;
-    void keep_architecture(Engine& engine) const;
-    void read_entries(const Engine& engine);
-    void keep_preset(const Engine& engine);
-    void leave_out_emptied(Engine& engine);
-    void refuse_emptied(const Engine& engine, const EngineParameter& declared) const;
-    void add_own_parameters();
-    void bound_devices(Engine& engine);
-    [[nodiscard]] std::optional<std::int64_t> said_in_arguments(
-        const Engine& engine, const EngineParameter& declared) const;
-    void merge_same_commands();
-    [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter,
-                                                          const Value& value) const;
-    [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared,
-                                     const SpaceEntry& entry) const;
-    void add_engine(std::size_t which);
-    void add_roles();
-    void add_role_parameter(const EngineRole& role, const SpaceEntry& entry);
-    void bound_roles(const Engine& engine);
-    [[nodiscard]] const EngineRole& role_of(const Configuration& configuration,
-                                            std::string_view role) const;
-    void add_parameter(const Engine& engine, const EngineParameter& declared,
-                       const SpaceEntry* entry);
-    [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine,
-                                              const EngineParameter& declared) const;
-    [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
-    void add_constraints(const Engine& engine, std::string_view role);
-    void add_constraint(const Constraint& constraint);
-    void check_values(const Constraint& constraint) const;
-    [[nodiscard]] Expression where_a_number(const Expression& rule, const EngineParameter& declared,
-                                            const std::string& in_space) const;
-    void add_drafts(const Engine& engine);
-    [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine,
-                                                       const Forbid& rule) const;
-    void check_entries() const;
-    [[nodiscard]] std::string prefix(const Engine& engine) const {
-        return description_.engines.size() > 1 ? engine.name + "." : "";
-    }
-    [[nodiscard]] const Destination& destination_of(const Engine& engine,
-                                                    const EngineParameter& declared) const;
-    struct Words {
-        std::string model;  ///< of the target, or a checkpoint's
-        std::vector<std::string> flags{};
-        std::map<std::string, std::string> environment{}, files{};
-    };
-    /// What the configuration adds to the words of a launch; `only`: of these parameters, null: of
-    /// all.
-    [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration,
-                                 const std::string& model, const std::vector<std::string>* only,
-                                 std::string_view role) const;
-    /// Under the engine's own name for a parameter, of one role or (empty) of all.
-    [[nodiscard]] const Local& local_of(const Engine& engine, std::string_view role,
-                                        std::string_view name) const;
-    [[nodiscard]] std::int64_t devices_of(const Configuration& configuration,
-                                          std::string_view role) const;
-    [[nodiscard]] Command command_of(const Configuration& configuration, const LaunchTarget& target,
-                                     const EngineRole* role) const;
-    /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
-    [[nodiscard]] bool conditions_hold(const Engine& engine,
-                                       const std::vector<Condition>& conditions,
-                                       const Configuration& configuration, bool where_unset,
-                                       std::string_view role) const;
-    [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local,
-                                       const Configuration& configuration, bool& active,
-                                       std::string_view role) const;
-    bool serve(Parsed& parsed, const std::string& served, const std::string& model) const;
-    bool set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const;
-
-    SpaceDescription description_;
-    std::shared_ptr<const CommandReader> commands_;
-    std::map<std::string, EngineNames> names_;
-    std::map<std::string, EngineNames, std::less<>>
-        role_names_;  ///< role -> parameters that it has of its own
-    std::vector<Parameter> parameters_;
-    std::vector<Constraint> constraints_;
-    std::vector<std::string> notes_;
+    std::shared_ptr<const EngineSpace> space_;
 };
 
 /// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "command_reader.hpp"
+#include "servetune/detail/engine/composition.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// What may be searched: the parameters of a study's engines, narrowed, under the names of its
+/// space. It points into itself.
+class EngineSpace {
+public:
+    struct Local {
+        const EngineParameter* parameter;
+        std::string name_in_space{};  ///< empty: not in the space, held at its default
+        std::map<std::string, std::string> checkpoints{};
+        std::string
+            drafted_by{};  ///< of a draft model that follows the method of speculation: the method
+        std::map<std::string, std::string> drafts{};  ///< its value (as text) -> draft model
+    };
+    /// By the engine's own name of a parameter.
+    using Locals = std::map<std::string, Local, std::less<>>;
+
+    explicit EngineSpace(SpaceDescription description);
+    EngineSpace(const EngineSpace&) = delete;
+    EngineSpace& operator=(const EngineSpace&) = delete;
+
+    [[nodiscard]] const SpaceDescription& description() const { return description_; }
+    [[nodiscard]] const std::vector<Engine>& engines() const { return description_.engines; }
+    [[nodiscard]] bool several_engines() const { return engines().size() > 1; }
+    [[nodiscard]] const CommandReader& commands() const { return *commands_; }
+    [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+    [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+    [[nodiscard]] const Locals& locals(const Engine& engine) const {
+        return locals_.at(engine.name);
+    }
+    [[nodiscard]] const std::map<std::string, Locals, std::less<>>& role_locals() const {
+        return role_locals_;
+    }
+    /// Of one role (a role that is in the space), or where it has none of its own, or without a
+    /// role, the engine's.
+    [[nodiscard]] const Local& local_of(const Engine& engine, std::string_view role,
+                                        std::string_view name) const;
+    /// Calls visit(engine, local) with each of all engines and roles.
+    template <class Visit>
+    void for_each_local(const Visit& visit) const {
+        for (const Engine& engine : engines())
+            for (const auto& [name, local] : locals(engine)) visit(engine, local);
+        for (const auto& [role, own] : role_locals_)
+            for (const auto& [name, local] : own) visit(engines().front(), local);
+    }
+    /// Null: it is not in the space.
+    [[nodiscard]] const Parameter* find(std::string_view name_in_space) const;
+    [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
+    [[nodiscard]] std::string version_of(const Engine& engine) const;
+    [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
+    [[nodiscard]] const Destination& destination_of(const Engine& engine,
+                                                    const EngineParameter& declared) const;
+    /// What the words at the end of every command set this parameter to.
+    [[nodiscard]] std::optional<std::int64_t> set_by_arguments(
+        const Engine& engine, const EngineParameter& declared) const;
+    [[nodiscard]] std::string resolve(std::string_view name) const;
+    [[nodiscard]] Value normalized(std::string_view name_in_space, const Value& value) const;
+
+private:
+    void state_model(Engine& engine) const;
+    void keep_version(Engine& engine) const;
+    void keep_architecture(Engine& engine) const;
+    void read_entries(const Engine& engine);
+    void keep_preset(const Engine& engine);
+    void leave_out_emptied(Engine& engine);
+    void refuse_emptied(const Engine& engine, const EngineParameter& declared) const;
+    void check_entries() const;
+    void add_own_parameters();
+    void add_engine(const Engine& engine);
+    void add_drafts(const Engine& engine);
+    void add_parameter(const Engine& engine, const EngineParameter& declared,
+                       const SpaceEntry* entry);
+    [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared,
+                                     const SpaceEntry& entry) const;
+    void add_roles();
+    void add_role_parameter(const EngineRole& role, const SpaceEntry& entry);
+    void merge_same_commands();
+    [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter,
+                                                          const Value& value) const;
+    void leave_out_inactive();
+    void bound_devices(Engine& engine);
+    void bound_roles(const Engine& engine);
+    void add_constraints(const Engine& engine, std::string_view role);
+    void add_constraint(const Constraint& constraint);
+    void check_values(const Constraint& constraint) const;
+    [[nodiscard]] Expression in_space(Expression rule, const Engine& engine,
+                                      const std::map<std::string, const Local*>& locals) const;
+    [[nodiscard]] Expression where_a_number(const Expression& rule, const std::string& name,
+                                            const EngineParameter& declared,
+                                            const std::string& name_in_space) const;
+    [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine,
+                                                       const Forbid& rule) const;
+    [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine,
+                                              const EngineParameter& declared) const;
+    [[nodiscard]] std::string prefix(const Engine& engine) const {
+        return several_engines() ? engine.name + "." : "";
+    }
+
+    SpaceDescription description_;
+    std::optional<CommandReader> commands_{};
+    std::map<std::string, Locals> locals_;                    ///< by engine
+    std::map<std::string, Locals, std::less<>> role_locals_;  ///< that a role has of its own
+    std::vector<Parameter> parameters_;
+    std::vector<Constraint> constraints_;
+    std::vector<std::string> notes_;
+};
+
+}  // namespace servetune
