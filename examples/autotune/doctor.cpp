@@ -56,7 +56,7 @@ using OrderedJson = nlohmann::ordered_json;
 namespace {
 
 constexpr double gib_bytes = 1UL << 30UL;
-constexpr std::chrono::seconds patience(10);  // a GPU that the driver has to wake takes 1 to 3 s
+constexpr std::chrono::seconds client_patience(10);  // a GPU that the driver has to wake takes 1 to 3 s
 
 enum class State { fine, worth_knowing, stops };
 constexpr std::array<std::string_view, 3> state_words{"fine", "worth knowing", "stops you"};
@@ -73,8 +73,8 @@ using AllFound = std::vector<Found>;
 struct Machine {
     Catalogue catalogue = Catalogue::standard();
     Environment facts = environment_now({.inherits = false});
-    NvidiaSmi smi{"nvidia-smi", patience};
-    FoundDevices devices = smi.present() ? find_devices("nvidia-smi", patience) : FoundDevices{};
+    NvidiaSmi smi{"nvidia-smi", client_patience};
+    FoundDevices devices = smi.present() ? find_devices("nvidia-smi", client_patience) : FoundDevices{};
     SmiAnswer<GpuState> gpus = devices.all.empty() ? SmiAnswer<GpuState>{} : smi.gpus();
     SmiAnswer<GpuSettings> settings =
         devices.all.empty() ? SmiAnswer<GpuSettings>{} : smi.settings();
@@ -102,7 +102,7 @@ AllFound gpus(Machine& m) {
                 "none found: no nvidia-smi, amd-smi, rocm-smi or tegrastats is on the PATH",
                 "an engine can serve from the processor (`autotune init --gpus 0`) or on another "
                 "machine (docs/guides/other-machines.md)");
-        const auto told = tool->read(patience);
+        const auto told = tool->read(client_patience);
         if (!told || told->empty())
             return stops(tool->name() + " lists none: " + tool->trouble());
         return fine(fmt::format("{} by {}", told->size(), tool->name()));
@@ -255,7 +255,7 @@ AllFound engines(Machine& m) {
 /// What a client of containers says, and its exit code; 127 where it cannot be run.
 std::pair<int, std::string> client_said(std::vector<std::string> argv) {
     try {
-        const RanCommand command = run_command(argv, patience, std::size_t{1} << 20U);
+        const RanCommand command = run_command(argv, client_patience, std::size_t{1} << 20U);
         const bool ended = command.end == RanCommand::End::exited;
         return {ended ? command.exit_code : 127,
                 command.exit_code == 0 && ended ? command.output : complaint_in(command)};

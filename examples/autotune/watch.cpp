@@ -131,7 +131,7 @@ private:
     std::string trouble_{};
 };
 
-std::string verdict_text(const ProductionCheck& check) {
+std::string watched_verdict(const ProductionCheck& check) {
     switch (check.verdict()) {
         case WatchVerdict::as_recommended: return "As recommended: the traffic is that of the study.";
         case WatchVerdict::tune_again: {
@@ -170,7 +170,7 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
                                {"low", or_null(one.low)},
                                {"high", or_null(one.high)}});
         return put_event("verdict", {{"verdict", name_in(watch_verdicts, check.verdict())},
-                                     {"text", verdict_text(check)},
+                                     {"text", watched_verdict(check)},
                                      {"seconds", check.seconds()},
                                      {"requests", check.requests()},
                                      {"failed", watch.failed()},
@@ -188,7 +188,7 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
             name_in(likenesses, one.likeness));
     put(stdout, "  (the interval is of now / study, of cache hits now - study)\n");
     for (const std::string& note : study.notes) put(stdout, "  note: {}\n", note);
-    put(stdout, "\n{}\n", verdict_text(check));
+    put(stdout, "\n{}\n", watched_verdict(check));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ std::optional<double> ratio_of(const PageCounters& counters, std::string_view ov
 }
 
 /// `grown`: what counters grew by; gauges are their mean.
-TrafficFigures figures_of(const PageCounters& grown, double seconds) {
+TrafficFigures traffic_figures(const PageCounters& grown, double seconds) {
     TrafficFigures result;
     const auto set = [&](std::string_view name, const std::optional<double>& value) {
         if (value) result.emplace(name, *value);
@@ -230,12 +230,12 @@ std::optional<TrafficFigures> ProductionCheck::add(const PageCounters& counters,
         requests_ += count->second;
     if (const auto batch = growth(begun_, counters);
         batch && requests_in(*batch) >= requests_in_batch) {
-        batches_.push_back(figures_of(*batch, at_seconds - begun_at_));
+        batches_.push_back(traffic_figures(*batch, at_seconds - begun_at_));
         if (batches_.size() > most_batches) batches_.pop_front();
         begun_ = counters;
         begun_at_ = at_seconds;
     }
-    return figures_of(*grown, seconds);
+    return traffic_figures(*grown, seconds);
 }
 
 std::vector<double> ProductionCheck::values_of(std::string_view name) const {
