@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a server that runs has the settings that a study recommends.
-#include "load_test_arguments.hpp"
 #include "output.hpp"
 #include "recommend_into.hpp"
 

@@ -83,6 +83,14 @@ struct ServeArguments : StudyArguments {
     std::size_t restarts = 4;        ///< before it is given up
 };
 
+struct DoctorArguments {
+    bool json = false;
+};
+
+struct McpArguments {
+    std::filesystem::path directory = ".";  ///< the only one that agents read and write
+};
+
 struct ViewArguments : StudyArguments {
     std::string address{};
     std::optional<std::filesystem::path> token_file{};
@@ -186,7 +194,6 @@ struct SimulateArguments : StudyArguments {
     std::string hardware{};  ///< in place of the study's: what would an H200 give?
     std::size_t configurations = 500;
     std::size_t top = 10;
-    std::uint64_t seed = 1;
 };
 
 struct FitArguments : StudyArguments {
@@ -237,7 +244,6 @@ struct LoadTestArguments {
     bool completions = false;
     bool token_ids = false;
     bool stream = true;
-    bool usage = true;
     std::string
         api_key_environment{};  ///< the variable that holds the key: a key in a command is in the process list
     std::vector<std::string> headers{};

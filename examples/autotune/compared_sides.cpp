@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compared_sides.hpp"
 
-#include "measuring_here.hpp"
 #include "output.hpp"
 #include "plan.hpp"
+#include "study_journal.hpp"
 
 #include "servetune/detail/base/normal.hpp"
 #include "servetune/error.hpp"
@@ -27,18 +27,15 @@ constexpr std::size_t most_unreliable =
 
 }  // namespace
 
-bool Measured::open(bool by_journal, bool quiet) {
+bool Measured::open(bool quiet) {
     if (!quiet)
         hooks.say = [this](const std::string& line) {
             put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n");
         };
-    if (by_journal) arguments.directory = folder;
-    StudyFile file = by_journal ? arguments.load_to_read() : arguments.load();
-    if (by_journal && !file.said_twice.empty()) throw ParseError(file.said_twice.front());
-    if (!by_journal)
-        for (const auto& missing : {missing_models(file), missing_devices(file),
-                                    missing_power(file), set_by_own_environment(file)})
-            if (!missing.empty()) throw UsageError(missing.front());
+    StudyFile file = arguments.load();
+    for (const auto& missing : {missing_models(file), missing_devices(file), missing_power(file),
+                                set_by_own_environment(file)})
+        if (!missing.empty()) throw UsageError(missing.front());
     if (file.starts_processes())
         hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     setup = set_up(std::move(file), folder, hooks);

@@ -31,9 +31,9 @@ struct Measured {
     std::size_t first_here = 0;  ///< number of the first trial of this process
     std::string measuring{};     ///< the side that is measured now: both may have a trial 0
 
-    /// `quiet`: no lines while a trial runs. `by_journal`: nothing is measured, so the machine is
-    /// the journal's. False: the journal cannot be opened; standard error says why.
-    bool open(bool by_journal, bool quiet);
+    /// `quiet`: no lines while a trial runs. False: the journal cannot be opened; standard error
+    /// says why.
+    bool open(bool quiet);
 };
 
 /// One of the two that are compared.

@@ -9,16 +9,11 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <system_error>
@@ -49,63 +44,18 @@ fs::path simengine_here() {
         " nor on the PATH: install servetune whole (a build: the target simengine)");
 }
 
-/// A new folder: `autotune-demo` here, with a number where that is taken; where this folder cannot
-/// be written, one among the temporary files. Throws IoError.
+/// A new folder: `autotune-demo` here, with a number where that is taken. Throws IoError.
 fs::path new_folder() {
-    const std::string name = "autotune-demo";
     std::error_code error;
-    constexpr int most = 1000;
-    for (int number = 1; number <= most && !error; ++number) {
-        const fs::path folder = number == 1 ? name : name + "-" + std::to_string(number);
+    for (int number = 1; !error; ++number) {
+        const fs::path folder =
+            number == 1 ? "autotune-demo" : "autotune-demo-" + std::to_string(number);
         if (fs::exists(fs::symlink_status(folder, error))) continue;
         error.clear();  // it said that there is none
         if (fs::create_directory(folder, error)) return folder;
     }
-    const std::string why = error ? error.message() : "a thousand of them are here already";
-    std::error_code no_place;
-    std::string pattern = (fs::temp_directory_path(no_place) / (name + "-XXXXXX")).string();
-    if (!no_place && mkdtemp(pattern.data()) != nullptr) {
-        complain("autotune: no folder {} can be made here ({}); the demo writes into {}", name, why,
-                 pattern);
-        return pattern;
-    }
-    if (!no_place) no_place = {errno, std::generic_category()};
-    throw IoError("the demo has no folder to write into: " + name + " cannot be made here (" + why +
-                  ") nor among the temporary files (" + no_place.message() +
-                  "); go to a folder that you can write, or set TMPDIR to one");
-}
-
-/// A program that opens pages for a person who sees this screen; empty: there is none.
-fs::path page_opener() {
-    const bool display = !variable_of("DISPLAY").empty() || !variable_of("WAYLAND_DISPLAY").empty();
-    const bool elsewhere = !variable_of("SSH_CONNECTION").empty();
-    return isatty(STDOUT_FILENO) == 1 && display && !elsewhere ? program_on_path("xdg-open")
-                                                               : fs::path();
-}
-
-/// Starts it and does not wait: it may last as long as the browser. Whether it started.
-bool open_page(const fs::path& opener, const std::string& page) {
-    if (opener.empty()) return false;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t usual;
-    sigemptyset(&usual);
-    for (const int signal : {SIGPIPE, SIGXFSZ})
-        sigaddset(&usual, signal);  // StopSignals ignores them
-    posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-    std::string name = opener.string(), words = page;
-    const std::array<char*, 3> argv{name.data(), words.data(), nullptr};
-    pid_t child = 0;
-    const int error =
-        posix_spawn(&child, name.c_str(), &actions, &attributes, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return error == 0;
+    throw IoError("the demo cannot make its folder autotune-demo here: " + error.message() +
+                  "; go to a folder that you can write");
 }
 
 /// What the study has found, from its report.
@@ -149,7 +99,6 @@ int demo() try {
     arguments.no_cache = true;
     arguments.conclusion = false;
     const fs::path simengine = simengine_here();
-    const fs::path opener = page_opener();
     const fs::path folder = new_folder();
     arguments.directory = folder;
     complain(
@@ -165,11 +114,8 @@ int demo() try {
         complain("the demo was stopped; nothing of it is running. What it has written is in {}",
                  folder.string());
     if (code != done) return code;
-    const std::string page = fs::absolute(folder / "report.html").string();
-    const std::string opened = open_page(opener, page) ? " (opening in the browser)" : "";
-    put(stdout,
-        "{}\nreport: {}{}\nnext: `autotune init` writes a study for your own model and GPU\n",
-        found_text(folder, seconds), page, opened);
+    put(stdout, "{}\nreport: {}\nnext: `autotune init` writes a study for your own model and GPU\n",
+        found_text(folder, seconds), fs::absolute(folder / "report.html").string());
     return done;
 } catch (const IoError& error) {
     complain("autotune: {}", error.what());

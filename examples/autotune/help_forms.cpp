@@ -3,21 +3,32 @@
 
 #include "commands.hpp"
 
+#include "base/template.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/version.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/Version.hpp>
 #include <boost/version.hpp>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace autotune {
 namespace {
+
+using servetune::fill_template;
+using servetune::TemplateValues;
+
+constexpr const char* purpose =
+    "autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving "
+    "engine fastest.";
+constexpr const char* of_help = "Print this help message and exit";
+constexpr const char* of_version = "Print the version and exit";
 
 constexpr std::array<std::pair<int, std::string_view>, 10> exit_codes{{
     {done, "success, also where the verdict is to keep the default, or inconclusive"},
@@ -45,120 +56,49 @@ constexpr std::array<std::pair<int, std::string_view>, 10> exit_codes{{
      "the reader of standard output ended first, such as `head -1`; a run continues to its end"},
 }};
 
-/// Options of earlier versions, and what to say of them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> old_options{{
-    {"--serve", "; the page of a run is --view now"},
-    {"--token-file", "; the page is `autotune view` now"},
-    {"--hangs-after", "; a unit of systemd or a compose file can check its health"},
-    {"--metrics", "; packaging/grafana/alerts.yaml has rules for Prometheus"},
-}};
-
-/// What to write instead of an option that a command does not have.
-std::string option_instead(const std::string& name, const std::vector<std::string>& known) {
-    const auto* const old = std::find_if(old_options.begin(), old_options.end(),
-                                         [&name](const auto& one) { return one.first == name; });
-    return old == old_options.end() ? servetune::nearest_text(name, known)
-                                    : std::string(old->second);
+std::string joined_by(const std::vector<std::string>& words, std::string_view between) {
+    return fmt::format("{}", fmt::join(words, between));
 }
 
-/// The words that an option takes, where it takes only these.
-std::vector<std::string> words_of(const CLI::Option& option) {
-    std::vector<std::string> result;
-    const std::string type = option.get_type_name();  // TEXT:{csv,jsonl}
-    const auto begin = type.find('{');
-    const auto end = type.find('}', begin == std::string::npos ? 0 : begin);
-    if (begin == std::string::npos || end == std::string::npos) return result;
-    std::string word;
-    for (const char c : type.substr(begin + 1, end - begin - 1) + ",") {
-        if (c != ',') word += c;
-        else if (!word.empty()) result.push_back(std::exchange(word, ""));
-    }
-    return result;
-}
-
-bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
-
-std::string words_joined(const std::vector<std::string>& words, const std::string& between) {
+/// `text` with a backslash before each of these characters.
+std::string with_backslashes(const std::string& text, std::string_view before) {
     std::string result;
-    for (const std::string& word : words) result += (result.empty() ? "" : between) + word;
+    for (const char c : text)
+        result += before.find(c) == before.npos ? std::string(1, c) : std::string("\\") + c;
     return result;
 }
 
-bool takes_several(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
-
-/// What stands for an option's value: its words, `N`, `NUMBER`, `TIME` or `VALUE`; empty: it takes
-/// none.
-std::string value_text(const CLI::Option& option) {
-    if (!takes_value(option)) return "";
-    const std::string type = option.get_type_name();  // UINT:INTEGER
-    const auto is = [&](const char* part) { return type.find(part) != std::string::npos; };
-    const auto words = words_of(option);
-    std::string text = !words.empty() ? words_joined(words, "|")
-                       : is("TIME")   ? "TIME"
-                       : is("INT")    ? "N"
-                       : is("FLOAT")  ? "NUMBER"
-                                      : "VALUE";
-    if (option.get_delimiter() != '\0') text += std::string(1, option.get_delimiter()) + "...";
-    else if (takes_several(option) && option.get_allow_extra_args()) text += "...";
-    return option.get_items_expected_min() == 0 ? "[" + text + "]" : text;
+/// As it stands in a list: `--port N`, `STUDY`.
+std::string shown_name(const OptionRow& option) {
+    if (option.by_place()) return option.names;
+    const std::string value = option.value_text();
+    return joined_by(option.spellings(), ", ") + (value.empty() ? "" : " " + value);
 }
 
-/// The description, and behind it the bounds, the default, and whether the option has to be there.
-std::string option_described(const CLI::Option& option) {
-    std::string text = option.get_description();
-    const std::string type = option.get_type_name();
-    if (const auto range = type.find(" in ["); range != std::string::npos) {
-        std::string bounds =
-            type.substr(range + 5, type.find(']', range) - range - 5);  // 1 - 65535
-        if (const auto between = bounds.find(" - "); between != std::string::npos)
-            bounds.replace(between, 3, " to ");
-        text += ", " + bounds;
-    }
-    if (const std::string usual = option.get_default_str(); !usual.empty())
-        text += " (default: " + usual + ")";
-    if (takes_several(option) && !option.get_allow_extra_args()) text += " (can be repeated)";
-    if (option.get_required() && !option.get_positional()) text += " (required)";
-    return text;
+std::string help_line(const std::string& name, const std::string& what) {
+    constexpr std::size_t column = 34;
+    return name.size() + 3 > column ? fmt::format("  {}\n{:{}}{}\n", name, "", column, what)
+                                    : fmt::format("  {:{}}{}\n", name, column - 2, what);
 }
 
-/// `--help`, `-h`: as they are typed.
-std::vector<std::string> spellings(const CLI::Option& option) {
+std::vector<std::string> names_of(const std::vector<CommandRow>& all) {
     std::vector<std::string> result;
-    for (const std::string& name : option.get_snames()) result.push_back("-" + name);
-    for (const std::string& name : option.get_lnames()) result.push_back("--" + name);
+    for (const CommandRow& command : all) result.push_back(command.name);
     return result;
 }
 
-class PlainFormatter : public CLI::Formatter {
-public:
-    std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-        return is_positional ? option->get_name(true) : words_joined(spellings(*option), ", ");
-    }
-    std::string make_option_opts(const CLI::Option* option) const override {
-        const bool positional = spellings(*option).empty();
-        const std::string value = positional ? "" : value_text(*option);
-        return value.empty() ? "" : " " + value;
-    }
-    std::string make_option_desc(const CLI::Option* option) const override {
-        return option_described(*option);
-    }
-    std::string make_usage(const CLI::App* app, std::string name) const override {
-        const auto path =
-            name.rfind('/', name.find(' '));  // the program as it was called, without its folder
-        return CLI::Formatter::make_usage(app,
-                                          path == std::string::npos ? name : name.substr(path + 1));
-    }
-};
-
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-    return app.get_subcommands([](const CLI::App*) { return true; });
+std::vector<std::string> all_spellings(const CommandRow& command) {
+    std::vector<std::string> result{"-h", "--help"};
+    for (const OptionRow& option : command.options)
+        for (const std::string& one : option.spellings()) result.push_back(one);
+    return result;
 }
 
-std::vector<const CLI::Option*> options_of(const CLI::App& app, bool positional) {
-    std::vector<const CLI::Option*> result;
-    for (const CLI::Option* option : app.get_options())
-        if (spellings(*option).empty() == positional) result.push_back(option);
-    return result;
+/// The words that stand by their place, such as the kinds of shells.
+std::vector<std::string> words_by_place(const CommandRow& command) {
+    for (const OptionRow& option : command.options)
+        if (option.by_place() && !option.words.empty()) return option.words;
+    return {};
 }
 
 std::string quoted_for_shell(const std::string& text) {
@@ -167,160 +107,134 @@ std::string quoted_for_shell(const std::string& text) {
     return result + "'";
 }
 
-/// Every spelling of an app's options; with `only_values`, of those that take a value.
-std::vector<std::string> all_spellings(const CLI::App& app) {
-    std::vector<std::string> result;
-    for (const CLI::Option* option : options_of(app, false))
-        for (const std::string& one : spellings(*option)) result.push_back(one);
+constexpr std::string_view bash_template = R"(# bash: source <(autotune completion bash)
+_autotune() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' options='' words='' i
+    COMPREPLY=()
+    for ((i = 1; i < COMP_CWORD; ++i)); do
+        case ${COMP_WORDS[i]} in -*) ;; *) command=${COMP_WORDS[i]}; break ;; esac
+    done
+    if [[ -z $command ]]; then
+        COMPREPLY=($(compgen -W '{{names}} -h --help --version' -- "$cur"))
+        return
+    fi
+    case $command:$prev in
+{{#values}}
+    {{pattern}}) {{#words}}COMPREPLY=($(compgen -W '{{words}}' -- "$cur")); {{/words}}return ;;
+{{/values}}
+    esac
+    case $command in
+{{#commands}}
+    {{name}}) options='{{options}}' words='{{words}}' ;;
+{{/commands}}
+    esac
+    if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
+    elif [[ -n $words ]]; then COMPREPLY=($(compgen -W "$words" -- "$cur")); fi
+}
+complete -o default -F _autotune autotune  # where nothing is offered: files
+)";
+
+constexpr std::string_view zsh_template = R"(#compdef autotune
+# zsh: source <(autotune completion zsh), or as _autotune in a folder of $fpath
+compdef _autotune autotune
+_autotune() {
+    local -a commands
+    commands=(
+{{#commands}}
+        {{described|quoted}}
+{{/commands}}
+    )
+    if ((CURRENT == 2)); then
+        _describe -t commands command commands
+        return
+    fi
+    shift words
+    ((CURRENT--))
+    case $words[1] in
+{{#commands}}
+    {{name}})
+        _arguments{{#arguments}} \
+            {{argument|quoted}}{{/arguments}}
+        ;;
+{{/commands}}
+    esac
+}
+if [[ $funcstack[1] == _autotune ]]; then _autotune "$@"; fi
+)";
+
+constexpr std::string_view fish_template = R"(# fish: autotune completion fish | source
+{{#commands}}
+complete -c autotune -f -n __fish_use_subcommand -a {{name}} -d {{what|fish}}
+{{/commands}}
+{{#commands}}
+{{#entries}}
+complete -c autotune -n '__fish_seen_subcommand_from {{name}}' {{entry}}
+{{/entries}}
+{{/commands}}
+)";
+
+/// What `_arguments` of zsh takes for a command.
+std::vector<TemplateValues> zsh_arguments(const CommandRow& command) {
+    const auto escaped = [](const std::string& text) { return with_backslashes(text, "[]:\\"); };
+    std::vector<TemplateValues> result;
+    const auto add = [&](std::string text) { result.push_back({{{"argument", std::move(text)}}}); };
+    for (const OptionRow& option : command.options)
+        for (const std::string& one : option.spellings())
+            add(one + (option.takes_value() && one.starts_with("--") ? "=" : "") + "[" +
+                escaped(option.help) + "]" +
+                (!option.takes_value()  ? ""
+                 : option.words.empty() ? ":value:_files"
+                                        : ":value:(" + joined_by(option.words, " ") + ")"));
+    const std::vector<std::string> words = words_by_place(command);
+    add(words.empty() ? "*:file:_files" : "1:word:(" + joined_by(words, " ") + ")");
     return result;
 }
 
-std::string bash_script(const CLI::App& app) {
-    std::vector<std::string> names;
-    std::string values;
-    std::string options;
-    for (const CLI::App* command : commands_of(app)) {
-        names.push_back(command->get_name());
-        std::vector<std::string> offered = all_spellings(*command);
-        std::string words_of_place;
-        for (const CLI::Option* option : options_of(*command, true))
-            if (const auto words = words_of(*option); !words.empty())
-                words_of_place = words_joined(words, " ");
-        for (const CLI::Option* option : options_of(*command, false)) {
-            if (!takes_value(*option)) continue;
-            std::string pattern;
-            for (const std::string& one : spellings(*option))
-                pattern += (pattern.empty() ? "" : "|") + command->get_name() + ":" + one;
-            const auto words = words_of(*option);
-            values += "    " + pattern + ") " +
-                      (words.empty() ? ""
-                                     : "COMPREPLY=($(compgen -W '" + words_joined(words, " ") +
-                                           "' -- \"$cur\")); ") +
-                      "return ;;\n";
-        }
-        options += "    " + command->get_name() + ") options='" + words_joined(offered, " ") +
-                   "' words='" + words_of_place + "' ;;\n";
-    }
-    const std::vector<std::string> own = all_spellings(app);
-    return "# bash: source <(autotune completion bash)\n"
-           "_autotune() {\n"
-           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' "
-           "options='' words='' i\n"
-           "    COMPREPLY=()\n"
-           "    for ((i = 1; i < COMP_CWORD; ++i)); do\n"
-           "        case ${COMP_WORDS[i]} in -*) ;; *) command=${COMP_WORDS[i]}; break ;; esac\n"
-           "    done\n"
-           "    if [[ -z $command ]]; then\n"
-           "        COMPREPLY=($(compgen -W '" +
-           words_joined(names, " ") + " " + words_joined(own, " ") +
-           "' -- \"$cur\"))\n"
-           "        return\n"
-           "    fi\n"
-           "    case $command:$prev in\n" +
-           values +
-           "    esac\n"
-           "    case $command in\n" +
-           options +
-           "    esac\n"
-           "    if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
-           "    elif [[ -n $words ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); fi\n"
-           "}\n"
-           "complete -o default -F _autotune autotune  # where nothing is offered: files\n";
+std::string quoted_for_fish(const std::string& text) {
+    return "'" + with_backslashes(text, "'\\") + "'";
 }
 
-/// For a description of zsh's `_arguments` and `_describe`.
-std::string for_zsh(const std::string& text) {
-    std::string result;
-    for (const char c : text)
-        result += std::string_view("[]:\\").find(c) != std::string_view::npos
-                      ? std::string("\\") + c
-                      : std::string(1, c);
+/// What `complete` of fish takes for a command.
+std::vector<TemplateValues> fish_entries(const CommandRow& command) {
+    std::vector<TemplateValues> result;
+    const auto add = [&](std::string text) { result.push_back({{{"entry", std::move(text)}}}); };
+    if (const auto words = words_by_place(command); !words.empty())
+        add("-f -a '" + joined_by(words, " ") + "'");
+    for (const OptionRow& option : command.options) {
+        if (option.by_place()) continue;
+        std::string entry;
+        for (const std::string& one : option.spellings())
+            entry += (one.starts_with("--") ? "-l " + one.substr(2) : "-s " + one.substr(1)) + " ";
+        if (!option.words.empty()) entry += "-x -a '" + joined_by(option.words, " ") + "' ";
+        else if (option.takes_value()) entry += "-r ";
+        add(entry + "-d " + quoted_for_fish(option.help));
+    }
     return result;
 }
 
-std::string zsh_script(const CLI::App& app) {
-    std::string commands;
-    std::string arguments;
-    for (const CLI::App* command : commands_of(app)) {
-        commands +=
-            "        " +
-            quoted_for_shell(command->get_name() + ":" + for_zsh(command->get_description())) +
-            "\n";
-        arguments += "    " + command->get_name() + ")\n        _arguments";
-        for (const CLI::Option* option : options_of(*command, false)) {
-            const auto words = words_of(*option);
-            const std::string what = "[" + for_zsh(option->get_description()) + "]";
-            const std::string value =
-                takes_value(*option)
-                    ? ":value:" + (words.empty() ? std::string("_files")
-                                                 : "(" + words_joined(words, " ") + ")")
-                    : "";
-            for (const std::string& one : spellings(*option)) {
-                const std::string name =
-                    takes_value(*option) && one.starts_with("--") ? one + "=" : one;
-                arguments += " \\\n            " + quoted_for_shell(name + what + value);
-            }
-        }
-        std::string place = "'*:file:_files'";
-        for (const CLI::Option* option : options_of(*command, true))
-            if (const auto words = words_of(*option); !words.empty())
-                place = quoted_for_shell("1:" + for_zsh(option->get_name(true)) + ":(" +
-                                         words_joined(words, " ") + ")");
-        arguments += " \\\n            " + place + "\n        ;;\n";
-    }
-    return "#compdef autotune\n"
-           "# zsh: source <(autotune completion zsh), or as _autotune in a folder of $fpath\n"
-           "compdef _autotune autotune\n"
-           "_autotune() {\n"
-           "    local -a commands\n"
-           "    commands=(\n" +
-           commands +
-           "    )\n"
-           "    if ((CURRENT == 2)); then\n"
-           "        _describe -t commands command commands\n"
-           "        return\n"
-           "    fi\n"
-           "    shift words\n"
-           "    ((CURRENT--))\n"
-           "    case $words[1] in\n" +
-           arguments +
-           "    esac\n"
-           "}\n"
-           "if [[ $funcstack[1] == _autotune ]]; then _autotune \"$@\"; fi\n";
-}
-
-std::string fish_script(const CLI::App& app) {
-    const auto quoted = [](const std::string& text) {
-        std::string result = "'";
-        for (const char c : text)
-            result += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-        return result + "'";
-    };
-    std::string out = "# fish: autotune completion fish | source\n";
-    for (const CLI::App* command : commands_of(app))
-        out += "complete -c autotune -f -n __fish_use_subcommand -a " + command->get_name() +
-               " -d " + quoted(command->get_description()) + "\n";
-    for (const CLI::App* command : commands_of(app)) {
-        const std::string within =
-            "complete -c autotune -n '__fish_seen_subcommand_from " + command->get_name() + "'";
-        for (const CLI::Option* option : command->get_options()) {
-            const auto words = words_of(*option);
-            const std::string choice =
-                words.empty() ? "" : " -a " + quoted(words_joined(words, " "));
-            if (spellings(*option).empty()) {
-                if (!words.empty()) out += within + " -f" + choice + "\n";
-                continue;
-            }
-            out += within;
-            for (const std::string& name : option->get_snames()) out += " -s " + name;
-            for (const std::string& name : option->get_lnames()) out += " -l " + name;
-            if (takes_value(*option)) out += words.empty() ? " -r" : " -x" + choice;
-            out += " -d " + quoted(option->get_description()) + "\n";
+TemplateValues completion_values(const std::vector<CommandRow>& all) {
+    TemplateValues values{{{"names", joined_by(names_of(all), " ")}}};
+    for (const CommandRow& command : all) {
+        values.lists["commands"].push_back(
+            {{{"name", command.name},
+              {"what", command.what},
+              {"described", command.name + ":" + with_backslashes(command.what, "[]:\\")},
+              {"options", joined_by(all_spellings(command), " ")},
+              {"words", joined_by(words_by_place(command), " ")}},
+             {{"arguments", zsh_arguments(command)}, {"entries", fish_entries(command)}}});
+        for (const OptionRow& option : command.options) {
+            if (!option.takes_value() || option.by_place()) continue;
+            std::vector<std::string> patterns;
+            for (const std::string& one : option.spellings())
+                patterns.push_back(command.name + ":" + one);
+            values.lists["values"].push_back(
+                {{{"pattern", joined_by(patterns, "|")}, {"words", joined_by(option.words, " ")}}});
         }
     }
-    return out;
+    return values;
 }
 
+/// A text of roff's: no requests, hyphens that can be searched for.
 std::string for_roff(const std::string& text) {
     std::string result;
     for (const char c : text) {
@@ -332,96 +246,167 @@ std::string for_roff(const std::string& text) {
     return result;
 }
 
-std::string roff_options(const CLI::App& app) {
-    std::string out;
-    for (const bool positional : {true, false})
-        for (const CLI::Option* option : options_of(app, positional)) {
-            std::string names =
-                positional ? "\\fI" + for_roff(option->get_name(true)) + "\\fR" : "";
-            for (const std::string& one : spellings(*option))
-                names += (names.empty() ? "\\fB" : ", \\fB") + for_roff(one) + "\\fR";
-            if (const std::string value = positional ? "" : value_text(*option); !value.empty())
-                names += words_of(*option).empty() ? " \\fI" + for_roff(value) + "\\fR"
-                                                   : " " + for_roff(value);
-            out += ".TP\n" + names + "\n" + for_roff(option_described(*option)) + "\n";
-        }
-    return out;
+std::string roff_option(const OptionRow& option) {
+    std::string names = option.by_place() ? "\\fI" + for_roff(option.names) + "\\fR" : "";
+    for (const std::string& one : option.spellings())
+        names += (names.empty() ? "\\fB" : ", \\fB") + for_roff(one) + "\\fR";
+    if (const std::string value = option.value_text(); !value.empty() && !option.by_place())
+        names += option.words.empty() ? " \\fI" + for_roff(value) + "\\fR" : " " + for_roff(value);
+    return ".TP\n" + names + "\n" + for_roff(option.described()) + "\n";
+}
+
+/// `run [OPTIONS] STUDY`.
+std::string usage_of(const CommandRow& command) {
+    std::string usage = command.name + (command.options.empty() ? "" : " [OPTIONS]");
+    for (const OptionRow& option : command.options)
+        if (option.by_place())
+            usage += (option.required ? " " + option.names : " [" + option.names + "]") +
+                     (option.takes_several() ? "..." : "");
+    return usage;
+}
+
+/// The option of this spelling; nullptr: there is none.
+const OptionRow* option_called(const CommandRow& command, const std::string& name) {
+    for (const OptionRow& option : command.options)
+        for (const std::string& one : option.spellings())
+            if (one == name) return &option;
+    return nullptr;
+}
+
+/// `; nearest: ...`, or what to use in place of what an earlier version had.
+std::string instead_text(const std::string& instead, const std::string& name,
+                         const std::vector<std::string>& known) {
+    return instead.empty() ? servetune::nearest_text(name, known) : "; " + instead;
 }
 
 }  // namespace
 
-std::shared_ptr<CLI::FormatterBase> plain_help() {
-    auto result = std::make_shared<PlainFormatter>();
-    constexpr std::size_t column = 34;
-    result->column_width(column);
-    return result;
-}
-
-std::string completion_script(const CLI::App& app, const std::string& shell) {
-    if (shell == "bash") return bash_script(app);
-    if (shell == "zsh") return zsh_script(app);
-    if (shell == "fish") return fish_script(app);
-    throw servetune::UsageError("completion is for bash, zsh and fish, not for '" + shell + "'");
-}
-
-std::string manual_page(const CLI::App& app) {
-    std::string out = fmt::format(".TH AUTOTUNE 1 \"\" \"servetune {}\" \"User Commands\"\n",
-                                  servetune::library_version);
-    out += ".SH NAME\nautotune \\- tunes the launch flags of LLM serving engines\n";
-    out += ".SH SYNOPSIS\n.B autotune\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n";
-    out += ".SH DESCRIPTION\n" + for_roff(app.get_description()) + "\n" + ".SH OPTIONS\n" +
-           roff_options(app) + ".SH COMMANDS\n";
-    for (const CLI::App* command : commands_of(app))
-        out += ".SS autotune " + for_roff(command->get_name()) + "\n" +
-               for_roff(command->get_description()) + ".\n" + roff_options(*command);
-    out += ".SH EXIT STATUS\n";
+std::string help_text(const std::vector<CommandRow>& all) {
+    std::string out =
+        fmt::format("{}\nUsage: autotune [OPTIONS] COMMAND\n\nOptions:\n{}{}", purpose,
+                    help_line("-h, --help", of_help), help_line("--version", of_version));
+    std::string_view group;
+    for (const CommandRow& command : all) {
+        if (group != command.group) out += "\n" + command.group + ":\n";
+        group = command.group;
+        out += fmt::format("  {:12}{}\n", command.name, command.what);
+    }
+    out += "\nExit codes:\n";
     for (const auto& [code, meaning] : exit_codes)
-        out += fmt::format(".TP\n.B {}\n{}\n", code, for_roff(std::string(meaning)));
-    out +=
-        ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours on a terminal\n.TP\n.B "
-        "SERVETUNE_SEARCH_SPACES\nthe folder with engines, workloads, "
-        "models and hardware\n.TP\n.B SERVETUNE_TOKEN\nwhat a reader of a page has to know that "
-        "others reach\n";
+        out += fmt::format("  {:<4} {}\n", code, meaning);
     return out;
 }
 
-std::string complaint_of(const CLI::App& app, const CLI::ParseError& error,
+std::string help_text(const CommandRow& command) {
+    std::string places, options = "\nOptions:\n" + help_line("-h, --help", of_help);
+    for (const OptionRow& option : command.options)
+        (option.by_place() ? places : options) += help_line(shown_name(option), option.described());
+    return fmt::format("{}\nUsage: autotune {}\n{}{}\nExit codes: autotune --help\n", command.what,
+                       usage_of(command), places.empty() ? "" : "\nArguments:\n" + places, options);
+}
+
+std::string completion_script(const std::vector<CommandRow>& all, const std::string& shell) {
+    const std::string_view text = shell == "bash"  ? bash_template
+                                  : shell == "zsh" ? zsh_template
+                                                   : fish_template;
+    return fill_template(text, completion_values(all),
+                         {{"quoted", quoted_for_shell}, {"fish", quoted_for_fish}});
+}
+
+std::string manual_page(const std::vector<CommandRow>& all) {
+    std::string out = fmt::format(
+        R"(.TH AUTOTUNE 1 "" "servetune {}" "User Commands"
+.SH NAME
+autotune \- tunes the launch flags of LLM serving engines
+.SH SYNOPSIS
+.B autotune
+\fICOMMAND\fR [\fIOPTIONS\fR]
+.SH DESCRIPTION
+{}
+.SH OPTIONS
+.TP
+\fB\-h\fR, \fB\-\-help\fR
+{}
+.TP
+\fB\-\-version\fR
+{}
+.SH COMMANDS
+)",
+        servetune::library_version, for_roff(purpose), of_help, of_version);
+    for (const CommandRow& command : all) {
+        out +=
+            fmt::format(".SS autotune {}\n{}.\n", for_roff(command.name), for_roff(command.what));
+        for (const OptionRow& option : command.options) out += roff_option(option);
+    }
+    out += ".SH EXIT STATUS\n";
+    for (const auto& [code, meaning] : exit_codes)
+        out += fmt::format(".TP\n.B {}\n{}\n", code, for_roff(std::string(meaning)));
+    return out + R"(.SH ENVIRONMENT
+.TP
+.B NO_COLOR
+no colours on a terminal
+.TP
+.B SERVETUNE_SEARCH_SPACES
+the folder with engines, workloads, models and hardware
+.TP
+.B SERVETUNE_TOKEN
+what a reader of a page has to know that others reach
+)";
+}
+
+std::string markdown_page(const std::vector<CommandRow>& all) {
+    const auto row = [](const std::string& name, const std::string& what) {
+        return "| `" + with_backslashes(name, "|") + "` | " + with_backslashes(what, "|") + " |\n";
+    };
+    std::string out;
+    for (const CommandRow& command : all) {
+        out += "<!-- autotune " + command.name + " -->\n\n" + row(usage_of(command), command.what) +
+               "|---|---|\n";
+        for (const OptionRow& option : command.options)
+            out += row(shown_name(option), option.described());
+        out += "\n<!-- end -->\n";
+    }
+    out += "<!-- exit codes -->\n\n| code | meaning |\n|---|---|\n";
+    for (const auto& [code, meaning] : exit_codes)
+        out += fmt::format("| {} | {} |\n", code, meaning);
+    return out + "\n<!-- end -->\n";
+}
+
+std::string complaint_of(const std::vector<CommandRow>& all, const std::string& parser_says,
                          std::span<const char* const> words) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
-    const CLI::App* command = &app;
+    const CommandRow* command = nullptr;
     std::string called = "autotune";
-    std::string what = error.what();
-    const CLI::Option* before = nullptr;  // whose value the next word is
+    std::string what = parser_says;
+    bool is_value = false;  // of the option before
     for (const std::string word : words.subspan(std::min<std::size_t>(1, words.size()))) {
         const std::string name = word.substr(0, word.find('='));
-        if (std::exchange(before, nullptr) != nullptr || word == "--") continue;
+        if (std::exchange(is_value, false) || word == "--") continue;
         if (word.starts_with("--")) {
-            const auto known = all_spellings(*command);
-            const CLI::Option* option = command->get_option_no_throw(name);
-            if (option == nullptr) {
-                what = "there is no option " + name + option_instead(name, known);
+            const auto known = command != nullptr
+                                   ? all_spellings(*command)
+                                   : std::vector<std::string>{"-h", "--help", "--version"};
+            if (std::find(known.begin(), known.end(), name) == known.end()) {
+                const std::string of = command != nullptr ? command->name : "";
+                what =
+                    "there is no option " + name + instead_text(instead_of(of, name), name, known);
                 break;
             }
-            if (takes_value(*option) && option->get_items_expected_min() > 0 && word == name)
-                before = option;
-        } else if (command == &app && !word.starts_with('-')) {
-            if (std::find(names.begin(), names.end(), word) == names.end()) {
-                what = "there is no command '" + word + "'" + servetune::nearest_text(word, names);
+            const OptionRow* option = command != nullptr ? option_called(*command, name) : nullptr;
+            is_value =
+                option != nullptr && option->takes_value() && !option->if_alone && word == name;
+        } else if (command == nullptr && !word.starts_with('-')) {
+            const auto found = std::find_if(
+                all.begin(), all.end(), [&](const CommandRow& one) { return one.name == word; });
+            if (found == all.end()) {
+                what = "there is no command '" + word + "'" +
+                       instead_text(instead_of(word), word, names_of(all));
                 break;
             }
-            command = app.get_subcommand(word);
+            command = &*found;
             called += " " + word;
         }
     }
     return fmt::format("{}: {}\n{} --help says more\n", called, what, called);
-}
-
-std::string exit_codes_text() {
-    std::string out = "Exit codes:\n";
-    for (const auto& [code, meaning] : exit_codes)
-        out += fmt::format("  {:<4} {}\n", code, meaning);
-    return out;
 }
 
 std::string version_text() {

@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+// Help, manual page, completions and Markdown, made of the table of commands.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "command_table.hpp"
 
-#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace autotune {
 
-// Other forms of `--help`: made of the same commands and options, so that none is forgotten.
+/// `autotune --help`: all commands and the exit codes.
+std::string help_text(const std::vector<CommandRow>& all);
+/// `autotune COMMAND --help`.
+std::string help_text(const CommandRow& command);
 
-/// `--help` in plain words: `--gpus N`, `--as shell|systemd`, without the names of types and
-/// checks. To be set before commands are added: each takes its parent's.
-std::shared_ptr<CLI::FormatterBase> plain_help();
-
-/// A script by which a shell completes commands, options and words that an option takes: `bash`,
-/// `zsh` or `fish`. Throws UsageError for another shell.
-std::string completion_script(const CLI::App& app, const std::string& shell);
+/// Completes commands, options and words: `bash`, `zsh` or `fish`.
+std::string completion_script(const std::vector<CommandRow>& all, const std::string& shell);
 
 /// The page of `man autotune`, as roff.
-std::string manual_page(const CLI::App& app);
+std::string manual_page(const std::vector<CommandRow>& all);
+
+/// The blocks of docs/reference/commands.md: the options of each command, and the exit codes.
+std::string markdown_page(const std::vector<CommandRow>& all);
 
 /// What is wrong with a command line that did not parse: the command or option that there is not,
-/// with the nearest that there are, or else the `error` of the parser; and where help is.
-std::string complaint_of(const CLI::App& app, const CLI::ParseError& error,
+/// with the nearest that there are or what to use instead, else `parser_says`; and where help is.
+std::string complaint_of(const std::vector<CommandRow>& all, const std::string& parser_says,
                          std::span<const char* const> words);
-
-/// What exit codes mean, a line each: behind `--help`, and in the manual.
-std::string exit_codes_text();
 
 /// The version, and what the program was built with.
 std::string version_text();

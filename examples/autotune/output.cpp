@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output.hpp"
 
+#include "commands.hpp"
 #include "screen.hpp"
 
 #include "base/utf8.hpp"
@@ -8,11 +9,17 @@
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <system_error>
 
 namespace autotune {
 
@@ -47,6 +54,12 @@ std::string message_in_plain_words(const std::exception& error) {
     return plain_words(error);
 }
 
+/// Whether standard output leads to a pipe or socket that nobody reads any more.
+bool no_reader_is_left() noexcept {
+    pollfd output{STDOUT_FILENO, POLLOUT, 0};
+    return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 }  // namespace
 
 std::string complaint_of(const std::exception& error) {
@@ -65,6 +78,40 @@ void put_json(const nlohmann::ordered_json& value) {
     put_controls(stdout, printable(shown.dump(2, ' ', false,
                                               nlohmann::ordered_json::error_handler_t::replace)) +
                              "\n");
+}
+
+std::string api_key_in(const std::string& variable) {
+    const char* value =
+        std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    if (value == nullptr)
+        throw UsageError("the environment has no " + variable + ", which --api-key-env names");
+    secrets().add(value, "${" + variable + "}");
+    return value;
+}
+
+void occupy_standard_streams() noexcept {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+        if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+        const int wrong_way = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        const int got =
+            open("/dev/null", wrong_way);  // NOLINT(android-cloexec-open): children have their own
+        if (got < 0)
+            (void)open("/", O_RDONLY);  // the lowest number that is free, which is this one
+    }
+}
+
+int with_output_written(int code) noexcept {
+    errno = 0;
+    const bool failed_before = std::ferror(stdout) != 0;
+    if (std::fflush(stdout) == 0 && !failed_before) return code;
+    const int error = errno;
+    if (error == EPIPE || no_reader_is_left()) return code == done ? reader_gone : code;
+    try {
+        complain("autotune: cannot write all of the output to standard output{}",
+                 error == 0 ? "" : ": " + std::generic_category().message(error));
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the exit code says it too
+    }
+    return environment_error;
 }
 
 }  // namespace autotune

@@ -48,4 +48,18 @@ void put_json(const nlohmann::ordered_json& value);
 /// Prints words of our own as they are, control characters too (the status line of a terminal).
 void put_controls(std::FILE* to, std::string_view text) noexcept;
 
+/// The key in an environment variable that `--api-key-env` names, kept as a secret. Throws
+/// UsageError where it is not set.
+[[nodiscard]] std::string api_key_in(const std::string& variable);
+
+/// To be called before any file is opened. A standard stream that is closed would give its number
+/// to the next file, and what is printed would go into that: /dev/null takes its place, opened so
+/// that a use of it is an error, as a use of the closed stream would be.
+void occupy_standard_streams() noexcept;
+
+/// `code`, or environment_error, with a message, where what was printed has not all reached
+/// standard output. Without a message where its reader has gone: then reader_gone in place of
+/// `done`.
+int with_output_written(int code) noexcept;
+
 }  // namespace autotune

@@ -110,9 +110,8 @@ std::string Plan::text() const {
 std::string Plan::reached_text() const {
     if (!reached) return "";
     return fmt::format(
-        "; the budget is enough for {} of {} configurations, and the strategy is to measure all: "
-        "that takes {} trials",
-        *reached, size_text(configurations), size_text(static_cast<double>(for_all)));
+        "; the budget is enough for {} of {} configurations, and the strategy is to measure all",
+        *reached, size_text(configurations));
 }
 
 std::string Plan::trials_text() const {
@@ -207,10 +206,6 @@ void look_at_reach(const StudySetup& setup, Plan& plan) {
     while (reached > 0 && trials_for(static_cast<double>(reached)) > static_cast<double>(searched))
         --reached;
     plan.reached = reached;
-    const auto all = static_cast<std::size_t>(std::min(trials_for(plan.configurations), countable));
-    // A smaller budget than the study's would leave nothing to confirm.
-    plan.for_all = std::max(all, setup.file.budget.trials);
-    while (search_trials(*setup.problem, plan.for_all) < all) ++plan.for_all;
 }
 
 }  // namespace

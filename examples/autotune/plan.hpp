@@ -19,7 +19,6 @@ struct Plan {
     bool by_time = false;  ///< only the clock bounds them
     std::optional<std::size_t>
         reached{};                  ///< configurations that `exhaustive` gets to; nothing: all
-    std::size_t for_all = 0;        ///< trials of a budget that is enough for all
     std::size_t done = 0;           ///< that the study's folder has already
     std::size_t report_trials = 0;  ///< of the report workloads, beside those
     std::optional<double>

@@ -4,17 +4,14 @@
 #include "earlier_study.hpp"
 #include "event_lines.hpp"
 #include "live_page.hpp"
-#include "measuring_here.hpp"
 #include "on_done.hpp"
 #include "output.hpp"
-#include "own_cost.hpp"
 #include "plan.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
 #include "screen.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
-#include "time_limit.hpp"
 
 #include "base/files.hpp"
 #include "interop/kept_load_test.hpp"
@@ -67,12 +64,6 @@ std::string text_kept_in(const std::filesystem::path& file) {
     } catch (const IoError&) {
         return "";
     }
-}
-
-std::size_t count_told(const Journal& journal) {
-    const std::vector<Trial> trials = journal.trials();
-    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(),
-                                                  [](const Trial& trial) { return trial.told(); }));
 }
 
 /// Whether a run was stopped because its time was `over`, and not by the user; then the summary
@@ -130,8 +121,6 @@ int run(const RunArguments& arguments) {
         arguments, file, folder, [](const std::string& line) { complain("autotune: {}", line); });
     learn_from_cache(file, folder, found);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder, found);
-    std::optional<OwnCost> cost;
-    if (file.starts_processes()) cost.emplace();
     std::optional<LivePage> page;  // with --view
     if (arguments.view) {
         const LiveOptions options = live_options(*arguments.view, arguments.token_file);
@@ -190,7 +179,6 @@ int run(const RunArguments& arguments) {
     if (found) keep_beside(*found, setup, folder, say);
     if (setup.file.starts_processes()) end_what_was_left(setup);
 
-    const std::size_t told_before = count_told(*journal);
     Study::Options options{setup.file.seed};
     for (const Workload& workload : setup.file.report_workloads)
         options.report_workloads.push_back(workload.name);
@@ -214,13 +202,8 @@ int run(const RunArguments& arguments) {
             over && ended_by_time(summary, signals.token(), *over))
             say("the budget's time is over: what was running is ended, and the next run repeats "
                 "it");
-        const auto launcher = setup.file.processes().launcher;
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
-        if (cost && launcher && !launcher->on_this_machine())  // here, engines are part of it
-            if (const std::string line = cost->text(count_told(*journal) - told_before);
-                !line.empty())
-                say(line);
         log->ends(name_in(stop_reasons, summary.reason), summary.message);
         log.reset();
         progress.reset();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune serve`: what a study recommends in the foreground, started again when it falls.
 #include "commands.hpp"
-#include "measuring_here.hpp"
 #include "output.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"

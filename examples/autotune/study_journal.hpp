@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/host/watchdog.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,5 +42,18 @@ servetune::Assignment settings_of(const servetune::StudyFile& file,
 
 /// The files of `--suggest`. Throws UsageError for a strategy that takes none.
 void add_suggestions(servetune::StudyFile& file, const std::vector<std::filesystem::path>& suggest);
+
+/// The folder and its journal are the environment's, not the user's words: their troubles have an
+/// exit code of their own. Nothing: it cannot be opened, and standard error says why.
+std::optional<servetune::SqliteJournal> open_journal(const std::filesystem::path& folder,
+                                                     const servetune::StudySetup& setup,
+                                                     bool accept_changes);
+
+/// Ends processes of this study that a tuner left behind when it was killed. The journal's lock is
+/// ours: nobody else's trial is running.
+void end_what_was_left(const servetune::StudySetup& setup);
+
+/// Engines do not outlive this program, however it ends.
+std::shared_ptr<servetune::Watchdog> watchdog_for(double stop_within_seconds);
 
 }  // namespace autotune

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune suggest`: the best command that is known for a model on a chip, without a trial.
 #include "commands.hpp"
+#include "first_study.hpp"
 #include "output.hpp"
+#include "templates.hpp"
 
-#include "base/kept_texts.hpp"
+#include "base/files.hpp"
 #include "base/lower_case.hpp"
+#include "base/own_folder.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/model_file.hpp"
 #include "predict/cost_belief.hpp"
@@ -14,7 +17,6 @@
 #include "servetune/detail/study/unequal_work.hpp"
 #include "servetune/error.hpp"
 #include "study_file/applied_recipe.hpp"
-#include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,10 +25,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <set>
-#include <tuple>
 
 namespace autotune {
 
@@ -48,10 +48,9 @@ struct Wanted {
 
 /// A command with what it rests on.
 struct Suggestion {
-    std::string kind;  ///< recipe or guess
     Command command{};
     std::int64_t devices = 1;
-    std::optional<RecipeMatch> match{};
+    std::optional<RecipeMatch> match{};  ///< nothing: it is a guess
     AppliedRecipe applied{};
     std::string memory{};  ///< what the cost model says of it
     std::optional<double> gain{};
@@ -129,7 +128,7 @@ std::vector<RecipeMatch> matches_of(const Wanted& wanted) {
 std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& wanted,
                                        std::vector<std::string>& passed_over) {
     try {
-        Suggestion result{"recipe"};
+        Suggestion result;
         result.applied =
             applied(match.recipe, wanted.engine, "", wanted.chip, wanted.catalogue.root());
         const Composition composition = composed(result.applied, wanted.engine, "", wanted.chip);
@@ -182,54 +181,28 @@ std::vector<Suggestion> with_quantized_checkpoints(const Wanted& wanted,
 
 std::string share_text(double share) { return fmt::format("{:.0f} %", share * 100); }
 
-/// How far predictions of this engine were off, on this chip or on others.
-std::string error_text(const Wanted& wanted) {
+/// How far predictions of this engine were off: in words, and the median on this chip or, where it
+/// was never checked, the largest on others.
+std::pair<std::string, std::optional<double>> error_of_predictions(const Wanted& wanted) {
     const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
     std::string elsewhere;
+    std::optional<double> largest;
     for (const CostCheck& one : traits.checked) {
         if (one.hardware == wanted.chip.name)
-            return fmt::format(
-                "on {} half of them were off by at most {}, nine of ten by at most {}: checked "
-                "with {} of {} {}",
-                one.hardware, share_text(one.median_error), share_text(one.error_90),
-                counted_text(one.rows, "measured configuration"), wanted.engine.name, one.of);
+            return {
+                fmt::format("on {} half of them were off by at most {}, nine of ten by at most "
+                            "{}: checked with {} of {} {}",
+                            one.hardware, share_text(one.median_error), share_text(one.error_90),
+                            counted_text(one.rows, "measured configuration"), wanted.engine.name,
+                            one.of),
+                one.median_error};
         elsewhere += (elsewhere.empty() ? "; on others half of them were off by at most: " : ", ") +
                      one.hardware + " " + share_text(one.median_error);
+        largest = std::max(largest.value_or(0), one.median_error);
     }
-    return fmt::format("not known: none for {} was ever checked with a measurement on {}{}",
-                       wanted.engine.name, wanted.chip.name, elsewhere);
-}
-
-/// The median error of predictions on this chip, else the largest on others; nothing: it was never
-/// checked.
-std::optional<double> median_error(const Wanted& wanted) {
-    std::optional<double> elsewhere;
-    for (const CostCheck& one : wanted.catalogue.traits(wanted.engine.name).checked) {
-        if (one.hardware == wanted.chip.name) return one.median_error;
-        elsewhere = std::max(elsewhere.value_or(0), one.median_error);
-    }
-    return elsewhere;
-}
-
-std::string parameter_called(const Engine& engine, std::string_view concept_name) {
-    for (const EngineParameter& one : engine.parameters)
-        if (one.parameter.concept_name == concept_name) return one.parameter.name;
-    return "";
-}
-
-/// The study whose cost model is asked: the usual traffic, goal and preset of `autotune init`.
-std::string study_of_guess(const Wanted& wanted, std::size_t devices) {
-    std::string text = fmt::format(
-        "study: suggest\nmodel: {}\nengine: {}\nhardware: {{device: {}, count: {}}}\n"
-        "workloads: [{{use: chat, requests: 256, arrival: {{concurrency: 64}}}}]\n"
-        "objective: {{maximize: total_tokens_per_second, limits: [success_ratio >= "
-        "0.99]}}\npreset: quick\nevaluator: simulate\n",
-        yaml_text(wanted.model_file.empty() ? wanted.model : wanted.model_file.string()),
-        yaml_text(wanted.engine.name), yaml_text(wanted.chip.name), devices);
-    if (const std::string spread = parameter_called(wanted.engine, "tensor_parallel_size");
-        !spread.empty())
-        text += fmt::format("space: {{{}: {}}}\n", spread, devices);
-    return text;
+    return {fmt::format("not known: none for {} was ever checked with a measurement on {}{}",
+                        wanted.engine.name, wanted.chip.name, elsewhere),
+            largest};
 }
 
 /// The configuration of which the cost model expects most, of the default and those drawn.
@@ -266,18 +239,24 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
     return best;
 }
 
-/// The cost model's guess on so many devices. Throws where nothing starts there.
-Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
-    const std::string path = "/suggest.yaml";
-    Texts texts{{study_of_texts, path}, {path, study_of_guess(wanted, devices)}};
-    if (!wanted.model_file.empty())
-        texts[wanted.model_file.string()] = read_text(wanted.model_file);
-    const auto file = keep_texts("/suggest/" + std::to_string(devices), std::move(texts),
-                                 UnsetVariable::fails);  // on no disk
-    const StudySetup setup = set_up(load_study(file, wanted.catalogue));
-    Suggestion result{"guess"};
+/// The cost model's guess on so many devices, of the study that `init` would write. Throws where
+/// nothing starts there.
+Suggestion guess_on(const Wanted& wanted, std::size_t devices, const std::filesystem::path& draft) {
+    FirstStudy study;
+    study.file = draft;
+    study.model = wanted.model_file.empty() ? wanted.model : wanted.model_file.string();
+    study.engine = wanted.engine.name;
+    study.hardware = wanted.chip.name;
+    study.preset = "quick";
+    study.as = "simulate";
+    study.spread_by = parameter_of(wanted.engine, "tensor_parallel_size");
+    study.gpus = study.layout = devices;
+    study.all_said = true;
+    write_file(draft, study.text());
+    const StudySetup setup = set_up(load_study(draft, wanted.catalogue));
+    Suggestion result;
     Configuration best = best_believed(setup, result.gain);
-    const auto error = median_error(wanted);
+    const auto [error_text, error] = error_of_predictions(wanted);
     result.no_gain = result.gain && (!error || *result.gain <= *error);
     if (result.no_gain) best = setup.problem->space.default_configuration();
     for (const auto& [name, value] : best.entries())
@@ -291,182 +270,108 @@ Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
         throw UsageError(started.start.cause.empty() ? started.failure->message
                                                      : started.start.cause);
     result.memory = present(started.cost).memory().text();
-    result.error = error_text(wanted);
+    result.error = error_text;
     return result;
 }
 
 /// The same on the fewest devices that hold the model; nothing: no number does, and why.
 std::optional<Suggestion> by_cost_model(const Wanted& wanted, std::string& why_not) {
     constexpr std::size_t most_devices = 64;  // eight machines of eight
+    const OwnFolder folder(temporary_files() / "servetune-");
+    const std::filesystem::path draft = folder.path() / "suggest.yaml";
     for (std::size_t devices = 1; devices <= most_devices; devices *= 2) try {
-            return guess_on(wanted, devices);
+            return guess_on(wanted, devices, draft);
         } catch (const Error& error) {
-            const std::string said = error.what();
-            const auto file =
-                said.find("/suggest.yaml:");  // our own text: its lines say nothing to a person
-            const auto at = file == std::string::npos ? file : said.find(": ", file);
             why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name,
-                                  at == std::string::npos ? said : said.substr(at + 2));
+                                  with_path(error.what(), draft, "its study"));
         }
     return std::nullopt;
 }
 
-std::string devices_text(const Suggestion& suggestion, const Wanted& wanted) {
-    return fmt::format("{} x {}", suggestion.devices, wanted.chip.name);
-}
-
-void print_recipe(const Suggestion& suggestion) {
+OrderedJson recipe_json(const Suggestion& suggestion) {
     const Recipe& recipe = present(suggestion.match).recipe;
-    put(stdout, "source: {} ({})\n", recipe.source, recipe.licence);
-    if (!recipe.goal.empty()) put(stdout, "made for: {}\n", recipe.goal);
-    const std::string difference = suggestion.match->difference();
-    const bool as_published = difference.empty() && suggestion.applied.dropped.empty();
-    if (!recipe.measured.empty())
-        put(stdout, "its source measured{}: {}\n",
-            as_published ? "" : ", for what it ran and not for this command", recipe.measured);
-    if (!difference.empty()) put(stdout, "take care: {}\n", difference);
-    for (const std::string& one : suggestion.applied.translated)
-        put(stdout, "translated: {}\n", one);
-    for (const std::string& one : suggestion.applied.dropped) put(stdout, "left out: {}\n", one);
-    for (const auto& [name, value] : suggestion.applied.environment)
-        put(stdout, "not checked: the environment variable {}={}\n", name, value);
+    return {{"source", recipe.source},
+            {"licence", recipe.licence},
+            {"goal", recipe.goal},
+            {"measured", recipe.measured},
+            {"difference", suggestion.match->difference()},
+            {"translated", suggestion.applied.translated},
+            {"left_out", suggestion.applied.dropped},
+            {"not_checked", suggestion.applied.environment}};
 }
 
-void print_suggestion(const Suggestion& suggestion, const Wanted& wanted,
-                      const std::vector<std::string>& passed_over) {
-    put(stdout, "{}\n\n", suggestion.command.text());
-    for (const auto& [name, text] : suggestion.command.files) put(stdout, "{}:\n{}\n", name, text);
-    put(stdout, "on: {}, {} {}\n", devices_text(suggestion, wanted), wanted.engine.name,
-        wanted.newest);
-    if (suggestion.match) print_recipe(suggestion);
-    for (const std::string& one : passed_over) put(stdout, "passed over: {}\n", one);
-    if (!suggestion.match) {
-        put(stdout,
-            "source: no published recipe fits, so this is a GUESS of the cost model, for chat with "
-            "64 requests in flight\n");
-        if (suggestion.no_gain)
-            put(stdout,
-                "this is the default: the largest predicted gain, {:+.1f} %, is within the error "
-                "of such predictions\n",
-                *suggestion.gain * 100);
-        else if (suggestion.gain)
-            put(stdout, "predicted gain over the default: {:+.1f} % of total tokens/s\n",
-                *suggestion.gain * 100);
-        else put(stdout, "the default would not start there, by the same model\n");
-        put(stdout, "error of such predictions: {}\n", suggestion.error);
-        for (const std::string& name : suggestion.unchecked)
-            put(stdout,
-                "quality not measured: {} changes the numbers that the model computes with\n",
-                name);
-    }
-    const bool lines = suggestion.memory.find('\n') != std::string::npos;
-    put(stdout, "memory by the cost model:{}{}{}", lines ? "\n" : " ", suggestion.memory,
-        lines ? "" : "\n");
-    if (!suggestion.missing.empty()) put(stdout, "take care: {}\n", suggestion.missing);
-    else if (wanted.model.find('/') == std::string::npos)
-        put(stdout,
-            "take care: an engine looks for a folder '{}'; of a hub it takes an id, OWNER/NAME\n",
-            wanted.model);
-    for (const Suggestion& one : suggestion.quantized) {
-        const Recipe& recipe = present(one.match).recipe;
-        put(stdout, "in {}, quality not measured, on {}: {}\n", recipe.quantization,
-            devices_text(one, wanted), one.command.text());
-        put(stdout, "  {}source: {} ({})\n",
-            one.match->same_chip ? "" : "for " + one.match->chip + ", ", recipe.source,
-            recipe.licence);
-    }
-    constexpr std::int64_t one_machine = 8;
-    if (suggestion.devices > one_machine)
-        put(stdout, "take care: {} devices are several machines, and this is the command of one\n",
-            suggestion.devices);
-    put(stdout, "Nothing was measured here. This writes a study that measures: {}\n",
-        Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
-                 "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
-            .text());
+OrderedJson command_json(const Suggestion& suggestion) {
+    return {{"command", suggestion.command.text()},
+            {"argv", suggestion.command.argv},
+            {"environment", suggestion.command.environment},
+            {"files", suggestion.command.files},
+            {"devices", suggestion.devices}};
 }
 
 OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted,
                             const std::vector<std::string>& passed_over) {
-    OrderedJson json{
-        {"kind", suggestion.kind},           {"model", wanted.model},
-        {"hardware", wanted.chip.name},      {"engine", wanted.engine.name},
-        {"version", wanted.newest},          {"command", suggestion.command.text()},
-        {"argv", suggestion.command.argv},   {"environment", suggestion.command.environment},
-        {"files", suggestion.command.files}, {"devices", suggestion.devices},
-        {"memory", suggestion.memory},       {"missing", suggestion.missing},
-        {"passed_over", passed_over}};
-    if (suggestion.match) {
-        const Recipe& recipe = suggestion.match->recipe;
-        json["source"] = recipe.source;
-        json["licence"] = recipe.licence;
-        json["goal"] = recipe.goal;
-        json["measured"] = recipe.measured;
-        json["difference"] = suggestion.match->difference();
-        json["translated"] = suggestion.applied.translated;
-        json["left_out"] = suggestion.applied.dropped;
-        json["not_checked"] = suggestion.applied.environment;
-    } else {
-        json["predicted_gain"] =
-            suggestion.gain ? OrderedJson(*suggestion.gain) : OrderedJson(nullptr);
-        json["within_error"] = suggestion.no_gain;
-        json["error"] = suggestion.error;
-        json["quality_not_measured"] = suggestion.unchecked;
-    }
+    OrderedJson json{{"kind", suggestion.match ? "recipe" : "guess"},
+                     {"model", wanted.model},
+                     {"hardware", wanted.chip.name},
+                     {"engine", wanted.engine.name},
+                     {"version", wanted.newest}};
+    json.update(command_json(suggestion));
+    json["memory"] = suggestion.memory;
+    json["missing"] = suggestion.missing;
+    json["passed_over"] = passed_over;
+    if (suggestion.match) json.update(recipe_json(suggestion));
+    else
+        json.update(OrderedJson{{"predicted_gain", suggestion.gain ? OrderedJson(*suggestion.gain)
+                                                                   : OrderedJson(nullptr)},
+                                {"within_error", suggestion.no_gain},
+                                {"error", suggestion.error},
+                                {"quality_not_measured", suggestion.unchecked}});
     json["quantized"] = OrderedJson::array();
     for (const Suggestion& one : suggestion.quantized) {
-        const Recipe& recipe = present(one.match).recipe;
-        json["quantized"].push_back({{"quantization", recipe.quantization},
-                                     {"model", one.match->checkpoint},
-                                     {"command", one.command.text()},
-                                     {"argv", one.command.argv},
-                                     {"environment", one.command.environment},
-                                     {"files", one.command.files},
-                                     {"devices", one.devices},
-                                     {"source", recipe.source},
-                                     {"licence", recipe.licence},
-                                     {"chip", one.match->chip},
-                                     {"quality_measured", false}});
+        const RecipeMatch& match = present(one.match);
+        OrderedJson entry{{"quantization", match.recipe.quantization}, {"model", match.checkpoint}};
+        entry.update(command_json(one));
+        entry.update(OrderedJson{{"source", match.recipe.source},
+                                 {"licence", match.recipe.licence},
+                                 {"chip", match.chip},
+                                 {"other_chip", !match.same_chip},
+                                 {"quality_measured", false}});
+        json["quantized"].push_back(std::move(entry));
     }
     return json;
 }
 
-/// What a model's name says: `qwen` and 8 of `Qwen/Qwen3-8B-FP8`.
-struct NameParts {
-    std::string family{};
-    double billions = 0;  ///< of parameters; 0: it does not say
-};
-
-NameParts parts_of_name(const std::string& id) {
-    const std::string name = lower_case(id.substr(id.rfind('/') + 1));
-    NameParts parts{name.substr(0, name.find_first_of("-_.0123456789"))};
-    for (std::size_t begin = 0; begin < name.size() && parts.billions == 0;) {
-        const std::size_t end = std::min(name.find_first_of("-_", begin), name.size());
-        if (const auto number = real_of(name.substr(begin, end - begin - 1));
-            end > begin + 1 && name[end - 1] == 'b' && number)
-            parts.billions = *number;
-        begin = end + 1;
-    }
-    return parts;
+std::string gain_text(const Suggestion& suggestion) {
+    if (suggestion.no_gain)
+        return fmt::format(
+            "this is the default: the largest predicted gain, {:+.1f} %, is within the error of "
+            "such predictions",
+            present(suggestion.gain) * 100);
+    if (!suggestion.gain) return "the default would not start there, by the same model";
+    return fmt::format("predicted gain over the default: {:+.1f} % of total tokens/s",
+                       *suggestion.gain * 100);
 }
 
-/// Those of the same family first, in it those of the nearest size, then by spelling.
-std::vector<std::string> likest_first(const std::string& wanted,
-                                      const std::set<std::string>& known) {
-    const NameParts mine = parts_of_name(wanted);
-    std::vector<std::tuple<bool, double, std::size_t, std::string>> ranked;
-    for (const std::string& name : known) {
-        const NameParts other = parts_of_name(name);
-        const bool same_family = edit_distance(mine.family, other.family) <= mine.family.size() / 4;
-        const bool sizes = mine.billions > 0 && other.billions > 0;
-        const double off = sizes ? std::abs(std::log(other.billions / mine.billions))
-                                 : std::numeric_limits<double>::infinity();
-        ranked.emplace_back(!same_family, same_family || mine.family.empty() ? off : 0,
-                            edit_distance(lower_case(wanted), lower_case(name)), name);
-    }
-    std::sort(ranked.begin(), ranked.end());
-    std::vector<std::string> result;
-    for (auto& one : ranked) result.push_back(std::get<std::string>(std::move(one)));
-    return result;
+void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const OrderedJson& json) {
+    constexpr std::int64_t one_machine = 8;
+    const auto flag = [](bool is) { return std::string(is ? "yes" : ""); };
+    std::string memory = suggestion.memory;
+    const bool lines = memory.ends_with('\n');
+    if (lines) memory.pop_back();
+    TemplateValues values = template_values(json);
+    values.texts.insert(
+        {{"memory_text", (lines ? "\n" : " ") + memory},
+         {"gain", gain_text(suggestion)},
+         {"as_published", flag(suggestion.match && suggestion.match->difference().empty() &&
+                               suggestion.applied.dropped.empty())},
+         {"no_owner",
+          flag(suggestion.missing.empty() && wanted.model.find('/') == std::string::npos)},
+         {"several_machines", flag(suggestion.devices > one_machine)},
+         {"init",
+          Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
+                   "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
+              .text()}});
+    put(stdout, "{}", fill_template(suggestion_txt_in.text, values));
 }
 
 std::string unknown_text(const Wanted& wanted) {
@@ -488,7 +393,8 @@ std::string unknown_text(const Wanted& wanted) {
         "'model') and name the file as MODEL, "
         "or measure: autotune init --model {}",
         wanted.model, wanted.chip.name, wanted.engine.name, where,
-        listed(likest_first(wanted.model, known), few), Command{{wanted.model}}.text());
+        listed(nearest_first(wanted.model, std::vector(known.begin(), known.end())), few),
+        Command{{wanted.model}}.text());
 }
 
 /// An answer without a command.
@@ -544,8 +450,9 @@ int suggest(const SuggestArguments& arguments) {
                           passed_over, nothing_feasible);
     suggestion->quantized = with_quantized_checkpoints(wanted, passed_over);
     name_model_file(*suggestion, wanted);
-    if (arguments.json) put_json(suggestion_json(*suggestion, wanted, passed_over));
-    else print_suggestion(*suggestion, wanted, passed_over);
+    const OrderedJson json = suggestion_json(*suggestion, wanted, passed_over);
+    if (arguments.json) put_json(json);
+    else print_suggestion(*suggestion, wanted, json);
     return done;
 }
 

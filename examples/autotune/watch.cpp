@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune watch`: whether a server in production still has the traffic and speed of its study.
 #include "commands.hpp"
-#include "load_test_arguments.hpp"
 #include "output.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"

@@ -41,9 +41,10 @@ TEST_CASE(
         server.url(), folder,
         {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--save", "c.json"});
     CHECK(too_slow.code == 1);
-    CHECK(too_slow.out.find("No largest load: the lowest load that may be tried, 1 requests in "
-                            "flight, breaks a limit\n"
-                            "under time_to_first_token_p95_seconds <= 1 ms") != std::string::npos);
+    CHECK(has(too_slow.out,
+              "No largest load: the lowest load that may be tried, 1 requests in "
+              "flight, breaks a limit\n"
+              "under time_to_first_token_p95_seconds <= 1 ms"));
     CHECK(Json::parse(read_file(folder.path() / "c.json")).at("end") == "fails_at_lowest");
 }
 
@@ -54,7 +55,7 @@ TEST_CASE("capacity: a sweep measures the loads that it is given, as a table and
         server.url(), folder, {"--concurrency", "--sweep", "8,1,2", "--limit", "ttft_p95 < 8ms"});
     INFO(table.err);
     CHECK(table.code == 0);
-    CHECK(table.out.find("tok/s/user") != std::string::npos);
+    CHECK(has(table.out, "tok/s/user"));
     CHECK(table.out.find("\n           1 ") < table.out.find("\n           2 "));
     CHECK(table.out.find("\n           2 ") < table.out.find("\n           8 "));
     const Json json =
@@ -75,8 +76,8 @@ TEST_CASE("capacity: a load whose result is unsound is no answer") {
     INFO(text.out << text.err);
     CHECK(text.code == 1);
     CHECK(text.out.find("No largest load: the result at 4 requests in flight is unsound\n") == 0);
-    CHECK(text.out.find("\n4, unsound:\n") != std::string::npos);
-    CHECK(text.out.find("\n  complete: ") != std::string::npos);
+    CHECK(has(text.out, "\n4, unsound:\n"));
+    CHECK(has(text.out, "\n  complete: "));
     auto as_json = half;
     as_json.emplace_back("--json");
     CHECK(Json::parse(capacity_of(server.url(), folder, as_json).out).at("verdict") == "unsound");
@@ -90,14 +91,13 @@ TEST_CASE("capacity: what cannot be asked is said before anything is sent") {
         CHECK(run.code == 2);
         return run.err;
     };
-    CHECK(error({}).find("Add --limit 'ttft_p95 <= 500ms'") != std::string::npos);
-    CHECK(error({"--limit", "output_throughput >= 3"})
-              .find("--limit wants an upper bound of a time") != std::string::npos);
-    CHECK(error({"--limit", "ttft_p95 <= fast"}).find("a limit is written") != std::string::npos);
-    CHECK(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"})
-              .find("`from` below `to`") != std::string::npos);
-    CHECK(error({"--sweep", "1.5", "--concurrency"}).find("with --concurrency whole numbers") !=
-          std::string::npos);
+    CHECK(has(error({}), "Add --limit 'ttft_p95 <= 500ms'"));
+    CHECK(has(error({"--limit", "output_throughput >= 3"}),
+              "--limit wants an upper bound of a time"));
+    CHECK(has(error({"--limit", "ttft_p95 <= fast"}), "a limit is written"));
+    CHECK(
+        has(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"}), "`from` below `to`"));
+    CHECK(has(error({"--sweep", "1.5", "--concurrency"}), "with --concurrency whole numbers"));
 }
 
 TEST_CASE(
@@ -142,6 +142,6 @@ TEST_CASE("capacity: a deployed study finds the load of each configuration on on
         CHECK(measured->metrics.at("sustained_requests_per_second").value > 0);
         CHECK(measured->metrics.contains("goodput_requests_per_second"));
     }
-    CHECK(run.err.find("the largest load is ") != std::string::npos);
+    CHECK(has(run.err, "the largest load is "));
     CHECK(study.left().empty());
 }

@@ -32,37 +32,6 @@ std::string study(const std::string& model, const std::string& hardware) {
 
 }  // namespace
 
-TEST_CASE(
-    "report: a figure that is lower than another of the same report is not called the highest") {
-    const TemporaryFolder folder;
-    folder.write(
-        "mo.yaml",
-        "study: mo\nmodel: Qwen/Qwen3-14B\nhardware: h100-sxm\nengine: vllm\nworkloads: [chat]\n"
-        "objective: {maximize: total_tokens_per_second, minimize: ttft_p95, limits: "
-        "[\"success_ratio >= 0.99\"]}\nspace:\n"
-        "  quantization: {choice: [none, fp8], checkpoints: {fp8: Qwen/Qwen3-14B-FP8}}\n"
-        "  max_num_seqs: {choice: [engine, 64, 256, 512], ordered: true}\n  kv_cache_dtype: "
-        "{choice: [engine, fp8]}\n"
-        "  gpu_memory_utilization: {choice: [0.5, 0.7, 0.9], ordered: true, default: 0.9}\nothers: "
-        "default\n"
-        "strategy: bayesian\nbudget: {trials: 24}\nevaluator: {simulate: {noise: 1%}}\n");
-    const Ran run = autotune({"run", "mo.yaml", "--directory", "d", "--quiet"}, folder.path());
-    INFO(run.out << run.err);
-    REQUIRE(run.code == 0);
-    const std::string report = read_file(folder.path() / "d/report.md");
-    const std::string measured = "The highest figure measured is ";
-    const auto said = report.find(measured);
-    if (said == std::string::npos) {
-        CHECK(has(report, "The highest figure that was confirmed is "));
-        return;
-    }
-    const auto row =
-        report.find("\n| 1 |");  // the front's: what is best in the leading goal stands first
-    REQUIRE(row != std::string::npos);
-    const auto figure = report.find(" | ", row + 8) + 3;
-    CHECK(std::stod(report.substr(figure)) <= std::stod(report.substr(said + measured.size())));
-}
-
 TEST_CASE("simulate: predictions are called predictions, in text and in JSON") {
     const TemporaryFolder folder;
     const std::string file =
@@ -143,19 +112,6 @@ TEST_CASE("simulate and validate: a chip and a model of the user's own, by file 
     folder.write("study/s.yaml", study("a/Qwen3-8B-AWQ", "l4"));
     CHECK(has(autotune({"validate", "study/s.yaml"}, folder.path()).out,
               "warning: a/Qwen3-8B-AWQ is Qwen/Qwen3-8B in awq, by its name\n"));
-}
-
-TEST_CASE("simulate: the study that ships, and the same on a better chip") {
-    const TemporaryFolder folder;
-    const auto best = [&](const std::vector<std::string>& more) {
-        std::vector<std::string> arguments{"simulate", shipped, "--json", "--configurations", "20"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        const Json json = Json::parse(autotune(arguments, folder.path()).out);
-        CHECK(json["simulated"].get<int>() >= 20);
-        return json["best"][0]["predicted"].get<double>();
-    };
-    CHECK(best({"--hardware", "h200-sxm"}) >=
-          best({}) * 0.95);  // searched, not known: a few draws each
 }
 
 TEST_CASE(

@@ -123,77 +123,53 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     } else WARN("skipped: there is no fish");
 }
 
-TEST_CASE("help: in plain words for every command, without names of types and checks") {
+TEST_CASE("help: a row of the table says value, bounds, default and what is required") {
     const TemporaryFolder folder;
-    std::vector<std::string> pages{autotune({"--help"}, folder.path()).out,
-                                   autotune({"man"}, folder.path()).out};
-    std::istringstream lines(pages.front().substr(pages.front().find("Subcommands:\n") + 13));
-    for (std::string line; std::getline(lines, line) && !line.empty();)
-        pages.push_back(
-            autotune({line.substr(2, line.find(' ', 2) - 2), "--help"}, folder.path()).out);
-    CHECK(pages.size() > 20);
-    for (std::string page : pages) {
-        INFO(page.substr(0, page.find("Options:")));
-        const std::string an_object = "{\"temperature\": 0}";
-        while (has(page, an_object)) page = replaced(page, an_object, "");
-        for (const char* noise : {"TEXT", "UINT", "INT:", "FLOAT", "POSITIVE", "REQUIRED",
-                                  "Needs:", "Excludes:", "{", "}"})
-            CHECK_FALSE(has(page, noise));
-    }
+    CHECK(has(autotune({"--help"}, folder.path()).out, "\n  validate    Check a study"));
     const std::string bench = autotune({"bench", "--help"}, folder.path()).out;
+    CHECK(has(bench, "\nUsage: autotune bench [OPTIONS]\n"));
     CHECK(has(bench, "\n  --requests N"));
     CHECK(has(bench, "\n  --no-stream  "));
     CHECK(has(bench, "\n  --sweep NUMBER,...  "));
     CHECK(has(bench, "\n  --duration TIME  "));
     CHECK(has(bench, "with or without /v1 (required)\n"));
     CHECK(has(bench, "random:INPUTxOUTPUT tokens (default: random:512x128)\n"));
-    const std::string recommend = autotune({"recommend", "--help"}, folder.path()).out;
-    CHECK(has(
-        recommend,
-        "\n  --as "
-        "shell|systemd|compose|slurm|kubernetes|llm-d|kserve|dynamo|rayservice|gpustack\n"));
-    CHECK(has(recommend, "Port to listen on, 1 to 65535 (default: 8000)\n"));
+    CHECK(has(autotune({"recommend", "--help"}, folder.path()).out,
+              "Port to listen on, 1 to 65535 (default: 8000)\n"));
     const std::string run = autotune({"run", "--help"}, folder.path()).out;
-    CHECK(has(run, "\n  --view [VALUE]  "));
+    CHECK(has(run, "\n  --view [HOST:PORT]  "));
+    CHECK(has(run, "\nUsage: autotune run [OPTIONS] STUDY\n"));
     CHECK(has(run, "until measurements contradict them (can be repeated)\n"));
 }
 
 TEST_CASE("options: every number says what it wants in our own words") {
     const TemporaryFolder folder;
-    const auto says = [&](const std::vector<std::string>& words, const std::string& wanted) {
-        const auto ended = autotune(words, folder.path());
-        INFO(ended.err);
-        CHECK(ended.code == 2);
-        CHECK(has(ended.err, wanted));
-        CHECK(ended.err.size() < 200);
-        for (const char* foreign : {"Could not convert", "not in range"})
-            CHECK_FALSE(has(ended.err, foreign));
+    struct Case {
+        std::vector<std::string> words;  // of the command, with the option and a wrong value last
+        std::string wanted;
     };
     const std::string most = "99999999999999999999";
-    says({"run", "s.yaml", "--trials", "0"}, "--trials: an integer of at least 1 wanted, got '0'");
-    says({"run", "s.yaml", "--trials", "1.5"},
-         "--trials: an integer of at least 1 wanted, got '1.5'");
-    says({"run", "s.yaml", "--trials", most},
-         "--trials: an integer of at least 1 wanted, got '" + most + "', which is too large");
-    says({"recommend", "s.yaml", "--port", "0"},
-         "--port: an integer from 1 to 65535 wanted, got '0'");
-    says({"recommend", "s.yaml", "--port", "65536"},
-         "--port: an integer from 1 to 65535 wanted, got '65536'");
-    says({"recommend", "s.yaml", "--gpus", "-1"},
-         "--gpus: an integer of at least 0 wanted, got '-1'");
-    says({"explain", "s.yaml", "--trial", "abc"},
-         "--trial: an integer of at least 0 wanted, got 'abc'");
-    says({"compare", "s.yaml", "--margin", "2"}, "--margin: a share from 0 to 1 wanted, got '2'");
-    says({"compare", "s.yaml", "--margin", "nan"},
-         "--margin: a share from 0 to 1 wanted, got 'nan'");
-    says({"compare", "s.yaml", "--pairs", "1"},
-         "--pairs: an integer of at least 2 wanted, got '1'");
-    says({"render", "s.yaml", "--random", "2", "--seed", "-1"},
-         "--seed: an integer of at least 0 wanted, got '-1'");
-    for (const char* option : {"--configurations", "--top"})
-        says({"simulate", "s.yaml", option, "0"},
-             std::string(option) + ": an integer of at least 1 wanted, got '0'");
-    says({"simulate", "s.yaml", "--seed", "a"}, "--seed: an integer of at least 0 wanted, got 'a'");
+    for (const Case& one : std::vector<Case>{
+             {{"run", "s.yaml", "--trials", "0"}, "an integer of at least 1"},
+             {{"run", "s.yaml", "--trials", "1.5"}, "an integer of at least 1"},
+             {{"run", "s.yaml", "--trials", most}, "an integer of at least 1"},
+             {{"recommend", "s.yaml", "--port", "0"}, "an integer from 1 to 65535"},
+             {{"recommend", "s.yaml", "--port", "65536"}, "an integer from 1 to 65535"},
+             {{"recommend", "s.yaml", "--gpus", "-1"}, "an integer of at least 0"},
+             {{"compare", "s.yaml", "--margin", "2"}, "a share from 0 to 1"},
+             {{"compare", "s.yaml", "--margin", "nan"}, "a share from 0 to 1"},
+             {{"bench", "--url", "x", "--rate", "nan"}, "a number above 0, or inf,"},
+             {{"bench", "--url", "x", "--devices", "inf"}, "a number above 0"},
+             {{"bench", "--url", "x", "--ttft-limit", "x"}, "seconds, or a time such as 500ms,"}}) {
+        const Ran ended = autotune(one.words, folder.path());
+        INFO(ended.err);
+        const std::string& option = one.words[one.words.size() - 2];
+        CHECK(ended.code == 2);
+        CHECK(has(ended.err, option + ": " + one.wanted + " wanted, got '" + one.words.back() +
+                                 "'" + (one.words.back() == most ? ", which is too large" : "")));
+    }
+    CHECK(has(autotune({"bench", "--url", "x", "--ttft-limit", "500"}, folder.path()).err,
+              "say the unit: 500ms or 500s"));
 }
 
 TEST_CASE("help: a command or option that there is not is named, with the nearest that there are") {
@@ -218,29 +194,13 @@ TEST_CASE("help: a command or option that there is not is named, with the neares
     CHECK(said({"bench"}).starts_with("autotune bench: --url is required\n"));
     CHECK(said({}).starts_with("autotune: A subcommand is required\n"));
     // The value of an option is none, whatever it looks like.
-    CHECK(said({"render", "none.yaml", "--set", "--x=1"}).find("no option") == std::string::npos);
+    CHECK_FALSE(has(said({"render", "none.yaml", "--set", "--x=1"}), "no option"));
 }
 
-TEST_CASE("manual: every command and option of --help, and the exit codes of the documentation") {
+TEST_CASE("manual: commands, options and exit codes, as roff") {
     const TemporaryFolder folder;
     const Ran page = autotune({"man"}, folder.path());
     REQUIRE(page.code == 0);
-    const std::string help = autotune({"--help"}, folder.path()).out;
-    const std::string documented = read_file(SERVETUNE_SOURCE "/docs/reference/commands.md");
-    std::istringstream lines(help.substr(help.find("Exit codes:\n") + 12));
-    std::size_t codes = 0;
-    for (std::string line; std::getline(lines, line);) {
-        const auto code = line.find_first_not_of(' ');
-        if (code == std::string::npos) continue;
-        const auto end = line.find(' ', code);
-        const auto meaning = line.find_first_not_of(' ', end);
-        INFO(line);
-        REQUIRE(meaning != std::string::npos);
-        CHECK(has(documented,
-                  "| " + line.substr(code, end - code) + " | " + line.substr(meaning) + " |\n"));
-        ++codes;
-    }
-    CHECK(codes == 10);
     CHECK(has(page.out, ".SS autotune run\n"));
     CHECK(has(page.out, ".SS autotune ask\\-tell\n"));
     CHECK(has(page.out, "\\fB\\-\\-dry\\-run\\fR\n"));
@@ -461,50 +421,6 @@ TEST_CASE(
     CHECK(has(coloured, "\033[32m"));  // a new best
     CHECK(colours_with("NO_COLOR=1").empty());
     CHECK(colours_with("TERM=dumb").empty());
-}
-
-TEST_CASE(
-    "terminal: the status shows the best gain, no interval by one measurement each, and how long "
-    "the trial has taken") {
-    const TemporaryFolder folder;
-    OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder, "2500ms").string()},
-                       folder.path(), 200);
-    std::set<std::string> rows;
-    CHECK(program.watch([&](const ShownRows& shown) {
-        for (const std::string& row : shown.rows()) rows.insert(row);
-    }) == 0);
-    const auto seen = [&](const std::string& one, const std::string& other) {
-        return std::any_of(rows.begin(), rows.end(),
-                           [&](const auto& row) { return has(row, one) && has(row, other); });
-    };
-    CHECK(seen("best 1300.00 (+30.0 %)", "| "));
-    CHECK_FALSE(seen("best 1300.00 (+30.0 %)", "| 95 %"));
-    CHECK(seen("  the default", "| 0 s"));
-    CHECK(seen("  the default", "| 2 s"));  // written anew while the trial goes on
-}
-
-TEST_CASE(
-    "terminal: of several workloads of which the worst counts, the progress has the gain of the "
-    "worst") {
-    const TemporaryFolder folder;
-    folder.write("t.csv",
-                 "max_num_seqs,status,total_tokens_per_second,total_tokens_per_second@a,total_"
-                 "tokens_per_second@b\n"
-                 "128,ok,316.23,100,1000\n256,ok,367.42,150,900\n");
-    const auto study = folder.write(
-        "study.yaml",
-        "study: worst\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads:\n"
-        "  - {workload: a, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
-        "  - {workload: b, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
-        "objective: {maximize: total_tokens_per_second, over: worst}\n"
-        "space: {max_num_seqs: {choice: [128, 256], default: 128}}\nevaluator: {replay: t.csv}\n");
-    const Ran run = autotune({"run", study.string()}, folder.path());
-    INFO(run.err);
-    CHECK(run.code == 0);
-    CHECK(has(run.err,
-              "| max_num_seqs = 256 | 367.42 (-10.00 % in the worst workload) | best 316.23 (+0.00 "
-              "% in the worst workload)"));
-    CHECK_FALSE(has(run.err, "+16.2 %"));  // of the mean
 }
 
 TEST_CASE("json lines: an event a line, from the first trial to the report") {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// All commands and options, each said once: parser, help, manual page, completions and
+// docs/reference/commands.md are made of this table.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace autotune {
+
+/// What an option's text has to be.
+struct OptionBounds {
+    enum class Kind { any, integer, positive, positive_or_inf, share, time };
+    Kind kind = Kind::any;
+    std::uint64_t least = 0, most = std::numeric_limits<std::int64_t>::max();
+
+    /// What is wrong with a text, such as `a number above 0 wanted, got 'abc'`; empty: nothing. A
+    /// time becomes seconds; from a minute on it has to say its unit.
+    [[nodiscard]] std::string why_wrong(std::string& text) const;
+};
+
+inline OptionBounds at_least(std::uint64_t least) { return {OptionBounds::Kind::integer, least}; }
+
+/// The member of a command's arguments that an option sets.
+using OptionTarget =
+    std::variant<bool*, std::string*, std::filesystem::path*, int*, std::int64_t*, std::uint64_t*,
+                 double*, std::optional<std::string>*, std::optional<std::filesystem::path>*,
+                 std::optional<std::int64_t>*, std::optional<std::uint64_t>*,
+                 std::optional<double>*, std::vector<std::string>*, std::vector<double>*,
+                 std::vector<std::filesystem::path>*>;
+
+/// One row: an option, its member, what it wants and what it does. The default is the member's.
+struct OptionRow {
+    OptionRow(std::string names_, OptionTarget target_, std::string help_,
+              OptionBounds bounds_ = {})
+        : names(std::move(names_)), target(target_), help(std::move(help_)), bounds(bounds_) {}
+
+    std::string names;  ///< `--as`; `!--no-cache` clears its flag; `STUDY`: by its place
+    OptionTarget target;
+    std::string help;
+    OptionBounds bounds;
+    std::string value{};               ///< stands for its value; empty: as its type says
+    std::vector<std::string> words{};  ///< all that it takes; empty: any
+    bool required = false;
+    bool list = false;                      ///< of values with commas
+    std::string needs{}, excludes{};        ///< other options of the command, with commas
+    std::optional<std::string> if_alone{};  ///< its value if only its name is given
+
+    OptionRow must() && { return (required = true, std::move(*this)); }
+    OptionRow with_commas() && { return (list = true, std::move(*this)); }
+    OptionRow of(std::vector<std::string> all) && {
+        return (words = std::move(all), std::move(*this));
+    }
+    OptionRow with(std::string other) && { return (needs = std::move(other), std::move(*this)); }
+    OptionRow without(std::string o) && { return (excludes = std::move(o), std::move(*this)); }
+    OptionRow named(std::string text) && { return (value = std::move(text), std::move(*this)); }
+    OptionRow alone(std::string text) && { return (if_alone = std::move(text), std::move(*this)); }
+
+    [[nodiscard]] bool by_place() const { return names.front() != '-' && names.front() != '!'; }
+    /// `--help`, `-h`: as they are typed; empty: by its place.
+    [[nodiscard]] std::vector<std::string> spellings() const;
+    [[nodiscard]] bool takes_value() const { return !std::holds_alternative<bool*>(target); }
+    [[nodiscard]] bool takes_several() const;
+    /// What stands for its value: its words, `N`, `NUMBER`, `TIME`, `FILE`, `VALUE`; empty: a flag.
+    [[nodiscard]] std::string value_text() const;
+    /// Its help with bounds, default, and whether it is required or can be repeated.
+    [[nodiscard]] std::string described() const;
+};
+
+/// A command: how it is called, what it does, and the function that does it once the options have
+/// been read.
+struct CommandRow {
+    std::string name, group, what;
+    std::vector<OptionRow> options;
+    std::function<int()> run;
+};
+
+/// In the order of the help. Each call makes new arguments.
+std::vector<CommandRow> commands();
+
+/// What to do in place of a command or option of earlier versions (`serve`, `run --serve`,
+/// `--serve` of any command); empty: there was none.
+std::string instead_of(const std::string& command, const std::string& option = "");
+
+}  // namespace autotune

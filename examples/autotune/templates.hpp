@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of `templates/` in the program (cmake/embed.cmake).
+#pragma once
+
+#include "base/template.hpp"
+#include "study_file/yaml_text.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+namespace servetune {
+
+extern const EmbeddedFile study_yaml_in;         ///< what `init` writes
+extern const EmbeddedFile pod_yaml_in;           ///< the pod of a trial in a cluster
+extern const EmbeddedFile servetune_yaml_in;     ///< what runs a study in a cluster
+extern const EmbeddedFile autotune_pod_yaml_in;  ///< the pod of autotune there
+
+extern const EmbeddedFile suggestion_txt_in;  ///< what `suggest` prints
+
+}  // namespace servetune
+
+namespace autotune {
+
+/// A JSON object as values: texts and numbers, `yes` for true and nothing for false, lists of
+/// objects; a list of texts has `it`, an object of texts `name` and `value`.
+servetune::TemplateValues template_values(const nlohmann::ordered_json& json);
+
+/// A YAML text: `{{name|yaml}}` becomes a scalar.
+inline std::string filled_yaml(const servetune::EmbeddedFile& file,
+                               const servetune::TemplateValues& values,
+                               servetune::TemplateEscapes more = {}) {
+    more["yaml"] = servetune::yaml_text;
+    return servetune::fill_template(file.text, values, more);
+}
+
+}  // namespace autotune
