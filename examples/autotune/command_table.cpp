@@ -435,7 +435,7 @@ std::vector<CommandRow> commands() {
         command_row(
             "ask-tell", tune,
             "Let your own program measure: it asks and tells by JSON lines "
-            "(docs/reference/ask-tell.md)",
+            "(docs/reference/your-own-program.md)",
             ask_tell,
             [](auto& a) {
                 return OptionRows{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LLM serving engine without a GPU: see docs/explanation/simengine.md.
+// An LLM serving engine without a GPU: see docs/explanation/simulator.md.
 #include "command_line.hpp"
 #include "engine_process.hpp"
 #include "engine_setup.hpp"

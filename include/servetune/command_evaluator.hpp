@@ -17,7 +17,7 @@
 namespace servetune {
 
 /// Measures by a program of the user's: it gets the configuration as JSON and prints metrics as
-/// JSON. docs/reference/command-evaluator.md is its contract.
+/// JSON. docs/reference/your-own-program.md is its contract.
 ///
 /// The request, one JSON object, is its standard input and the file `trials/ID/request.json`:
 ///

@@ -30,15 +30,7 @@ public:
 
     Configuration() = default;
     /// The names may come in any order. Throws UsageError when one comes twice.
-    explicit Configuration(std::vector<Entry> entries) : entries_(std::move(entries)) {
-        const auto by_name = [](const Entry& a, const Entry& b) { return a.first < b.first; };
-        if (!std::is_sorted(entries_.begin(), entries_.end(), by_name))
-            std::sort(entries_.begin(), entries_.end(), by_name);
-        const auto same_name = [](const Entry& a, const Entry& b) { return a.first == b.first; };
-        const auto twice = std::adjacent_find(entries_.begin(), entries_.end(), same_name);
-        if (twice != entries_.end())
-            throw UsageError("a configuration sets '" + twice->first + "' twice");
-    }
+    explicit Configuration(std::vector<Entry> entries);
     static Configuration of(const Assignment& assignment) {
         return Configuration(std::vector<Entry>(assignment.begin(), assignment.end()));
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/configuration.hpp"
-#include "servetune/detail/space/expression.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
 
 #include <algorithm>
@@ -56,47 +54,11 @@ inline const std::string& reason(const Constraint& constraint) {
 }
 
 /// The parameters a constraint speaks of, each once.
-inline std::vector<std::string> names_of(const Constraint& constraint) {
-    struct {
-        std::vector<std::string> operator()(const Require& rule) const {
-            return rule.expression.names();
-        }
-        std::vector<std::string> operator()(const Allow& rule) const { return rule.names; }
-        std::vector<std::string> operator()(const Forbid& rule) const {
-            std::vector<std::string> names;
-            for (const auto& entry : rule.values) names.push_back(entry.first);
-            return names;
-        }
-    } visitor;
-    return std::visit(visitor, constraint);
-}
+std::vector<std::string> names_of(const Constraint& constraint);
 
 /// `require a >= b`, `forbid kv_cache_dtype=fp8_e5m2 quantization=fp8`, `only the 24 known
 /// combinations of a, b`.
-inline std::string text_of(const Constraint& constraint) {
-    struct {
-        std::string operator()(const Require& rule) const {
-            return "require " + rule.expression.text();
-        }
-        std::string operator()(const Allow& rule) const {
-            if (rule.names.empty()) return "only the one configuration that there is";
-            std::string names;
-            for (const std::string& name : rule.names) names += (names.empty() ? "" : ", ") + name;
-            return "only the " + std::to_string(rule.rows.size()) + " known combinations of " +
-                   names;
-        }
-        std::string operator()(const Forbid& rule) const {
-            std::string result = "forbid";
-            for (const auto& [name, values] : rule.values) {
-                result += " " + name + "=";
-                for (std::size_t i = 0; i < values.size(); ++i)
-                    result.append(i == 0 ? "" : "|").append(text_of(values[i]));
-            }
-            return result;
-        }
-    } visitor;
-    return std::visit(visitor, constraint);
-}
+std::string text_of(const Constraint& constraint);
 
 /// `require a >= b (the engine refuses it)`
 inline std::string explained_text_of(const Constraint& constraint) {

@@ -37,19 +37,7 @@ class Problem {
 public:
     /// Throws SpaceError when the space is empty or its default configuration, which is always
     /// trial 0, is not feasible; UsageError where the objective or the decision cannot be.
-    Problem(SearchSpace search_space, Objective what_for, Decision how_decided)
-        : parts_(std::make_shared<const Parts>(std::move(search_space))),
-          space(parts_->space),
-          feasible(parts_->feasible),
-          objective(std::move(what_for)),
-          decision(how_decided) {
-        check_options("the objective", objective.why_invalid());
-        check_options("the decision", decision.why_invalid());
-        const auto violations = space.violations(space.default_configuration());
-        if (!violations.empty())
-            throw SpaceError("the default configuration (" + space.default_configuration().text() +
-                             ") is not feasible: " + violations.front());
-    }
+    Problem(SearchSpace search_space, Objective what_for, Decision how_decided);
 
     const SearchSpace& space;
     const FeasibleSet& feasible;

@@ -2,18 +2,12 @@
 #pragma once
 
 #include "servetune/budget.hpp"
-#include "servetune/detail/base/present.hpp"
 #include "servetune/detail/study/ask_result.hpp"
-#include "servetune/detail/study/clocks.hpp"
-#include "servetune/detail/study/confirmation.hpp"
-#include "servetune/detail/study/default_again.hpp"
-#include "servetune/detail/study/missing_metric.hpp"
 #include "servetune/detail/study/observer.hpp"
 #include "servetune/detail/study/recommendation_text.hpp"
 #include "servetune/detail/study/study_options.hpp"
 #include "servetune/detail/study/study_settings.hpp"
 #include "servetune/detail/study/summary.hpp"
-#include "servetune/detail/study/to_beat.hpp"
 #include "servetune/detail/study/trial_index.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/journal.hpp"
@@ -65,20 +59,7 @@ public:
     explicit Study(const StudySettings& settings);
     Study(const Problem& problem, const Strategy& strategy, Journal& journal)
         : Study(problem, strategy, journal, Options{}) {}
-    Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
-        : problem_(problem),
-          strategy_(strategy),
-          journal_(journal),
-          options_(std::move(options)),
-          trials_(journal.trials()) {
-        problem_.seed = options_.seed;
-        if (!options_.steady) options_.steady = options_.now ? options_.now : steady_seconds;
-        if (!options_.now) options_.now = unix_seconds;
-        for (const Trial& trial : trials_) index_.add(trial);
-        take_up_open_trials();
-        made_ = options_.steady();
-        first_here_ = trials_.size();
-    }
+    Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options);
 
     Study(const Problem&, const Strategy&&, Journal&) = delete;
     Study(const Problem&, const Strategy&&, Journal&, Options) = delete;
@@ -211,102 +192,4 @@ private:
     bool confirming_ = false;     ///< whether a trial to confirm was asked here
 };
 
-inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
-    const std::uint64_t replicate = index_.times(workload, configuration);
-    Trial trial{trials_.size(), std::move(configuration), std::move(workload),
-                derive_seed(options_.seed, replicate), std::move(why)};
-    trial.asked_at = options_.now();
-    journal_.asked(trial);
-    trials_.push_back(std::move(trial));
-    index_.add(trials_.back());
-    return trials_.back();
-}
-
-inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds,
-                                                   double trials) const {
-    const double ahead = trials * trial_seconds(budget);
-    if (seconds >= budget.wall_clock_seconds || seconds + ahead > budget.wall_clock_seconds)
-        return StopReason::wall_clock_spent;
-    if (options_.now() + ahead > budget.until) return StopReason::deadline;
-    return std::nullopt;
-}
-
-inline double Study::trials_in_time(const Budget& budget, double seconds) const {
-    const double left =
-        std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
-    const double each = trial_seconds(budget);
-    return each > 0 ? std::max(0.0, std::floor(left / each))
-                    : std::numeric_limits<double>::infinity();
-}
-
-inline std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
-    if (told_in_search() >= budget.trials) return StopReason::trials_spent;
-    if (const auto reason = time_spent(budget, seconds)) return reason;
-    if (problem_.is_confirmed()) return std::nullopt;
-    const auto reason = time_spent(budget, seconds, 2);
-    return reason && recommendation().to_confirm
-               ? reason
-               : std::nullopt;  // the time of the cold start is kept
-}
-
-inline std::size_t Study::in_hand() const {
-    const auto in_hand = [&](std::uint64_t id) { return !unoffered_.contains(id) && in_space(id); };
-    return static_cast<std::size_t>(
-        std::count_if(index_.open().begin(), index_.open().end(), in_hand));
-}
-
-inline void Study::check_feasible(const Configuration& configuration,
-                                  const std::string& who) const {
-    const std::vector<std::string> violations = problem_.space.violations(configuration);
-    if (!violations.empty())
-        throw SpaceError(who + configuration.text() + ": " + violations.front());
-}
-
-inline Trial Study::propose(Configuration configuration, std::string why) {
-    check_feasible(configuration, "");
-    if (trials_.empty() && configuration != problem_.space.default_configuration())
-        unoffered_.insert(
-            add(problem_.space.default_configuration(), "", "the default configuration").id);
-    return add(std::move(configuration), "", std::move(why));
-}
-
-inline AskResult Study::ask() {
-    tell_deadly(nullptr);
-    return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_));
-}
-
-inline AskResult Study::ask(const Budget& budget) {
-    check_options("the budget", budget.why_invalid());
-    problem_.trials = budget.known_trials();
-    tell_deadly(nullptr);
-    if (auto finished = ended(budget, made_, first_here_)) return AskResult(std::move(*finished));
-    if (told_in_search() + in_hand() >= budget.trials) return AskResult(AskResult::Waiting{});
-    return handed_out(next(budget, made_));
-}
-
-inline void Study::tell(std::uint64_t id, Outcome outcome) {
-    outcome = failed_if_unfit(std::move(outcome));
-    if (id < trials_.size())
-        if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome);
-            !missing.empty())
-            throw UsageError(missing);
-    if (unoffered_.contains(id) && trials_[id].started_at)
-        start(id);  // told without a new ask: its length is not known
-    const auto began = began_.find(id);
-    const double at = began == began_.end()
-                          ? options_.now()
-                          : present(trials_[id].started_at) + (options_.steady() - began->second);
-    const ToldOutcome told(std::move(outcome));
-    journal_.told(id, told, at);
-    began_.erase(id);
-    unoffered_.erase(id);
-    trials_[id].outcome = told;
-    trials_[id].told_at = at;
-    index_.told(trials_[id]);
-}
-
 }  // namespace servetune
-
-#include "servetune/detail/study/study_ask.hpp"
-#include "servetune/detail/study/study_open.hpp"
-#include "servetune/detail/study/study_run.hpp"

@@ -28,16 +28,7 @@ inline constexpr std::string_view unset_text = "engine";
 inline bool is_unset(const Value& value) { return std::holds_alternative<Unset>(value); }
 
 /// `engine`, `true`, `512`, `0.9` or the string itself.
-inline std::string text_of(const Value& value) {
-    struct {
-        std::string operator()(Unset) const { return std::string(unset_text); }
-        std::string operator()(bool b) const { return b ? "true" : "false"; }
-        std::string operator()(std::int64_t i) const { return std::to_string(i); }
-        std::string operator()(double d) const { return text_of(d); }
-        std::string operator()(const std::string& s) const { return s; }
-    } visitor;
-    return std::visit(visitor, value);
-}
+std::string text_of(const Value& value);
 
 /// The whole of `text` as an integer; nothing when any character is left over or it does not fit 64
 /// bits.

@@ -74,6 +74,6 @@ class Servetune(ConanFile):
         # The installed package has its own servetune-config.cmake, with components.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = ["lib/cmake/servetune"]
-        self.cpp_info.libs = ["servetune_search"]
+        self.cpp_info.libs = ["servetune_search", "servetune_core"]
         if self.options.engine:
-            self.cpp_info.libs = ["servetune_studio", "servetune_serve", "servetune_search", "servetune_load"]
+            self.cpp_info.libs = ["servetune_studio", "servetune_serve", "servetune_search", "servetune_load", "servetune_core"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conversation with one `autotune ask-tell` (docs/reference/ask-tell.md).
+"""The conversation with one `autotune ask-tell` (docs/reference/your-own-program.md).
 
 One thread of its own writes the lines and reads the answers, work after work. An exception in a thread that waits for
 it, such as a KeyboardInterrupt, can therefore not part a line from its answer.

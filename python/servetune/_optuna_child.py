@@ -210,7 +210,7 @@ def _origin(values: Sequence[float]) -> float:
 
 
 def _is_sound(value: float) -> bool:
-    return abs(value) <= 1e100  # what the program takes (docs/reference/command-evaluator.md); not NaN
+    return abs(value) <= 1e100  # what the program takes (docs/reference/your-own-program.md); not NaN
 
 
 def _plain(value: float) -> float:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/bayesian.hpp"
+#include "servetune/detail/study/smaller_command.hpp"
 
 #include "first_trials.hpp"
 #include "given_up.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/sqlite_journal.hpp"
 
+#include "servetune/detail/base/fingerprint.hpp"
+
 #include "base/own_folder.hpp"
 #include "journal_definition.hpp"
 #include "journal_event.hpp"

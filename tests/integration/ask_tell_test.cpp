@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune ask-tell` as a program in another language has it: lines over pipes
-// (docs/reference/ask-tell.md).
+// (docs/reference/your-own-program.md).
 #include "support/autotune.hpp"
 #include "support/conversation.hpp"
 #include "support/temporary_folder.hpp"
@@ -493,7 +493,7 @@ TEST_CASE(
 }
 
 TEST_CASE("ask-tell: the page's example runs") {
-    const std::string page = read_file(fs::path(SERVETUNE_SOURCE) / "docs/reference/ask-tell.md");
+    const std::string page = read_file(fs::path(SERVETUNE_SOURCE) / "docs/reference/your-own-program.md");
     const auto block = [&](const std::string& language) {
         const auto from = page.find("```" + language + "\n") + 4 + language.size();
         return page.substr(from, page.find("```", from) - from);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This project's own optimizer from outside: `servetune_peer.py [AUTOTUNE [STRATEGY]]` drives `autotune ask-tell` (docs/reference/ask-tell.md).
+"""This project's own optimizer from outside: `servetune_peer.py [AUTOTUNE [STRATEGY]]` drives `autotune ask-tell` (docs/reference/your-own-program.md).
 
 Every parameter is a choice of its levels, conditions are `when`. A configuration that breaks a known constraint becomes a rule: the program is started
 again with it and told everything once more, so that it costs no trial. The assumed noise is the default's: peers are not told the task's.

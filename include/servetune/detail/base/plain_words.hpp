@@ -10,16 +10,6 @@ namespace servetune {
 
 /// The message of an error; where the system gives no thread or no memory, in plain English with
 /// what to do.
-inline std::string plain_words(const std::exception& error) {
-    if (const auto* system = dynamic_cast<const std::system_error*>(&error);
-        system != nullptr &&
-        system->code() == std::errc::resource_unavailable_try_again)  // of std::thread
-        return "cannot start a thread: a limit of this user or container is reached; raise that of "
-               "processes (ulimit -u) or of memory "
-               "(ulimit -v)";
-    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-        return "there is not enough memory; raise the limit of this user or container (ulimit -v)";
-    return error.what();
-}
+std::string plain_words(const std::exception& error);
 
 }  // namespace servetune

@@ -13,20 +13,7 @@ namespace servetune {
 
 /// P(|T| > |t|) of Student's t with so many degrees of freedom, at least 1 (Abramowitz and Stegun
 /// 26.7.3 and 26.7.4).
-inline double student_tails(double t, std::size_t freedom) {
-    const double angle = std::atan(std::abs(t) / std::sqrt(static_cast<double>(freedom)));
-    const double cosine = std::cos(angle);
-    const bool odd = freedom % 2 == 1;
-    double term = odd ? cosine : 1;
-    double sum = freedom == 1 ? 0 : term;
-    for (std::size_t k = odd ? 3 : 2; k + 2 <= freedom; k += 2) {
-        term *= cosine * cosine * static_cast<double>(k - 1) / static_cast<double>(k);
-        sum += term;
-    }
-    const double within =
-        odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
-    return std::max(0.0, 1 - within);
-}
+double student_tails(double t, std::size_t freedom);
 
 /// t with P(|T| > t) = `tails`, above 0 and at most 1; by bisection, for it is asked seldom.
 inline double student_quantile(double tails, std::size_t freedom) {

@@ -93,25 +93,7 @@ public:
     }
     /// The recipes, then of each source its best that this space takes, but for the default and for
     /// what is there already.
-    [[nodiscard]] std::vector<Winner> winners(const SearchSpace& space) const {
-        std::vector<Winner> result;
-        const Configuration usual = space.default_configuration();
-        const auto add_first_of = [&](std::span<const Winner> candidates) {
-            for (const Winner& winner : candidates) {
-                if (!space.feasible(winner.configuration)) continue;
-                const bool known =
-                    winner.configuration == usual ||
-                    std::any_of(result.begin(), result.end(), [&](const Winner& other) {
-                        return other.configuration == winner.configuration;
-                    });
-                if (!known) result.push_back(winner);
-                break;
-            }
-        };
-        for (const Winner& recipe : recipes_) add_first_of({&recipe, 1});
-        for (const auto& source : sources_) add_first_of(source->winners());
-        return result;
-    }
+    [[nodiscard]] std::vector<Winner> winners(const SearchSpace& space) const;
     /// One of each.
     [[nodiscard]] std::vector<PriorBelief> of(const Configuration& configuration) const {
         std::vector<PriorBelief> result;

@@ -14,19 +14,7 @@ namespace servetune {
 
 /// Whether a parameter can have a value. `exactly`: of that type; else as expressions compare,
 /// where 512 is 512.0 and what the engine does without a flag counts.
-inline bool can_have(const Parameter& parameter, const Value& value, bool exactly) {
-    if (parameter.contains(value)) return true;
-    if (exactly) return false;
-    if (parameter.value_when_unset == value) return true;
-    const auto number = number_of(value);
-    constexpr double widest = 9007199254740992.0;  // 2^53: beyond it not every integer is a double
-    if (!number || std::abs(*number) > widest) return false;
-    const auto unset =
-        parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
-    return unset == number || parameter.contains(*number) ||
-           (*number == std::floor(*number) &&
-            parameter.contains(static_cast<std::int64_t>(*number)));
-}
+bool can_have(const Parameter& parameter, const Value& value, bool exactly);
 
 /// Calls `found(name, value, exactly)` for each value that a rule names of a parameter.
 template <class Found>

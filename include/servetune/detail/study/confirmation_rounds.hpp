@@ -39,24 +39,7 @@ using ConfirmationRound = std::vector<const Trial*>;
 
 /// A round ends where a configuration comes a second time, or where the search went on. `trials`:
 /// by id.
-inline std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const> trials) {
-    std::vector<ConfirmationRound> result;
-    bool ended = true;
-    for (const Trial* trial : trials) {
-        if (!confirms(*trial)) {
-            ended = true;
-            continue;
-        }
-        const auto same = [&](const Trial* other) {
-            return other->configuration == trial->configuration;
-        };
-        if (ended || std::any_of(result.back().begin(), result.back().end(), same))
-            result.emplace_back();
-        result.back().push_back(trial);
-        ended = false;
-    }
-    return result;
-}
+std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const> trials);
 
 /// Figures of one goal, round by round: how much better each configuration was than the base in
 /// that round.
@@ -79,25 +62,7 @@ public:
     /// these rounds spread. `proven` is the lower end of the 99 % interval: a verdict is looked for
     /// several times and about several configurations, so it has to be surer than what it states.
     /// Before two rounds nothing is known of the spread.
-    [[nodiscard]] Gain gain(const Standing& candidate) const {
-        const std::vector<double> mine = gains(candidate);
-        const FigureScale& scale = standings_.scale(k_);
-        if (mine.empty()) return Gain::unknown(0, scale);
-        const auto n = static_cast<double>(mine.size());
-        double mean = 0;
-        for (const double one : mine) mean += one / n;
-        Gain result = Gain::unknown(std::expm1(mean), scale);
-        if (mine.size() < 2) return result;
-        const auto [variance, freedom] = spread(mine);
-        const double error = std::sqrt(2 * variance / n);
-        const double reach = error * student_quantile(0.05, freedom);
-        const double sure = error * student_quantile(0.01, freedom);
-        result.low = std::expm1(mean - reach);
-        result.high = std::expm1(mean + reach);
-        result.proven = std::expm1(mean - sure);
-        result.excluded = std::expm1(mean + sure);
-        return result;
-    }
+    [[nodiscard]] Gain gain(const Standing& candidate) const;
 
 private:
     [[nodiscard]] std::optional<double> figure(const Standing& standing,
@@ -123,30 +88,7 @@ private:
     /// The variance of one measurement within a round, and its degrees of freedom: of all that were
     /// measured beside the base, each with an effect of its own and of its round (least squares).
     /// Where the candidate and the base alone spread much more than all together, theirs counts.
-    [[nodiscard]] std::pair<double, std::size_t> spread(const std::vector<double>& mine) const {
-        std::vector<Cell> pair;
-        for (std::size_t i = 0; i < mine.size(); ++i) {
-            pair.push_back({0, i, 0});  // the base gains nothing over itself
-            pair.push_back({1, i, mine[i]});
-        }
-        std::vector<Cell> all;
-        for (std::size_t i = 0; i < rounds_.size(); ++i) {
-            std::vector<Cell> of_round;
-            for (std::size_t c = 0; c < standings_.all().size(); ++c)
-                if (const Standing& one = standings_.all()[c]; &one != &base_)
-                    if (const auto gain = gain_in(one, rounds_[i]))
-                        of_round.push_back({c + 1, i, *gain});
-            if (of_round.empty()) continue;
-            all.push_back({0, i, 0});
-            all.insert(all.end(), of_round.begin(), of_round.end());
-        }
-        const Spread alone = spread_of(pair);
-        const Spread together = spread_of(all);
-        constexpr double much = 6;  // as `assumption_is_contradicted`
-        const bool own = alone.squares / alone.freedom > much * together.squares / together.freedom;
-        const Spread& used = own ? alone : together;
-        return {used.squares / used.freedom, static_cast<std::size_t>(used.freedom)};
-    }
+    [[nodiscard]] std::pair<double, std::size_t> spread(const std::vector<double>& mine) const;
     struct Cell {
         std::size_t configuration;
         std::size_t round;
@@ -154,29 +96,7 @@ private:
     };
     /// What is left of the cells when the effects of configurations and rounds are taken off in
     /// turn.
-    static Spread spread_of(std::vector<Cell> cells) {
-        constexpr int enough = 100;
-        std::map<std::size_t, std::pair<double, double>> sums[2];
-        for (int i = 0; i < enough; ++i)
-            for (const int by : {0, 1}) {
-                const auto key = [by](const Cell& cell) {
-                    return by == 0 ? cell.configuration : cell.round;
-                };
-                sums[by].clear();
-                for (const Cell& cell : cells) {
-                    auto& [sum, count] = sums[by][key(cell)];
-                    sum += cell.gain;
-                    ++count;
-                }
-                for (Cell& cell : cells) {
-                    const auto& [sum, count] = sums[by].at(key(cell));
-                    cell.gain -= sum / count;
-                }
-            }
-        double squares = 0;
-        for (const Cell& cell : cells) squares += cell.gain * cell.gain;
-        return {squares, static_cast<double>(cells.size() + 1 - sums[0].size() - sums[1].size())};
-    }
+    static Spread spread_of(std::vector<Cell> cells);
 
     const Standings& standings_;
     Goal goal_;

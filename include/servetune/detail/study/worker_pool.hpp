@@ -30,13 +30,7 @@ public:
     };
 
     /// `evaluators`: must outlive this; each is called from one thread only.
-    explicit WorkerPool(std::span<Evaluator* const> evaluators)
-        : busy_(evaluators.size(), false), retired_(evaluators.size(), false) {
-        for (std::size_t i = 0; i < evaluators.size(); ++i) jobs_.emplace_back();
-        for (std::size_t i = 0; i < evaluators.size(); ++i)
-            threads_.emplace_back([this, i, evaluator = evaluators[i]](
-                                      const std::stop_token& over) { work(i, *evaluator, over); });
-    }
+    explicit WorkerPool(std::span<Evaluator* const> evaluators);
     /// Waits for what is under way.
     ~WorkerPool() {
         for (std::jthread& thread : threads_) thread.request_stop();
@@ -80,24 +74,7 @@ public:
     }
 
 private:
-    void work(std::size_t worker, Evaluator& evaluator, const std::stop_token& over) {
-        for (;;) {
-            std::unique_lock lock(mutex_);
-            if (!there_is_work_.wait(lock, over, [&] { return jobs_[worker].has_value(); })) return;
-            auto [configuration, context] = std::move(*jobs_[worker]);
-            jobs_[worker].reset();
-            lock.unlock();
-            Done done{worker, context.trial};
-            try {
-                done.outcome = evaluator.evaluate(configuration, context);
-            } catch (...) {
-                done.error = std::current_exception();
-            }
-            lock.lock();
-            done_.push_back(std::move(done));
-            something_is_done_.notify_all();
-        }
-    }
+    void work(std::size_t worker, Evaluator& evaluator, const std::stop_token& over);
 
     std::vector<bool> busy_, retired_;  // the caller's
     std::mutex mutex_;

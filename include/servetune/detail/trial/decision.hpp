@@ -97,17 +97,8 @@ struct Gain {
 /// added in squares. Where the candidate is the best-looking of several, `comparisons` says of how
 /// many: the interval is widened until all of theirs hold together with 95 % (Sidak, JASA 62, 1967;
 /// for what one base has in common with all it is a little too wide).
-inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base,
-                         std::size_t comparisons = 1) {
-    const double value = goal.gain(candidate.judged(), base.judged());
-    const double each =
-        std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
-    const double spread =
-        normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
-    return {
-        value,     (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1, {}, {},
-        base.scale};
-}
+Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base,
+                  std::size_t comparisons = 1);
 
 /// Whether `gain` is enough to change a configuration for it.
 inline bool worth_it(const Decision& decision, const Gain& gain) {
@@ -160,50 +151,12 @@ inline constexpr std::size_t assumed_freedom =
 /// assumption weighs 5 degrees of freedom: it is then off by less than a factor of 2.5 with 95 %
 /// (chi-square_5 / 5 lies in [0.17, 2.57]), and ten replicates already outweigh it. One that they
 /// contradict weighs nothing (`assumption_is_contradicted`).
-inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates,
-                           const Spread& within = {}) {
-    Spread all = within;
-    for (const std::vector<double>& values : replicates) all += Spread::of(values);
-    const auto [squares, freedom] = all;
-    const double assumed = assumed_cv * assumed_cv;
-    if (freedom > 0 && assumption_is_contradicted(assumed_cv, std::sqrt(squares / freedom)))
-        return std::sqrt(squares / freedom);
-    return std::sqrt((squares + static_cast<double>(assumed_freedom) * assumed) /
-                     (freedom + static_cast<double>(assumed_freedom)));
-}
+double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates,
+                    const Spread& within = {});
 
 /// The probability that estimate `which` has the best true value of all, each true log value being
 /// normal around its mean: the integral of its density times the others' distribution functions
 /// (Simpson's rule over +-8 deviations).
-inline double probability_best(const Goal& goal, const std::vector<Estimate>& all,
-                               std::size_t which) {
-    const double sign = goal.direction == Direction::maximize ? 1 : -1;
-    const auto center = [&](const Estimate& estimate) {
-        return sign * std::log(estimate.judged());
-    };
-    const Estimate& mine = all[which];
-    if (mine.relative_error <= 0) {
-        for (std::size_t i = 0; i < all.size(); ++i)
-            if (i != which && center(all[i]) > center(mine)) return 0;
-        return 1;
-    }
-    constexpr int intervals = 400;
-    constexpr double reach = 8;
-    constexpr double step = 2 * reach / intervals;
-    double sum = 0;
-    for (int k = 0; k <= intervals; ++k) {
-        const double z = -reach + step * k;
-        const double x = center(mine) + z * mine.relative_error;
-        double density = normal_density(z);
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            if (i == which) continue;
-            const double distance = x - center(all[i]);
-            density *= all[i].relative_error > 0 ? normal_cdf(distance / all[i].relative_error)
-                                                 : (distance > 0 ? 1.0 : 0.0);
-        }
-        sum += density * (k == 0 || k == intervals ? 1 : k % 2 == 1 ? 4 : 2);
-    }
-    return sum * step / 3;
-}
+double probability_best(const Goal& goal, const std::vector<Estimate>& all, std::size_t which);
 
 }  // namespace servetune

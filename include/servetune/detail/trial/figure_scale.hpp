@@ -24,20 +24,7 @@ struct FigureScale {
     /// times the median distance of the others from it where that is larger: a gain of 1 % means 1
     /// % of that. Figures then differ by some ten per cent, as rates do, and exp is nearly straight
     /// over them.
-    static FigureScale of_differences(double usual, const std::vector<double>& all) {
-        std::vector<double> distances;
-        for (const double value : all)
-            if (value != usual) distances.push_back(std::abs(value - usual));
-        FigureScale result{usual, std::abs(usual)};
-        if (!distances.empty()) {
-            const auto middle =
-                distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
-            std::nth_element(distances.begin(), middle, distances.end());
-            result.unit = std::max(result.unit, 10 * *middle);
-        }
-        if (!(result.unit > 0)) result.unit = 1;
-        return result;
-    }
+    static FigureScale of_differences(double usual, const std::vector<double>& all);
 
     [[nodiscard]] bool ratios() const { return unit == 0; }
     /// A positive number, more for more.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/detail/base/nearest.hpp"
+
+namespace servetune {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> two_back(b.size() + 1);
+    std::vector<std::size_t> back(b.size() + 1);
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(back.begin(), back.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t replaced = back[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+            row[j] = std::min({back[j] + 1, row[j - 1] + 1, replaced});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = std::min(row[j], two_back[j - 2] + 1);
+        }
+        two_back = back;
+        back = row;
+    }
+    return back[b.size()];
+}
+
+std::vector<std::pair<std::size_t, std::string>> by_distance(std::string_view wanted,
+                                                             std::span<const std::string> known) {
+    std::vector<std::pair<std::size_t, std::string>> result;
+    result.reserve(known.size());
+    for (const std::string& name : known) result.emplace_back(edit_distance(wanted, name), name);
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    return result;
+}
+
+std::string nearest_text(std::string_view wanted, std::span<const std::string> known) {
+    const std::size_t most = std::max<std::size_t>(2, wanted.size() / 3);
+    std::vector<std::string> near;
+    for (auto& [distance, name] : by_distance(wanted, known))
+        if (near.size() < 3 && (name.starts_with(wanted) || distance <= most))
+            near.push_back(std::move(name));
+    return near.empty() ? "" : "; nearest: " + listed(near);
+}
+
+}  // namespace servetune

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/study.hpp"
+
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/plain_words.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/study/clocks.hpp"
+#include "servetune/detail/study/confirmation.hpp"
+#include "servetune/detail/study/default_again.hpp"
+#include "servetune/detail/study/missing_metric.hpp"
+#include "servetune/detail/study/recommendation_text.hpp"
+#include "servetune/detail/study/summary.hpp"
+#include "servetune/detail/study/to_beat.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/strategy.hpp"
+
+namespace servetune {
+
+Study::Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
+    : problem_(problem),
+      strategy_(strategy),
+      journal_(journal),
+      options_(std::move(options)),
+      trials_(journal.trials()) {
+    problem_.seed = options_.seed;
+    if (!options_.steady) options_.steady = options_.now ? options_.now : steady_seconds;
+    if (!options_.now) options_.now = unix_seconds;
+    for (const Trial& trial : trials_) index_.add(trial);
+    take_up_open_trials();
+    made_ = options_.steady();
+    first_here_ = trials_.size();
+}
+
+const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
+    const std::uint64_t replicate = index_.times(workload, configuration);
+    Trial trial{trials_.size(), std::move(configuration), std::move(workload),
+                derive_seed(options_.seed, replicate), std::move(why)};
+    trial.asked_at = options_.now();
+    journal_.asked(trial);
+    trials_.push_back(std::move(trial));
+    index_.add(trials_.back());
+    return trials_.back();
+}
+
+std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds,
+                                            double trials) const {
+    const double ahead = trials * trial_seconds(budget);
+    if (seconds >= budget.wall_clock_seconds || seconds + ahead > budget.wall_clock_seconds)
+        return StopReason::wall_clock_spent;
+    if (options_.now() + ahead > budget.until) return StopReason::deadline;
+    return std::nullopt;
+}
+
+double Study::trials_in_time(const Budget& budget, double seconds) const {
+    const double left =
+        std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
+    const double each = trial_seconds(budget);
+    return each > 0 ? std::max(0.0, std::floor(left / each))
+                    : std::numeric_limits<double>::infinity();
+}
+
+std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
+    if (told_in_search() >= budget.trials) return StopReason::trials_spent;
+    if (const auto reason = time_spent(budget, seconds)) return reason;
+    if (problem_.is_confirmed()) return std::nullopt;
+    const auto reason = time_spent(budget, seconds, 2);
+    return reason && recommendation().to_confirm
+               ? reason
+               : std::nullopt;  // the time of the cold start is kept
+}
+
+std::size_t Study::in_hand() const {
+    const auto in_hand = [&](std::uint64_t id) { return !unoffered_.contains(id) && in_space(id); };
+    return static_cast<std::size_t>(
+        std::count_if(index_.open().begin(), index_.open().end(), in_hand));
+}
+
+void Study::check_feasible(const Configuration& configuration, const std::string& who) const {
+    const std::vector<std::string> violations = problem_.space.violations(configuration);
+    if (!violations.empty())
+        throw SpaceError(who + configuration.text() + ": " + violations.front());
+}
+
+Trial Study::propose(Configuration configuration, std::string why) {
+    check_feasible(configuration, "");
+    if (trials_.empty() && configuration != problem_.space.default_configuration())
+        unoffered_.insert(
+            add(problem_.space.default_configuration(), "", "the default configuration").id);
+    return add(std::move(configuration), "", std::move(why));
+}
+
+AskResult Study::ask() {
+    tell_deadly(nullptr);
+    return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_));
+}
+
+AskResult Study::ask(const Budget& budget) {
+    check_options("the budget", budget.why_invalid());
+    problem_.trials = budget.known_trials();
+    tell_deadly(nullptr);
+    if (auto finished = ended(budget, made_, first_here_)) return AskResult(std::move(*finished));
+    if (told_in_search() + in_hand() >= budget.trials) return AskResult(AskResult::Waiting{});
+    return handed_out(next(budget, made_));
+}
+
+void Study::tell(std::uint64_t id, Outcome outcome) {
+    outcome = failed_if_unfit(std::move(outcome));
+    if (id < trials_.size())
+        if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome);
+            !missing.empty())
+            throw UsageError(missing);
+    if (unoffered_.contains(id) && trials_[id].started_at)
+        start(id);  // told without a new ask: its length is not known
+    const auto began = began_.find(id);
+    const double at = began == began_.end()
+                          ? options_.now()
+                          : present(trials_[id].started_at) + (options_.steady() - began->second);
+    const ToldOutcome told(std::move(outcome));
+    journal_.told(id, told, at);
+    began_.erase(id);
+    unoffered_.erase(id);
+    trials_[id].outcome = told;
+    trials_[id].told_at = at;
+    index_.told(trials_[id]);
+}
+
+bool Study::search_goes_on(const Budget& budget, double seconds,
+                           std::span<const Trial> history) const {
+    if (!problem_.is_confirmed()) return true;
+    const auto searched = static_cast<std::size_t>(
+        std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
+    if (searched >= search_trials(problem_, budget.trials)) return false;
+    const double time_for = trials_in_time(budget, seconds);
+    if (time_for >= static_cast<double>(budget.trials)) return true;
+    const auto in_all = history.size() + static_cast<std::size_t>(time_for);
+    return !confirming_ && time_for >= 1 + static_cast<double>(confirmation_reserve(in_all));
+}
+
+AskResult Study::next(const Budget& budget, double began) {
+    if (!unoffered_.empty())
+        return AskResult(trials_[unoffered_.extract(unoffered_.begin()).value()]);
+    const std::vector<Trial> history = search_history(problem_, trials_);
+    if (history.empty())
+        return AskResult(
+            add(problem_.space.default_configuration(), "", "the default configuration"));
+    const double seconds = options_.steady() - began;
+    if (!search_goes_on(budget, seconds, history)) {
+        AskResult confirming =
+            next_to_confirm(budget, seconds, history,
+                            {StopReason::trials_spent, "the budget of the search is spent"});
+        const bool nothing_to_confirm = confirming.finished() != nullptr &&
+                                        std::none_of(history.begin(), history.end(), confirms);
+        if (!nothing_to_confirm) return confirming;  // else what was kept for it is searched with
+    }
+    if (default_again_is_due(problem_, history, options_.default_again_every))
+        return AskResult(add(problem_.space.default_configuration(), "",
+                             "the default again: does the machine drift?"));
+    Rng rng(derive_seed(options_.seed, history.size()));
+    Answer answer = strategy_.ask(problem_, history, rng);
+    if (auto* proposal = std::get_if<Proposal>(&answer)) {
+        check_feasible(proposal->configuration, "strategy '" + strategy_.name() + "' proposed ");
+        return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
+    }
+    if (auto* finished = std::get_if<Finished>(&answer))
+        return next_to_confirm(budget, seconds, history,
+                               {StopReason::strategy_finished, std::move(finished->why)});
+    return AskResult(AskResult::Waiting{});
+}
+
+AskResult Study::next_to_confirm(const Budget& budget, double seconds,
+                                 std::span<const Trial> history,
+                                 const AskResult::Finished& searched) {
+    if (!problem_.is_confirmed()) return AskResult(searched);
+    const double in_time = static_cast<double>(history.size()) + trials_in_time(budget, seconds);
+    const std::size_t most = in_time < static_cast<double>(budget.trials)
+                                 ? static_cast<std::size_t>(in_time)
+                                 : budget.trials;
+    Answer answer = Confirmation(problem_, history, most).next();
+    if (auto* proposal = std::get_if<Proposal>(&answer)) {
+        confirming_ = true;
+        return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
+    }
+    if (const auto* finished = std::get_if<Finished>(&answer))
+        return AskResult(AskResult::Finished{searched.reason, searched.why + "; " + finished->why});
+    return AskResult(AskResult::Waiting{});
+}
+
+std::string Study::why_spent(const Budget& budget, StopReason reason) const {
+    if (reason == StopReason::trials_spent || told_in_search() > 0 || trial_seconds(budget) <= 0)
+        return "the budget is spent";
+    return "there is no time for a single trial, which is expected to take " +
+           seconds_text(trial_seconds(budget));
+}
+
+std::optional<AskResult::Finished> Study::ended(const Budget& budget, double began,
+                                                std::size_t since) const {
+    if (const auto reason = spent(budget, options_.steady() - began))
+        return AskResult::Finished{*reason, why_spent(budget, *reason)};
+    if (const Failure* failure = common_failure(trials_, since, budget.same_failures))
+        return AskResult::Finished{StopReason::nothing_starts,
+                                   "the first trials all failed the same way, " +
+                                       std::string(name_in(failure_kinds, failure->kind)) + ": " +
+                                       failure->message};
+    return std::nullopt;
+}
+
+void Study::start(std::uint64_t id) {
+    const double at = options_.now();
+    const bool again = began_.contains(id);
+    if (again) journal_.interrupted(id, at);
+    journal_.started(id, at);
+    if (!again) ++trials_[id].unended_starts;
+    trials_[id].started_at = at;
+    began_[id] = options_.steady();
+}
+
+void Study::take_up_open_trials() {
+    for (const std::uint64_t id : index_.open()) {
+        if (in_space(id)) unoffered_.insert(id);
+        if (options_.measured_elsewhere) trials_[id].unended_starts = 0;
+    }
+}
+
+AskResult Study::handed_out(AskResult asked) {
+    if (asked && asked->started_at) {
+        start(asked->id);
+        return AskResult(trials_[asked->id]);
+    }
+    return asked;
+}
+
+void Study::tell_deadly(Observer* observer) {
+    constexpr std::size_t deaths = 2;  // one may be the machine's
+    for (const std::uint64_t id : std::set<std::uint64_t>(unoffered_)) {
+        if (trials_[id].unended_starts < deaths || began_.contains(id)) continue;
+        tell(id, Failure{FailureKind::other,
+                         "the process ended during this trial, twice, before it had a result: the "
+                         "trial is not started a third time"});
+        if (observer != nullptr) observer->told(trials_[id], trials_);
+    }
+}
+
+Study::~Study() {
+    for (const auto& [id, at] : began_) try {
+            journal_.interrupted(id, options_.now());
+        } catch (
+            ...) {  // NOLINT(bugprone-empty-catch): a journal that keeps nothing more has said so before
+        }
+}
+
+bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop,
+                     Observer* observer) {
+    const std::uint64_t id = trial.id;
+    start(id);
+    if (observer != nullptr) observer->started(trials_[id]);
+    Outcome outcome = evaluator.evaluate(trials_[id].configuration,
+                                         context_of(problem_, trials_, trials_[id], stop));
+    const auto* failure = std::get_if<Failure>(&outcome);
+    if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled)
+        return false;
+    tell(id, std::move(outcome));
+    if (observer != nullptr) observer->told(trials_[id], trials_);
+    return true;
+}
+
+void Study::prepare(const Evaluator& evaluator, Observer* observer) {
+    problem_.replicates_inform = problem_.replicates_inform && evaluator.replicates_inform();
+    take_up_open_trials();  // also those that were asked by hand before
+    tell_deadly(observer);
+}
+
+AskResult::Finished Study::search(Evaluator& evaluator, const Budget& budget, double began,
+                                  const std::stop_token& stop, Observer* observer) {
+    const std::size_t first_of_run = trials_.size();
+    for (;;) {
+        if (stop.stop_requested()) return {StopReason::stopped_by_user};
+        if (auto finished = ended(budget, began, first_of_run)) return *finished;
+        const AskResult asked = next(budget, began);
+        if (asked.finished() != nullptr) return *asked.finished();
+        if (asked.waiting())
+            return {StopReason::strategy_finished,
+                    "the strategy waits, though no trial is under way"};
+        if (!evaluate(*asked, evaluator, stop, observer)) return {StopReason::stopped_by_user};
+    }
+}
+
+std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const Budget& budget,
+                                                    double began, const std::stop_token& stop,
+                                                    Observer* observer) {
+    const auto measure = [this, &evaluator, &budget, began, &stop,
+                          observer](const auto& trial) -> std::optional<StopReason> {
+        if (stop.stop_requested()) return StopReason::stopped_by_user;
+        if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
+        return evaluate(trial(), evaluator, stop, observer)
+                   ? std::nullopt
+                   : std::optional(StopReason::stopped_by_user);
+    };
+    constexpr int most_confirmed =
+        5;  // each costs a trial beyond the budget; a cache that flatters more than these is no use
+    Recommendation result = recommendation();
+    for (int i = 0; result.to_confirm && i < most_confirmed; ++i, result = recommendation())
+        if (const auto reason =
+                measure([&] { return add(*result.to_confirm, "", "confirmed from a cold start"); }))
+            return reason;
+    if (!result.best) return std::nullopt;
+    for (const std::string& workload : options_.report_workloads)
+        for (const Configuration& configuration :
+             {result.default_configuration, result.recommended}) {
+            const auto mine = [&](const Trial& trial) {
+                return trial.workload == workload && trial.configuration == configuration;
+            };
+            const auto found = std::find_if(trials_.begin(), trials_.end(), mine);
+            if (found != trials_.end() && found->told()) continue;
+            const auto trial = [&] {
+                return found != trials_.end() ? *found
+                                              : add(configuration, workload, "report: " + workload);
+            };
+            if (const auto reason = measure(trial)) return reason;
+        }
+    return std::nullopt;
+}
+
+Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop,
+                   Observer* observer) {
+    Summary summary;
+    try {
+        check_options("the budget", budget.why_invalid());
+        const double began = options_.steady();
+        problem_.trials = budget.known_trials();
+        if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
+        prepare(evaluator, observer);
+        AskResult::Finished finished = search(evaluator, budget, began, stop, observer);
+        summary.reason = finished.reason;
+        summary.message = std::move(finished.why);
+        if (summary.reason != StopReason::stopped_by_user)
+            summary.reason = confirm_and_report(evaluator, budget, began, stop, observer)
+                                 .value_or(summary.reason);
+    } catch (const std::exception& error) {
+        summary.reason = StopReason::error;
+        summary.message = plain_words(error);
+    }
+    try {
+        summary.recommendation =
+            recommendation();  // also after an error: of the trials recorded until then
+    } catch (const std::exception& error) {
+        if (summary.reason != StopReason::error)
+            summary.message = plain_words(error);  // else the first error is the cause
+        summary.reason = StopReason::error;
+    }
+    return summary;
+}
+
+}  // namespace servetune

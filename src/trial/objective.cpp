@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/objective.hpp"
+
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/detail/trial/metric_word.hpp"
+#include "servetune/error.hpp"
+#include "servetune/outcome.hpp"
+#include "servetune/value.hpp"
+
+namespace servetune {
+
+std::vector<std::pair<std::string, double>> Limit::figures(const Metrics& metrics) const {
+    std::vector<std::pair<std::string, double>> result;
+    if (const auto own = metrics.find(metric); own != metrics.end())
+        result.emplace_back("", own->second.value);
+    for (const auto& [workload, figure] : figures_of(metrics, metric))
+        if (!workload.empty()) result.emplace_back(workload, figure->value);
+    return result;
+}
+
+bool Goal::is_rate_or_time() const {
+    const std::string_view name = MetricKey::of(metric).name;
+    const auto of = [&](std::string_view family) {
+        return name.starts_with(family) && name.ends_with("_seconds");
+    };
+    return name.find("tokens_per_second") != std::string_view::npos ||
+           name.ends_with("requests_per_second") || of("time_to_first_token") ||
+           of("time_per_output_token") || of("inter_token_latency") || of("latency");
+}
+
+std::string Goal::why_unusable(const Metrics& metrics, bool as_ratio) const {
+    const auto found = metrics.find(metric);
+    if (found == metrics.end()) return "the result has no " + metric;
+    if (found->second.value > 0 || !(as_ratio || is_rate_or_time())) return "";
+    return metric + " = " + short_number_text(found->second.value) + " is not positive" +
+           (is_rate_or_time() ? "" : ", and `over: worst` and `never_worse_than` compare ratios");
+}
+
+std::string Objective::why_invalid() const {
+    OptionCheck check;
+    check.that(!goals.empty(), "goals", "at least one", "none");
+    std::vector<std::string> names;
+    for (const Goal& goal : goals) {
+        check.that(!goal.metric.empty(), "goals", "the name of a metric", "none");
+        check.that(std::find(names.begin(), names.end(), goal.metric) == names.end(), "goals",
+                   "each metric once", goal.metric + " twice");
+        names.push_back(goal.metric);
+    }
+    for (const Limit& limit : limits)
+        check.that(!limit.metric.empty() && std::isfinite(limit.bound), "limits",
+                   "a metric and a finite bound", limit.text());
+    return check.text();
+}
+
+Limit Limit::parse(std::string_view text, bool words) {
+    const auto at = text.find_first_of("<>");
+    const auto trimmed = [](std::string_view part) {
+        while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+        while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+        return part;
+    };
+    if (at != std::string_view::npos) {
+        const std::string_view name = trimmed(text.substr(0, at));
+        const std::string_view number =
+            trimmed(text.substr(text.substr(at + 1).starts_with('=') ? at + 2 : at + 1));
+        std::string metric = words ? metric_of_word(name) : std::string(name);
+        const bool in_milliseconds = metric != name && MetricKey::of(name).name.ends_with("_ms");
+        const auto bound = bound_of_text(number, metric, in_milliseconds);
+        const bool plain = real_of(number).has_value();
+        if (!bound && !plain && bound_of_text(number, "any_seconds"))
+            throw ParseError("the unit of '" + std::string(number) + "' does not fit '" +
+                             std::string(name) + "', which is no known time");
+        if (words && plain && metric != name && !in_milliseconds && shown_in_milliseconds(metric))
+            throw ParseError("'" + std::string(text) + "': in which unit? Write " +
+                             std::string(name) + " <= " + std::string(number) + "ms or " +
+                             std::string(number) + "s");
+        if (!name.empty() && name.find(' ') == std::string_view::npos && bound)
+            return {std::move(metric), text[at] == '>', *bound};
+    }
+    throw ParseError(
+        "a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds "
+        "<= 2s', got '" +
+        std::string(text) + "'");
+}
+
+std::string Limit::broken_text(const Metrics& metrics) const {
+    const double unit = shown_in_milliseconds(metric) ? 1e3 : 1;
+    std::string list;
+    for (const auto& [workload, value] : broken(metrics)) {
+        std::string shown = short_number_text(value * unit);
+        // Just beyond the bound: with as many digits as tell the two apart.
+        for (int decimals = 3; decimals < 15 && shown == short_number_text(bound * unit, decimals);
+             ++decimals)
+            shown = short_number_text(value * unit, decimals + 1);
+        list += (list.empty() ? "" : ", ") + shown + (unit > 1 ? " ms" : "") +
+                (workload.empty() ? "" : " on " + workload);
+    }
+    return list.empty() ? "" : "limit " + readable() + " broken: " + list;
+}
+
+void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>& parts,
+                        const std::string& name) {
+    double weights = 0;
+    double variances = 0;  // of one run, relative
+    double replicated = 0;
+    std::size_t fewest = 0;
+    for (const WorkloadMetrics& part : parts) {
+        const Metric& metric = part.metrics.find(name)->second;
+        weights += part.weight;
+        if (metric.replicates < 2 || !metric.standard_error || !(metric.value > 0)) continue;
+        const double error = *metric.standard_error / metric.value;
+        variances += error * error * static_cast<double>(metric.replicates);
+        ++replicated;
+        fewest = fewest == 0 ? metric.replicates : std::min(fewest, metric.replicates);
+    }
+    if (replicated == 0 || !(weights > 0)) return;
+    double squares = 0;
+    for (const WorkloadMetrics& part : parts) {
+        const Metric& metric = part.metrics.find(name)->second;
+        const double share = part.weight / weights;
+        const bool known = metric.replicates >= 2 && metric.standard_error && metric.value > 0;
+        const double error =
+            known ? *metric.standard_error / metric.value : std::sqrt(variances / replicated);
+        squares += share * share * error * error;
+    }
+    whole.standard_error = whole.value * std::sqrt(squares);
+    whole.replicates = fewest;
+}
+
+Metrics combined(const std::vector<WorkloadMetrics>& parts) {
+    if (parts.size() == 1) return parts.front().metrics;
+    Metrics result;
+    for (const WorkloadMetrics& part : parts)
+        for (const auto& [name, metric] : part.metrics)
+            result[MetricKey{name, part.workload}.text()] = metric;
+    if (parts.empty()) return result;
+    for (const auto& [name, first] : parts.front().metrics) {
+        double weights = 0;
+        double sum_of_logs = 0;
+        double smallest = first.value;
+        bool everywhere = true;
+        for (const WorkloadMetrics& part : parts) {
+            const auto found = part.metrics.find(name);
+            everywhere = everywhere && found != part.metrics.end() && found->second.value >= 0;
+            if (!everywhere) break;
+            weights += part.weight;
+            sum_of_logs += part.weight * std::log(found->second.value);
+            smallest = std::min(smallest, found->second.value);
+        }
+        if (!everywhere) continue;
+        Metric& whole =
+            result[name] = {name == "success_ratio" ? smallest : std::exp(sum_of_logs / weights)};
+        if (name != "success_ratio") add_combined_error(whole, parts, name);
+    }
+    return result;
+}
+
+}  // namespace servetune
