@@ -4,6 +4,7 @@
 #include "base/nesting.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/study/missing_metric.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "study/json.hpp"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "interop/comparable_runs.hpp"
 #include "output.hpp"
 #include "record.hpp"
 
 #include "base/files.hpp"
 #include "base/utf8.hpp"
-#include "interop/import.hpp"
 #include "interop/record_manifest.hpp"
+#include "results/workloads.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
@@ -30,21 +29,13 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-/// One result of a file, whatever kind of file it is.
+/// One result of a file, whatever kind of file it is; its labels: what its workload may be called.
 struct Block {
-    std::size_t index = 0;                ///< in its file, from 0
-    std::string label{};                  ///< for people
-    std::vector<std::string> headings{};  ///< above it, outermost first
-    std::vector<std::string> names{};     ///< what its workload may be called, nearest first
-    std::string arguments{};              ///< the serving command, or its flags only
+    PublishedResult published{};
+    std::string label{};  ///< for people
     bool arguments_derived = false;
-    std::string model{};  ///< as the file names it; empty: it does not
     Dialect dialect = Dialect::unknown;
-    BenchmarkResult result{};
-    Validity said{};  ///< in the file, of the run itself
-    std::optional<double>
-        planned_requests{};  ///< that its document says, where more than succeeded
-    std::size_t load = 0;    ///< the number of those that it can be held against, in its file
+    std::size_t load = 0;  ///< the number of those that it can be held against, in its file
 };
 
 /// What is known beside the files.
@@ -73,6 +64,7 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
     return result;
 }
 
+/// The rows of a table of measured configurations that have figures.
 std::vector<Block> rows_of_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
     if (rows.empty()) throw ParseError(name + ":1: a table starts with a line of column names");
@@ -80,20 +72,18 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
     const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") -
                                                  header.begin());
     std::vector<Block> blocks;
-    std::vector<PublishedResult> loads;
     for (std::size_t r = 1; r < rows.size(); ++r) {
-        const std::vector<std::string>& cells = rows[r].cells;
-        if (cells.size() != header.size())
-            throw ParseError(name + ":" + std::to_string(rows[r].line) + ": " +
-                             std::to_string(header.size()) + " cells wanted, got " +
-                             std::to_string(cells.size()));
-        Block block{r - 1};
+        const std::vector<std::string>& cells = cells_of(rows[r], header.size(), name);
+        if (status < header.size() && cells[status] != "ok") continue;
+        Block block;
+        PublishedResult& published = block.published;
+        published.index = r - 1;
         Metrics metrics;
         std::vector<std::string> label;
         for (std::size_t i = 0; i < header.size(); ++i) {
             const std::string& column = header[i];
-            if (column == "workload" || column == "label") block.names.push_back(cells[i]);
-            else if (column == "arguments") block.arguments = cells[i];
+            if (column == "workload" || column == "label") published.labels.push_back(cells[i]);
+            else if (column == "arguments") published.arguments = cells[i];
             else if (column == "verdict" && !cells[i].empty()) {
                 const auto verdict = named_in(verdicts, cells[i]);
                 if (!verdict)
@@ -101,10 +91,10 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
                         name + ":" + std::to_string(rows[r].line) +
                         ": verdict: sound, unchecked, suspect or unsound wanted, got '" + cells[i] +
                         "'");
-                block.said.verdict = *verdict;
+                published.validity.verdict = *verdict;
             } else if (column == "findings") {
                 std::istringstream ids(cells[i]);
-                for (std::string id; ids >> id;) block.said.findings.push_back({id});
+                for (std::string id; ids >> id;) published.validity.findings.push_back({id});
             } else if (column == "note")
                 block.arguments_derived = cells[i].find("derived from") != std::string::npos;
             else if (const auto number = real_of(cells[i]);
@@ -114,17 +104,10 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
                 cells[i] != unset_text && cells[i] != "none")
                 label.push_back(cells[i]);
         }
-        if (status < header.size() && cells[status] != "ok")
-            continue;  // a failed trial has no figures
         block.label = joined(label, ", ");
-        block.result = result_of(metrics);
-        loads.emplace_back();
-        loads.back().labels = block.names;
-        loads.back().result = block.result;
+        published.result = result_of(metrics);
         blocks.push_back(std::move(block));
     }
-    const std::vector<std::size_t> numbers = comparable_runs(loads);
-    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].load = numbers[i];
     return blocks;
 }
 
@@ -134,34 +117,6 @@ Dialect dialect_of(const PublishedResult& result) {
     return result.tool.empty() || result.tool == "guidellm" || result.tool == "gpustack"
                ? Dialect::unknown
                : Dialect::vllm;
-}
-
-std::vector<Block> blocks_of_results(std::string_view text, const std::string& name,
-                                     const Known& known) {
-    std::vector<Block> blocks;
-    std::vector<PublishedResult> results = read_results(text, name, known.engines);
-    const std::vector<std::size_t> loads = comparable_runs(results);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        PublishedResult& result = results[i];
-        if (!result.failure.empty()) continue;  // without figures
-        Block block{result.index};
-        block.load = loads[i];
-        block.names = result.labels;
-        std::vector<std::string> label;
-        if (!result.sections.empty()) label.push_back(result.sections.back());
-        if (!result.labels.empty() && (label.empty() || label.back() != result.labels.front()))
-            label.push_back(result.labels.front());
-        block.label = joined(label, ", ");
-        block.headings = std::move(result.sections);
-        block.arguments = std::move(result.arguments);
-        block.model = std::move(result.model);
-        block.dialect = dialect_of(result);
-        block.result = result.result;
-        block.said = std::move(result.validity);
-        block.planned_requests = result.planned_requests;
-        blocks.push_back(std::move(block));
-    }
-    return blocks;
 }
 
 /// A file's own verdict stands: who measured knew the hardware, the lengths asked for and each
@@ -180,25 +135,24 @@ void add_said(const Validity& said, Validity& validity, std::vector<NotChecked>&
 /// The one place that knows kinds of file.
 std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view text,
                              const Known& known) {
-    std::vector<Block> blocks = file.extension() == ".csv" && !is_result_table(text)
-                                    ? rows_of_table(text, file.string())
-                                    : blocks_of_results(text, file.string(), known);
+    std::vector<Block> blocks;
+    if (file.extension() == ".csv" && !is_result_table(text))
+        blocks = rows_of_table(text, file.string());
+    else
+        for (PublishedResult& result : read_results(text, file.string(), known.engines)) {
+            Block block;
+            block.label = joined(
+                {result.run, result.labels.empty() ? std::string() : result.labels.front()}, ", ");
+            block.dialect = dialect_of(result);
+            block.published = std::move(result);
+            blocks.push_back(std::move(block));
+        }
     if (blocks.empty()) throw ParseError(file.string() + ": a table without a row");
+    std::vector<PublishedResult> results;
+    for (const Block& block : blocks) results.push_back(block.published);
+    const std::vector<std::size_t> loads = comparable_runs(results);
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].load = loads[i];
     return blocks;
-}
-
-const Workload* named_workload(const Block& block, const StudyFile& study) {
-    for (const std::string& name : block.names)
-        if (const Workload* workload = study.workload_called(name)) return workload;
-    return nullptr;
-}
-
-/// The model that the nearest heading names, of those that name one; empty: none does.
-std::string in_headings(const std::vector<std::string>& headings,
-                        const std::vector<ModelSpec>& known) {
-    for (auto heading = headings.rbegin(); heading != headings.rend(); ++heading)
-        if (const auto model = model_in(*heading, known)) return *model;
-    return "";
 }
 
 /// Rows of a study's own table were measured with what their columns say.
@@ -235,22 +189,23 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         context.rate_is_the_point =
             !known.study ||
             compares_times(known.study->objective);  // a document says what it measured
-        if (block.planned_requests) context.requested_requests = block.planned_requests;
-        const Workload* workload = known.study ? named_workload(block, *known.study) : nullptr;
+        const PublishedResult& published = block.published;
+        const Workload* workload = nullptr;
+        if (known.study)
+            for (const std::string& name : published.labels)
+                if (workload == nullptr) workload = known.study->workload_called(name);
         if (workload != nullptr) {
-            describe(context, *workload, block.result);
+            describe(context, *workload, published.result);
             if (workload->requests && !block.arguments_derived)
                 context.requested_requests = static_cast<double>(*workload->requests);
         }
-        // A model from prose counts where nothing nearer names one: the file for this result, or a
-        // heading above it.
-        std::string beside = known.given_model.empty() ? block.model : known.given_model;
-        if (beside.empty()) beside = in_headings(block.headings, known.models);
+        // A model from prose counts where the file names none for this result.
+        std::string beside = known.given_model.empty() ? published.model : known.given_model;
         if (beside.empty()) beside = model;
-        const bool by_columns = block.arguments.empty() && block.index < commands.size();
+        const bool by_columns = published.arguments.empty() && published.index < commands.size();
         describe(context,
-                 known.commands.read(by_columns ? commands[block.index]
-                                                : Command{shell_words(block.arguments)}),
+                 known.commands.read(by_columns ? commands[published.index]
+                                                : Command{shell_words(published.arguments)}),
                  beside, known.models);
         const std::string served =
             context.served ? context.served->model.name + " " + context.served->quantization : "";
@@ -260,15 +215,15 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
                   workload != nullptr ? 0 : block.load + 1,
                   context.served ? context.served->model.name : ""}]
             .push_back(result.size());
-        Validity validity = servetune::audit(block.result, context);
-        std::vector<NotChecked> skipped = not_checked(block.result, context);
-        add_said(block.said, validity, skipped);
+        Validity validity = servetune::audit(published.result, context);
+        std::vector<NotChecked> skipped = not_checked(published.result, context);
+        add_said(published.validity, validity, skipped);
         result.push_back(
             {file.string(), std::move(block), std::move(validity), std::move(skipped)});
     }
     for (const auto& [key, which] : together) {
         std::vector<BenchmarkResult> results;
-        for (const std::size_t i : which) results.push_back(result[i].block.result);
+        for (const std::size_t i : which) results.push_back(result[i].block.published.result);
         const std::vector<Validity> found = audit_together(results);
         for (std::size_t i = 0; i < which.size(); ++i) add(result[which[i]].validity, found[i]);
     }
@@ -296,12 +251,12 @@ void print_json(const std::vector<Audited>& all, OrderedJson list) {
         for (const NotChecked& missing : one.not_checked)
             skipped.push_back({{"id", missing.id}, {"reason", missing.reason}});
         OrderedJson metrics = OrderedJson::object();
-        for_each_figure(one.block.result,
+        for_each_figure(one.block.published.result,
                         [&](const std::string& name, const std::optional<double>& field) {
                             if (field) metrics[name] = *field;
                         });
         list.push_back({{"file", one.file},
-                        {"index", one.block.index},
+                        {"index", one.block.published.index},
                         {"label", one.block.label},
                         {"verdict", name_in(verdicts, one.validity.verdict)},
                         {"findings", findings},
@@ -325,7 +280,7 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
         for (const Finding& finding : one.validity.findings)
             if (std::find(ids.begin(), ids.end(), finding.id) == ids.end())
                 ids.push_back(finding.id);
-        put(stdout, "{:>4}  {:{}}  {:60}  {}\n", one.block.index,
+        put(stdout, "{:>4}  {:{}}  {:60}  {}\n", one.block.published.index,
             name_in(verdicts, one.validity.verdict), wide ? 9 : 7, one.block.label,
             fmt::join(ids, " "));
         ++counts[one.validity.verdict];
@@ -333,8 +288,8 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
     }
     for (const Audited& one : all) {
         if (one.validity.findings.empty()) continue;
-        put(stdout, "\n{}{}, {}: {}\n", several_files ? one.file + " " : "", one.block.index,
-            one.block.label, name_in(verdicts, one.validity.verdict));
+        put(stdout, "\n{}{}, {}: {}\n", several_files ? one.file + " " : "",
+            one.block.published.index, one.block.label, name_in(verdicts, one.validity.verdict));
         for (const Finding& finding : one.validity.findings)
             put(stdout, "  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right,
                 finding.cause);

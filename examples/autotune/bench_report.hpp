@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/result_file.hpp"
 #include "servetune/load_test.hpp"
 
 #include <string>

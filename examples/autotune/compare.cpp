@@ -2,15 +2,17 @@
 // A against B: two studies' defaults, or a study's default and one changed configuration of it;
 // with `--gate`: may the candidate B take the place of the baseline A?
 #include "commands.hpp"
-#include "compared_sides.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
 #include "report/gate_report.hpp"
+#include "servetune/detail/base/normal.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
+#include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "study/comparison.hpp"
 
@@ -21,6 +23,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -33,6 +36,245 @@ using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
+
+/// A study, its journal and what measures it.
+struct Measured {
+    StudyArguments arguments{};
+    std::filesystem::path folder{};
+    servetune::StudySetup setup{};
+    servetune::RunHooks hooks{};
+    std::optional<servetune::SqliteJournal> journal{};
+    std::unique_ptr<servetune::Study> study{};
+    std::size_t first_here = 0;  ///< number of the first trial of this process
+    std::string measuring{};     ///< the side that is measured now: both may have a trial 0
+
+    /// `quiet`: no lines while a trial runs. False: the journal cannot be opened; standard error
+    /// says why.
+    bool open(bool quiet);
+};
+
+/// One of the two that are compared.
+struct Side {
+    const char* name;
+    Measured* of;
+    servetune::Configuration configuration{};
+    /// Metrics that each measurement must have, above 0; the leading goal's first.
+    std::vector<std::string> needed{};
+    std::vector<const servetune::Measurement*> measured{};  ///< usable, in the order of measuring
+    std::vector<double> values{};  ///< the first of `needed` in each of them
+    std::size_t failures = 0,
+                unreliable = 0;  ///< of this process: what caused earlier ones may be mended
+    std::size_t broken = 0;      ///< measurements that break a limit
+    std::string why_failed{}, why_unreliable{}, why_broken{};
+    std::vector<std::string> log_lines{};  ///< of the failure in `why_failed`
+    std::map<std::string, servetune::WorkLengths>
+        lengths{};       ///< of the requests behind `values`, by workload
+    double seconds = 0;  ///< that all its trials took
+
+    void look();
+    /// Empty: it is usable.
+    [[nodiscard]] std::string why_unusable(const servetune::Measurement& measurement) const;
+    [[nodiscard]] bool mostly_broken() const { return broken > 0 && 2 * broken >= values.size(); }
+    /// One measurement more, of a fresh start. False: the user stopped it.
+    /// `seed`: of the load, the same for both of a pair.
+    bool measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop);
+};
+
+/// How a comparison ended, for a person and for a program.
+struct Ending {
+    std::string
+        word;  ///< a name of `Comparison::verdicts`, or b_fails, a_fails, b_breaks_limit, unreliable
+    std::string text;
+    ExitCode code = done;
+};
+
+constexpr std::size_t most_failures = 2;  ///< of its own, of one side
+constexpr std::size_t most_unreliable =
+    3;  ///< unsound measurements, or failures that were not its own
+
+bool Measured::open(bool quiet) {
+    if (!quiet)
+        hooks.say = [this](const std::string& line) {
+            put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n");
+        };
+    StudyFile file = arguments.load();
+    for (const auto& missing : {missing_models(file), missing_devices(file), missing_power(file),
+                                set_by_own_environment(file)})
+        if (!missing.empty()) throw UsageError(missing.front());
+    if (file.starts_processes())
+        hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
+    setup = set_up(std::move(file), folder, hooks);
+    if (!setup.problem->replicates_inform)
+        throw UsageError(
+            arguments.study.string() +
+            ": its evaluator gives the same answer every time; there is nothing to compare");
+    journal = open_journal(folder, setup, false);
+    if (!journal) return false;
+    if (setup.file.starts_processes()) end_what_was_left(setup);
+    study = std::make_unique<Study>(*setup.problem, *setup.strategy, *journal,
+                                    Study::Options{setup.file.seed});
+    first_here = study->trials().size();
+    return true;
+}
+
+void Side::look() {
+    values.clear();
+    measured.clear();
+    log_lines.clear();
+    lengths.clear();
+    failures = unreliable = broken = 0;
+    seconds = 0;
+    const auto here = [&](const Trial& trial) { return trial.id >= of->first_here ? 1U : 0U; };
+    for (const Trial& trial : of->study->trials()) {
+        if (trial.configuration != configuration) continue;
+        seconds += trial.cost_seconds();
+        if (const Failure* failure = trial.failure()) {
+            const bool own = teaches(failure->kind);
+            (own ? failures : unreliable) += here(trial);
+            (own ? why_failed : why_unreliable) =
+                fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
+            if (own) log_lines = failure->log_lines;
+        }
+        const Measurement* measurement = trial.measurement();
+        if (measurement == nullptr) continue;
+        if (std::string why = why_unusable(*measurement); !why.empty()) {
+            unreliable += here(trial);
+            why_unreliable = std::move(why);
+            continue;
+        }
+        measured.push_back(measurement);
+        values.push_back(measurement->metrics.find(needed.front())->second.value);
+        WorkLengths::add(lengths, measurement->metrics);
+        for (const Limit& limit : of->setup.problem->objective.limits)
+            if (const auto holds = limit.holds(measurement->metrics); holds != true) {
+                ++broken;
+                why_broken =
+                    holds ? limit.broken_text(measurement->metrics) : limit.unjudged_text();
+                break;
+            }
+    }
+}
+
+std::string Side::why_unusable(const Measurement& measurement) const {
+    for (const std::string& metric : needed) {
+        const auto found = measurement.metrics.find(metric);
+        if (found == measurement.metrics.end()) return "the result has no " + metric;
+        if (!(found->second.value > 0)) return metric + " is not above 0, and ratios are compared";
+    }
+    return of->setup.problem->decision.believes(measurement) ? "" : "the audit refuses it";
+}
+
+bool Side::measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop) {
+    const auto open = of->study->open_trial(configuration);
+    const std::uint64_t id =
+        open ? *open : of->study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
+    of->study->start(id);
+    of->measuring = name;
+    const StudySetup fresh =
+        set_up(of->arguments.load(), of->folder, of->hooks);  // its engine ends with it
+    Outcome outcome = fresh.evaluator->evaluate(configuration, {id, seed, "", stop});
+    const auto* failure = std::get_if<Failure>(&outcome);
+    if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled)
+        return false;
+    of->study->tell(id, std::move(outcome));
+    look();
+    return true;
+}
+
+/// Why no further pair can be measured; nothing: it can.
+std::optional<Ending> ended_early(const Side& a, const Side& b) {
+    if (a.failures >= most_failures)
+        return Ending{"a_fails", "A fails, so there is nothing to compare with: " + a.why_failed,
+                      environment_error};
+    if (b.failures >= most_failures)
+        return Ending{"b_fails", "B fails: " + b.why_failed, answer_is_no};
+    for (const Side* side : {&a, &b})
+        if (side->unreliable >= most_unreliable)
+            return Ending{"unreliable",
+                          fmt::format("the measurements of {} cannot be relied on: {}", side->name,
+                                      side->why_unreliable),
+                          environment_error};
+    return std::nullopt;
+}
+
+/// Where the lengths of both sides' requests differ beyond noise, and the goal depends on them: no
+/// figures can be compared. Nothing: they do not.
+std::optional<Ending> unequal_work(const Side& a, const Side& b) {
+    const std::string& metric = a.of->setup.problem->objective.leading().metric;
+    for (const auto& [workload, of_b] : b.lengths) {
+        const auto found = a.lengths.find(workload);
+        if (found == a.lengths.end()) continue;
+        const bool says_nothing = share_of_equal_work(metric, of_b, found->second) == 1.0 &&
+                                  share_of_equal_work(metric, found->second, of_b) == 1.0;
+        if (says_nothing) continue;  // the goal does not depend on lengths
+        const WorkLengths& of_a = found->second;
+        const double all = (of_a.input.tokens > 0 ? of_a.input.mean() : 0) + of_a.output.mean();
+        for (const bool output : {true, false}) {
+            const RequestLength& mine = output ? of_b.output : of_b.input;
+            const RequestLength& usual = output ? of_a.output : of_a.input;
+            if (usual.tokens > 0 && other_length(mine, usual, usual.mean() / all, normal_95))
+                return Ending{
+                    "unreliable",
+                    fmt::format("A and B did not do the same work: B has {} {} tokens a request{}, "
+                                "A has {}. Fix the lengths "
+                                "(`ignore_eos: true`)",
+                                short_number_text(mine.mean()), output ? "output" : "input",
+                                workload.empty() ? "" : " on " + workload,
+                                short_number_text(usual.mean())),
+                    environment_error};
+        }
+    }
+    return std::nullopt;
+}
+
+/// Throws UsageError unless objective, limits and workloads are the same, by their values: the same
+/// data in another file is the same workload.
+void check_alike(const StudySetup& a, const StudySetup& b) {
+    const auto measured = [](const StudySetup& setup) {
+        std::map<std::string, std::string> all = setup.definition();
+        const std::string data = of_later_versions + "data.";
+        std::erase_if(all, [&](const auto& entry) {
+            const std::string& path = entry.first;
+            return !path.starts_with("objective") && !path.starts_with("workloads.") &&
+                   !path.starts_with(data);
+        });
+        // Two checkouts of a repository have their data in different folders.
+        for (const Workload& workload : setup.file.workloads) {
+            std::string& text = all["workloads." + workload.name];
+            const std::string place = "path=" + workload.dataset.path;
+            if (const auto at = text.find(place); at != std::string::npos)
+                text.erase(at, place.size());
+        }
+        return all;
+    };
+    const auto of_a = measured(a);
+    const auto of_b = measured(b);
+    for (const auto* list : {&of_a, &of_b})
+        for (const auto& [path, text] : *list) {
+            const auto in_a = of_a.find(path);
+            const auto in_b = of_b.find(path);
+            if (in_a != of_a.end() && in_b != of_b.end() && in_a->second == in_b->second) continue;
+            const std::string_view shown = std::string_view(path).substr(
+                path.starts_with(of_later_versions) ? of_later_versions.size() : 0);
+            throw UsageError(fmt::format("they cannot be compared: {} of A is {}, of B {}", shown,
+                                         in_a == of_a.end() ? "absent" : in_a->second,
+                                         in_b == of_b.end() ? "absent" : in_b->second));
+        }
+}
+
+/// A folder that holds the trials of another comparison would pair old measurements with new ones.
+/// Throws UsageError.
+void check_folder(const std::filesystem::path& folder, const Side& a, const Side& b) {
+    bool others = a.values.size() > b.values.size() + 1 || b.values.size() > a.values.size() + 1;
+    for (const Side* side : {&a, &b})
+        for (const Trial& trial : side->of->study->trials())
+            others = others || !((side->of == a.of && trial.configuration == a.configuration) ||
+                                 (side->of == b.of && trial.configuration == b.configuration));
+    if (others)
+        throw UsageError(
+            folder.string() +
+            " holds the trials of another comparison; give this one a --directory of its own");
+}
 
 Ending verdict_of(const Comparison& comparison, const Side& a, const Side& b) {
     if (auto work = unequal_work(a, b)) return *work;

@@ -4,10 +4,11 @@
 
 #include "base/files.hpp"
 #include "base/utf8.hpp"
-#include "interop/import.hpp"
-#include "interop/plain_table.hpp"
-#include "interop/serving_command.hpp"
-#include "interop/written_study.hpp"
+#include "results/import.hpp"
+#include "results/plain_table.hpp"
+#include "results/server_settings.hpp"
+#include "results/workloads.hpp"
+#include "results/written_study.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
@@ -29,33 +30,31 @@ using namespace servetune;
 
 namespace {
 
-/// What was not read: with its values where one block has it, else the names for all blocks that
+/// `result 3`, `results 1 and 2`, `12 results from 0 to 17`.
+std::string which_results(const std::vector<std::size_t>& which) {
+    return which.size() < 4
+               ? numbered("result", which)
+               : fmt::format("{} results from {} to {}", which.size(), which.front(), which.back());
+}
+
+/// What was not read: with its values where one result has it, else the names for all results that
 /// have the same.
 void put_unread(const std::vector<PublishedResult>& results) {
-    std::vector<std::pair<std::vector<std::string>, std::vector<std::size_t>>>
-        alike;                                              // labels -> blocks
-    std::map<std::vector<std::string>, std::size_t> place;  // labels -> index into alike
+    std::map<std::vector<std::string>, std::vector<std::size_t>> alike;  // labels -> results
     for (std::size_t i = 0; i < results.size(); ++i) {
         std::vector<std::string> labels;
         for (const auto& [label, value] : results[i].unread) labels.push_back(label);
-        if (labels.empty()) continue;
-        const auto [found, is_new] = place.emplace(labels, alike.size());
-        if (is_new) alike.push_back({labels, {}});
-        alike[found->second].second.push_back(i);
+        if (!labels.empty()) alike[labels].push_back(i);
     }
-    for (const auto& [labels, blocks] : alike) {
-        const PublishedResult& first = results[blocks.front()];
-        std::vector<std::string> shown;
-        for (const std::string& label : labels)
-            shown.push_back(blocks.size() > 1 ? label : label + ": " + first.unread.at(label));
-        const std::size_t last = results[blocks.back()].index;
-        const std::string which =
-            blocks.size() == 1 ? fmt::format("result {}", first.index)
-            : blocks.size() == 2
-                ? fmt::format("results {} and {}", first.index, last)
-                : fmt::format("{} results from {} to {}", blocks.size(), first.index, last);
-        put(stderr, "  {}: not used: '{}'{}\n", which, fmt::join(shown, "', '"),
-            blocks.size() == 1 ? "" : " (values: --json)");
+    for (const auto& [labels, which] : alike) {
+        std::vector<std::string> shown = labels;
+        if (which.size() == 1)
+            for (std::string& label : shown)
+                label += ": " + results[which.front()].unread.at(label);
+        std::vector<std::size_t> numbers;
+        for (const std::size_t i : which) numbers.push_back(results[i].index);
+        put(stderr, "  {}: not used: '{}'{}\n", which_results(numbers), fmt::join(shown, "', '"),
+            which.size() == 1 ? "" : " (values: --json)");
     }
 }
 
@@ -143,7 +142,6 @@ int import_document(const ImportArguments& arguments) {
                 results.push_back(std::move(result));
                 source.files.push_back(document.string());
             }
-            if (arguments.write_study) source.texts.push_back(content);
         } catch (const Error& error) {  // the others are read all the same
             all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
             unreadable.emplace_back(error.what());
@@ -202,24 +200,19 @@ int import_document(const ImportArguments& arguments) {
         const std::string name = arguments.documents.size() == 1
                                      ? arguments.documents.front().string()
                                      : fmt::format("{} documents", arguments.documents.size());
-        put(stderr, "{}: {}, {}\n", name, counted_text(results.size(), "result block"),
+        put(stderr, "{}: {}, {}\n", name, counted_text(results.size(), "result"),
             counted_text(imported.rows, "row"));
-        for (const PublishedResult& result : results)
-            if (!study && !arguments.write_study && !result.not_recognised.empty())
-                put(stderr, "  block {} has no command: command not recognised: {}\n", result.index,
-                    result.not_recognised);
-        const auto unknown =
-            std::count_if(results.begin(), results.end(), [](const PublishedResult& result) {
-                return result.not_recognised.empty() && result.arguments_unknown;
-            });
-        if (!study && !arguments.write_study && unknown > 0)
-            put(stderr,
-                "  {} its command (say it with --command, or with --write-study and --set)\n",
-                static_cast<std::size_t>(unknown) == results.size()
-                    ? "no result names"
-                    : fmt::format("{} of {} results do not name", unknown, results.size()));
+        if (!study && !arguments.write_study) {
+            std::map<std::string, std::vector<std::size_t>> unknown;  // why -> results
+            for (const PublishedResult& result : results)
+                if (std::string why = why_no_command(result); !why.empty())
+                    unknown[why].push_back(result.index);
+            for (const auto& [why, which] : unknown)
+                put(stderr, "  {}: {} (say it with --command, or with --write-study and --set)\n",
+                    which_results(which), why);
+        }
         for (const Unplaced& unplaced : imported.unplaced)
-            put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
+            put(stderr, "  result {} is no row: {}\n", unplaced.result.index, unplaced.reason);
         put_unread(results);
         for (const std::string& remark : remarks) put(stderr, "  {}\n", remark);
     }

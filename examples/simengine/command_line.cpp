@@ -2,8 +2,8 @@
 #include "command_line.hpp"
 
 #include "dialect.hpp"
-#include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
@@ -21,9 +21,8 @@ using servetune::UsageError;
 
 /// Where a word's value goes, which also says what it may be: nothing, an exit code, a count,
 /// seconds or a rate, a text.
-using FaultPlace =
-    std::variant<bool Faults::*, std::optional<int> Faults::*,
-                 std::int64_t Faults::*, double Faults::*, std::string Faults::*>;
+using FaultPlace = std::variant<bool Faults::*, std::optional<int> Faults::*,
+                                std::int64_t Faults::*, double Faults::*, std::string Faults::*>;
 
 struct FaultWord {
     std::string_view name;
@@ -34,7 +33,7 @@ struct FaultWord {
 };
 
 // In the order in which they act: at the start, under load, in answers, at the end.
-const std::array faults{
+const std::array fault_table{
     FaultWord{"exit_at_once", &Faults::exit_at_once, "[=CODE]", "ends before it does anything", 1},
     FaultWord{"exit_at_load", &Faults::exit_at_load, "[=CODE]", "ends while it loads weights", 137},
     FaultWord{"oom_then_hang", &Faults::oom_then_hang, "", "says out of memory, then nothing more"},
@@ -144,8 +143,7 @@ void declare(CLI::App& app, Written& written) {
     app.add_option("--noise", written.noise,
                    "RUN[,STEP]: coefficients of variation, of a whole run and of each step")
         ->multi_option_policy(last);
-    app.add_option("--misbehave", written.faults,
-                   "WORD[=VALUE], again and again: " + fault_words())
+    app.add_option("--misbehave", written.faults, "WORD[=VALUE], again and again: " + fault_words())
         ->allow_extra_args(false);
     app.add_option("--search-spaces", options.search_spaces,
                    "The folder with engines, models, hardware (default: where they are installed)")
@@ -202,11 +200,11 @@ Faults Faults::of(const std::vector<std::string>& given) {
     for (const std::string& text : given) {
         const auto equals = text.find('=');
         const std::string name = text.substr(0, equals);
-        const auto word = std::find_if(faults.begin(), faults.end(),
+        const auto word = std::find_if(fault_table.begin(), fault_table.end(),
                                        [&](const FaultWord& known) { return known.name == name; });
-        if (word == faults.end()) {
+        if (word == fault_table.end()) {
             std::vector<std::string> names;
-            for (const FaultWord& known : faults) names.emplace_back(known.name);
+            for (const FaultWord& known : fault_table) names.emplace_back(known.name);
             throw UsageError("--misbehave: unknown word '" + name + "'" +
                              servetune::nearest_text(name, names));
         }
@@ -218,7 +216,7 @@ Faults Faults::of(const std::vector<std::string>& given) {
 
 std::string fault_words() {
     std::string result;
-    for (const FaultWord& word : faults)
+    for (const FaultWord& word : fault_table)
         result += (result.empty() ? "" : "; ") + std::string(word.name) + std::string(word.value) +
                   " " + std::string(word.meaning);
     return result;

@@ -11,70 +11,75 @@ namespace simengine {
 namespace {
 
 constexpr std::array dialects{
-    Dialect{.kind = EngineKind::vllm,
-            .engine = "vllm",
-            .usage = "usage: vllm serve [model_tag] [options]",
-            .positional = "model_tag",
-            .model_flag = "",
-            .model_default = "Qwen/Qwen3-0.6B",
-            .port = 8000,
-            .refusal_code = 2,
-            .underscores = true,
-            .answers_while_loading = false,
-            .binds_early = true,
-            .finish_apart = false,
-            .usage_in_finish = false,
-            .flat_errors = false,
-            .checks_model = true,
-            .reasoning = "reasoning",
-            .cached_needs = "--enable-prompt-tokens-details",
-            .metrics_needs = "",
-            .unknown_flag = "{usage}\nvllm: error: unrecognized arguments: {words}\n",
-            .bad_number = "{usage}\nvllm serve: error: argument {flag}: invalid {type} value: '{value}'\n",
-            .bad_choice = "{usage}\nvllm serve: error: argument {flag}: invalid choice: '{value}' (choose from "
-                          "{values})\n",
-            .no_value = "{usage}\nvllm serve: error: argument {flag}: expected one argument\n",
-            .no_model = "{usage}\nvllm serve: error: the following arguments are required: "
-                        "--model-path/--model\n",
-            .port_in_use = "OSError: [Errno 98] Address already in use",
-            .long_prompt = "",
-            .long_request = "This model's maximum context length is {context} tokens. However, you "
-                            "requested {output} output tokens and your prompt contains {input} "
-                            "input tokens, for a total of {total} tokens."},
-    Dialect{.kind = EngineKind::sglang,
-            .engine = "sglang",
-            .usage = "usage: launch_server.py [-h] --model-path MODEL_PATH [options]",
-            .positional = "",
-            .model_flag = "--model-path",
-            .model_default = "",
-            .port = 30000,
-            .refusal_code = 2,
-            .underscores = false,
-            .answers_while_loading = false,
-            .binds_early = false,
-            .finish_apart = true,
-            .usage_in_finish = false,
-            .flat_errors = true,
-            .checks_model = false,
-            .reasoning = "reasoning_content",
-            .cached_needs = "--enable-cache-report",
-            .metrics_needs = "--enable-metrics",
-            .unknown_flag = "{usage}\nlaunch_server.py: error: unrecognized arguments: {words}\n",
-            .bad_number = "{usage}\nlaunch_server.py: error: argument {flag}: invalid {type} value: "
-                          "'{value}'\n",
-            .bad_choice = "{usage}\nlaunch_server.py: error: argument {flag}: invalid choice: '{value}' "
-                          "(choose from {values})\n",
-            .no_value = "{usage}\nlaunch_server.py: error: argument {flag}: expected one argument\n",
-            .no_model = "{usage}\nlaunch_server.py: error: the following arguments are required: "
-                        "--model-path/--model\n",
-            .port_in_use = "ERROR:    [Errno 98] error while attempting to bind on address ('{host}', "
-                           "{port}): address already in use",
-            .long_prompt = "The input ({input} tokens) is longer than the model's context length "
-                           "({context} tokens).",
-            .long_request = "Requested token count exceeds the model's maximum context length of "
-                            "{context} tokens. You requested a total of {total} tokens: {input} "
-                            "tokens from the input messages and {output} tokens for the "
-                            "completion."},
+    Dialect{
+        .kind = EngineKind::vllm,
+        .engine = "vllm",
+        .usage = "usage: vllm serve [model_tag] [options]",
+        .positional = "model_tag",
+        .model_flag = "",
+        .model_default = "Qwen/Qwen3-0.6B",
+        .port = 8000,
+        .refusal_code = 2,
+        .underscores = true,
+        .answers_while_loading = false,
+        .binds_early = true,
+        .finish_apart = false,
+        .usage_in_finish = false,
+        .flat_errors = false,
+        .checks_model = true,
+        .reasoning = "reasoning",
+        .cached_needs = "--enable-prompt-tokens-details",
+        .metrics_needs = "",
+        .unknown_flag = "{usage}\nvllm: error: unrecognized arguments: {words}\n",
+        .bad_number =
+            "{usage}\nvllm serve: error: argument {flag}: invalid {type} value: '{value}'\n",
+        .bad_choice =
+            "{usage}\nvllm serve: error: argument {flag}: invalid choice: '{value}' (choose from "
+            "{values})\n",
+        .no_value = "{usage}\nvllm serve: error: argument {flag}: expected one argument\n",
+        .no_model = "{usage}\nvllm serve: error: the following arguments are required: "
+                    "--model-path/--model\n",
+        .port_in_use = "OSError: [Errno 98] Address already in use",
+        .long_prompt = "",
+        .long_request = "This model's maximum context length is {context} tokens. However, you "
+                        "requested {output} output tokens and your prompt contains {input} "
+                        "input tokens, for a total of {total} tokens."},
+    Dialect{
+        .kind = EngineKind::sglang,
+        .engine = "sglang",
+        .usage = "usage: launch_server.py [-h] --model-path MODEL_PATH [options]",
+        .positional = "",
+        .model_flag = "--model-path",
+        .model_default = "",
+        .port = 30000,
+        .refusal_code = 2,
+        .underscores = false,
+        .answers_while_loading = false,
+        .binds_early = false,
+        .finish_apart = true,
+        .usage_in_finish = false,
+        .flat_errors = true,
+        .checks_model = false,
+        .reasoning = "reasoning_content",
+        .cached_needs = "--enable-cache-report",
+        .metrics_needs = "--enable-metrics",
+        .unknown_flag = "{usage}\nlaunch_server.py: error: unrecognized arguments: {words}\n",
+        .bad_number = "{usage}\nlaunch_server.py: error: argument {flag}: invalid {type} value: "
+                      "'{value}'\n",
+        .bad_choice =
+            "{usage}\nlaunch_server.py: error: argument {flag}: invalid choice: '{value}' "
+            "(choose from {values})\n",
+        .no_value = "{usage}\nlaunch_server.py: error: argument {flag}: expected one argument\n",
+        .no_model = "{usage}\nlaunch_server.py: error: the following arguments are required: "
+                    "--model-path/--model\n",
+        .port_in_use = "ERROR:    [Errno 98] error while attempting to bind on address ('{host}', "
+                       "{port}): address already in use",
+        .long_prompt = "The input ({input} tokens) is longer than the model's context length "
+                       "({context} tokens).",
+        .long_request = "Requested token count exceeds the model's maximum context length of "
+                        "{context} tokens. You requested a total of {total} tokens: {input} "
+                        "tokens from the input messages and {output} tokens for the "
+                        "completion."},
     Dialect{.kind = EngineKind::tensorrt_llm,
             .engine = "tensorrt-llm",
             .usage = "Usage: trtllm-serve serve [OPTIONS] MODEL\nTry 'trtllm-serve serve --help' "
@@ -95,13 +100,15 @@ constexpr std::array dialects{
             .cached_needs = "",
             .metrics_needs = "",
             .unknown_flag = "{usage}\nError: No such option: {word}\n",
-            .bad_number = "{usage}\nError: Invalid value for '{flag}': '{value}' is not a valid {type}.\n",
+            .bad_number =
+                "{usage}\nError: Invalid value for '{flag}': '{value}' is not a valid {type}.\n",
             .bad_choice = "{usage}\nError: Invalid value for '{flag}': '{value}' is not one of "
                           "{values}.\n",
             .no_value = "{usage}\nError: Option '{flag}' requires an argument.\n",
             .no_model = "{usage}\nError: Missing argument 'MODEL'.\n",
-            .port_in_use = "RuntimeError: Failed to bind socket to {host}:{port}: [Errno 98] Address "
-                           "already in use",
+            .port_in_use =
+                "RuntimeError: Failed to bind socket to {host}:{port}: [Errno 98] Address "
+                "already in use",
             .long_prompt = "",
             .long_request = "The sum of prompt length ({input}), max_tokens ({output}) should not "
                             "exceed max_seq_len ({context})"},
@@ -124,15 +131,19 @@ constexpr std::array dialects{
             .cached_needs = "",
             .metrics_needs = "--metrics",
             .unknown_flag = "error: invalid argument: {word}\n",
-            .bad_number = "error while handling argument \"{flag}\": stoi\n\nto show complete usage, run "
-                          "with -h\n",
-            .bad_choice = "error while handling argument \"{flag}\": unknown value '{value}'\n\nto show "
-                          "complete usage, run with -h\n",
-            .no_value = "error while handling argument \"{flag}\": expected value for argument\n\nto "
-                        "show complete usage, run with -h\n",
+            .bad_number =
+                "error while handling argument \"{flag}\": stoi\n\nto show complete usage, run "
+                "with -h\n",
+            .bad_choice =
+                "error while handling argument \"{flag}\": unknown value '{value}'\n\nto show "
+                "complete usage, run with -h\n",
+            .no_value =
+                "error while handling argument \"{flag}\": expected value for argument\n\nto "
+                "show complete usage, run with -h\n",
             .no_model = "error: --model is required\n",
-            .port_in_use = "srv          main: couldn't bind HTTP server socket, hostname: {host}, port: "
-                           "{port}",
+            .port_in_use =
+                "srv          main: couldn't bind HTTP server socket, hostname: {host}, port: "
+                "{port}",
             .long_prompt = "request ({input} tokens) exceeds the available context size ({context} "
                            "tokens), try increasing it",
             .long_request = ""},

@@ -18,8 +18,8 @@ enum class EngineKind { vllm, sglang, tensorrt_llm, llama_cpp };
 /// (search_spaces/engines/*.yaml name the versions), unless said.
 struct Dialect {
     EngineKind kind;
-    std::string_view engine;   ///< name of its file in search_spaces/engines
-    std::string_view usage;    ///< the line that stands before a refusal
+    std::string_view engine;  ///< name of its file in search_spaces/engines
+    std::string_view usage;   ///< the line that stands before a refusal
     std::string_view
         positional;  ///< the model's name stands alone: what messages call it; empty: behind `model_flag`
     std::string_view model_flag;     ///< empty: it stands alone

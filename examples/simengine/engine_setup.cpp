@@ -67,8 +67,9 @@ OrderedJson json_of(const servetune::Yaml& yaml) {
 /// One command line while it is read.
 class EngineReader {
 public:
-    EngineReader(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts,
-           const Engine& engine, const servetune::CommandReader& commands)
+    EngineReader(const Dialect& dialect, const std::vector<std::string>& words,
+                 const FlagFacts& facts, const Engine& engine,
+                 const servetune::CommandReader& commands)
         : dialect_(dialect), words_(words), facts_(facts), engine_(engine), commands_(commands) {}
 
     EngineCommand read() {
@@ -368,9 +369,9 @@ EngineSetup set_up(const Options& options) {
         std::vector{setup.engine}, catalogue.root());
     const PreloadWords preload =
         known.holds_weights ? read_preload(words) : PreloadWords{words, ""};
-    setup.command = EngineReader(*known.dialect, preload.engine_words, versions.back(),
-                                 setup.engine, *commands)
-                        .read();
+    setup.command =
+        EngineReader(*known.dialect, preload.engine_words, versions.back(), setup.engine, *commands)
+            .read();
     setup.command.folder = preload.folder;
     if (setup.command.wants_help) {
         setup.help = help_text(*known.dialect, versions.back());

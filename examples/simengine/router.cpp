@@ -109,10 +109,11 @@ RouterCommand read_router(RouterCommand command, std::vector<std::string> words)
             const std::string url = take();
             const auto address = address_of(url);
             if (!address)
-                throw refuse(fmt::format("argument {}: http://HOST:PORT wanted, got '{}'", flag, url));
+                throw refuse(
+                    fmt::format("argument {}: http://HOST:PORT wanted, got '{}'", flag, url));
             RoutedEngine engine{*address};
-            const bool has_port = flag == "--prefill" && at + 1 < words.size() &&
-                                  !words[at + 1].starts_with("-");
+            const bool has_port =
+                flag == "--prefill" && at + 1 < words.size() && !words[at + 1].starts_with("-");
             if (has_port && words[++at] != "none")
                 engine.bootstrap_port = static_cast<std::uint16_t>(number(words[at], 1, last_port));
             (flag == "--prefill" ? command.prefill : command.decode).push_back(engine);

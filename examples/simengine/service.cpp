@@ -70,7 +70,7 @@ bool Service::serves(const std::string& model) const {
 
 std::string Service::shown_name() const {
     return options_.faults.wrong_model.empty() ? options_.served_names.front()
-                                              : options_.faults.wrong_model;
+                                               : options_.faults.wrong_model;
 }
 
 void Service::handle(const HttpRequest& request, Exchange& exchange) {

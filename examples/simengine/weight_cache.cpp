@@ -69,8 +69,7 @@ public:
         if (!options_.devices.empty()) {
             const auto count =
                 static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
-            if (const std::string why =
-                    claim_devices(options_.devices, count, DevicePart::weights);
+            if (const std::string why = claim_devices(options_.devices, count, DevicePart::weights);
                 !why.empty()) {
                 fmt::print(stderr, "{}\n", why);
                 return 1;
@@ -204,8 +203,7 @@ WeightsTaken take_weights(const EngineSetup& setup) {
     return {true, {"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"}};
 }
 
-std::string claim_devices(const std::filesystem::path& folder, std::size_t count,
-                          DevicePart part) {
+std::string claim_devices(const std::filesystem::path& folder, std::size_t count, DevicePart part) {
     std::vector<std::string> names;
     if (const auto visible = visible_devices()) names = *visible;
     else

@@ -1,34 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/benchmark_result.hpp"
+#include "servetune/engine.hpp"
+#include "servetune/outcome.hpp"
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace servetune {
 
+/// One result of a benchmark, and what its file says it belongs to. Empty: the file does not say.
+struct PublishedResult {
+    std::size_t index = 0;  ///< order in the file, from 0
+    std::string tool;       ///< as in docs/reference/result-formats.md
+    std::string tool_version;
+    std::string model;
+    std::string dataset;
+    std::string date;
+    std::string run;                  ///< what sets this run of a sweep apart; names no workload
+    std::vector<std::string> labels;  ///< what its load or its run may be called, nearest first
+    std::string arguments;            ///< the serving command, or only its flags, as printed
+    std::string engine;               ///< that the command starts, in lower case
+    bool arguments_unknown =
+        false;  ///< nothing says how the engine was started; not the same as "no flags"
+    std::map<std::string, std::string>
+        server_settings;  ///< of the server, as a result file says them: name -> value
+    bool server_settings_are_given =
+        false;  ///< a person wrote these few; else the server reported all, as it resolved them
+    std::string not_recognised;  ///< why no command is taken; then the arguments are unknown
+    BenchmarkResult result;
+    Validity validity{};  ///< of our own files: the audit's, which knew more of the run
+    std::map<std::string, std::string>
+        unread;  ///< what no figure has a place for: lines of a block, fields of a file
+};
+
 /// The largest content that is read. Results with every request and every gap of a long run have
 /// hundreds of megabytes.
 inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 
-/// Reads what a benchmark wrote, whatever it is: vLLM's JSON (one object, one a line, or a sweep's
-/// list or table), SGLang's JSONL, reports of GuideLLM, benchmarks of GPUStack, exports, tables and
-/// records of AIPerf, exports of GenAI-Perf, aggregates of InferenceX, summaries of evalscope and
-/// inference-perf, llama-bench, our own (result_export.hpp); else text or Markdown with result
-/// blocks, printed tables of benchmarks, and the serving commands of `engines` (published.hpp). The
-/// format is told by the content, never by the name (docs/reference/result-formats.md).
+/// Reads what a benchmark wrote: the JSON, JSON Lines and CSV of the tools in
+/// docs/reference/result-formats.md; else text with the "Serving Benchmark Result" blocks that vLLM
+/// and SGLang print. The content tells the format, never the name.
 ///
-/// Figures keep the meaning that their tool gives them (docs/reference/result-formats.md), under
-/// our name for that meaning: the inter-token latency of GenAI-Perf and AIPerf is our time per
-/// output token. What was not measured is absent, also where the tool writes 0; what is not finite
-/// or negative is no figure.
+/// A block has the serving command that stands directly above it: in the fence above, in its own
+/// fence, or in the lines above; `not_recognised` says why there is none.
 ///
-/// At least one result. Throws ParseError, which begins with `name` (`name:line:column:` where that
-/// is known), for content that is broken, unknown, without a result, larger than
-/// `largest_result_bytes`, or of over 20000 results.
+/// Figures keep the meaning that their tool gives them, under our name for that meaning. What was
+/// not measured is absent, also where the tool writes 0. At least one result. Throws ParseError,
+/// which begins with `name`, for content that is broken, unknown, without a result or too large.
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name,
                                           const std::vector<Engine>& engines);
 

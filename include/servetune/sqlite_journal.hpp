@@ -115,7 +115,7 @@ public:
     [[nodiscard]] std::string changes_in(
         const std::map<std::string, std::string>& definition) const;
 
-    static constexpr int schema_version = 3;
+    static constexpr int schema_version = 4;
 
 private:
     class Database;

@@ -80,7 +80,7 @@ public:
     /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or
     /// what somebody wants measured. A study without trials gets the default configuration as trial
     /// 0 all the same. Throws SpaceError for what is no feasible configuration of the space.
-    Trial propose(Configuration configuration, std::string why);
+    Trial propose(Configuration configuration, std::string why, Purpose purpose = Purpose::search);
     void start(std::uint64_t id);
     /// Throws UsageError for an unknown or already told trial, and for a measurement without a
     /// metric of the objective that none before had either (`missing_metric`); nothing is recorded
@@ -148,7 +148,8 @@ private:
     void check_feasible(const Configuration& configuration,
                         const std::string& who) const;  ///< throws SpaceError
     void tell_deadly(Observer* observer);
-    const Trial& add(Configuration configuration, std::string workload, std::string why);
+    const Trial& add(Configuration configuration, Purpose purpose, std::string why,
+                     std::string workload = "");
     /// What `ask` answers; a trial that had been started is not started again.
     AskResult next(const Budget& budget, double began);
     /// What `ask` does with it.

@@ -4,6 +4,7 @@
 #include "servetune/configuration.hpp"
 #include "servetune/outcome.hpp"
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -39,9 +40,23 @@ private:
     std::shared_ptr<const Outcome> outcome_{};
 };
 
-/// Why a trial is asked that checks whether several workers disturb each other (WorkersRun).
-inline constexpr std::string_view workers_check_words =
-    "the default on all workers at once: do they disturb each other?";
+/// What a trial is measured for. The text `Trial::why` is for people and decides nothing.
+enum class Purpose {
+    search,
+    confirm,       ///< a round of what looks best and the default, after the search (Confirmation)
+    drift_check,   ///< the default again
+    worker_check,  ///< the default on all workers at once (WorkersRun)
+    cold_start,    ///< what is to be recommended, without a cache
+    report         ///< a report workload
+};
+
+inline constexpr std::array<std::pair<Purpose, std::string_view>, 6> purposes{
+    {{Purpose::search, "search"},
+     {Purpose::confirm, "confirm"},
+     {Purpose::drift_check, "drift_check"},
+     {Purpose::worker_check, "worker_check"},
+     {Purpose::cold_start, "cold_start"},
+     {Purpose::report, "report"}}};
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {
@@ -66,6 +81,8 @@ struct Trial {
     /// What of the surroundings of its last start can change its speed, by name; null: not known.
     std::shared_ptr<const std::map<std::string, std::string>> environment{};
 
+    Purpose purpose = Purpose::search;
+
     [[nodiscard]] bool told() const { return outcome.has_value(); }
     /// Whether it belongs to the search (strategies look at these only) or to the report.
     [[nodiscard]] bool of_search() const { return workload.empty(); }
@@ -78,7 +95,7 @@ struct Trial {
     /// Whether it is of a check of the workers and has no figure, as where the check was
     /// interrupted: it spends no budget, and no strategy sees it.
     [[nodiscard]] bool of_void_check() const {
-        return why == workers_check_words && measurement() == nullptr;
+        return purpose == Purpose::worker_check && measurement() == nullptr;
     }
     /// What the trial took, start to end; 0 while it is not told.
     [[nodiscard]] double cost_seconds() const {

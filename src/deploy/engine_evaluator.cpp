@@ -84,8 +84,7 @@ public:
                 e_.weight_cache_->give_up(why);
                 measurement_.say(std::string("starts once more, with weights of its own: ") + why);
                 cold_ = true;
-                double lost =
-                    e_.running_->servers.started().seconds;  // before its end forgets it
+                double lost = e_.running_->servers.started().seconds;  // before its end forgets it
                 lost += stop();
                 measurement_.waited(lost);
                 cache_seconds_ += lost;

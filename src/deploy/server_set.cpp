@@ -274,12 +274,14 @@ std::vector<std::string> ServerSet::not_in_force() const {
 }
 
 std::unique_ptr<MachineWatch> ServerSet::watch(MachineWatchOptions options) const {
-    if (all_.size() == 1 || !on_this_machine_) return all_.front()->deployment->watch(std::move(options));
+    if (all_.size() == 1 || !on_this_machine_)
+        return all_.front()->deployment->watch(std::move(options));
     options.gpus = all_devices(servers_);
     options.cores = all_cores(servers_, options_.deploy.cores);
     options.before = memory_before_;
     return std::make_unique<MachineWatch>(
-        WatchedProcesses{all_.front()->deployment->process_id(), options_.deploy.mark}, std::move(options));
+        WatchedProcesses{all_.front()->deployment->process_id(), options_.deploy.mark},
+        std::move(options));
 }
 
 const ServerSet::One& ServerSet::deciding() const {

@@ -34,15 +34,14 @@ public:
         DeployOptions deploy{};            ///< their folder is the trial's
         std::string host = "127.0.0.1";    ///< on which clients are listened to
         std::string inside = "127.0.0.1";  ///< the same of servers behind a router
-        int port = 0;   ///< of the router, or of the first server, the others behind it; 0: any
+        int port = 0;    ///< of the router, or of the first server, the others behind it; 0: any
         Command adds{};  ///< words and environment that each engine has more
     };
 
     /// `servers`: of all groups of the configuration, in their order. The composition must outlive
     /// this. Throws what Deployment throws, after all have ended.
-    ServerSet(const Composition& composition, const Configuration& configuration,
-              std::string model, std::vector<PlacedServer> servers, Options options,
-              const std::stop_token& stop);
+    ServerSet(const Composition& composition, const Configuration& configuration, std::string model,
+              std::vector<PlacedServer> servers, Options options, const std::stop_token& stop);
     ~ServerSet() override;
     ServerSet(const ServerSet&) = delete;
     ServerSet& operator=(const ServerSet&) = delete;
@@ -95,8 +94,8 @@ private:
     const std::vector<PlacedServer> servers_;
     const Options options_;
     const Engine& engine_;
-    const Command sample_;                   ///< of the first server, for a port chosen later
-    const std::string served_model_;         ///< the name that clients ask for
+    const Command sample_;            ///< of the first server, for a port chosen later
+    const std::string served_model_;  ///< the name that clients ask for
     const bool on_this_machine_;
     std::vector<std::unique_ptr<One>> all_;  ///< the servers, then the router
     DeploymentStart started_{};

@@ -42,8 +42,8 @@ std::vector<std::string> Composition::further_models() const {
     space_->for_each_local([&](const Engine&, const EngineSpace::Local& local) {
         for (const auto& [value, model] : local.drafts) found.insert(model);
         const Parameter* searched = space_->find(local.name_in_space);
-        const auto* choice = searched == nullptr ? nullptr
-                                                 : std::get_if<ChoiceDomain>(&searched->domain);
+        const auto* choice =
+            searched == nullptr ? nullptr : std::get_if<ChoiceDomain>(&searched->domain);
         if (choice == nullptr || local.parameter->parameter.concept_name != "draft_model") return;
         for (const Value& value : choice->values) found.insert(text_of(value));
     });

@@ -141,8 +141,7 @@ void EngineSpace::keep_version(Engine& engine) const {
             engine.find(qualified ? entry.name.substr(engine.name.size() + 1) : entry.name);
         if (declared == nullptr || version_within(version, declared->since, declared->until))
             continue;
-        if (!qualified && several_engines())
-            continue;  // shared: other engines may have it
+        if (!qualified && several_engines()) continue;  // shared: other engines may have it
         throw SpaceError(
             "'" + entry.name + "': " + engine.name + " has it" +
             (declared->since.empty() ? "" : " from " + declared->since) +
@@ -249,8 +248,8 @@ void EngineSpace::add_engine(const Engine& engine) {
             std::holds_alternative<TextDomain>(declared.parameter.domain);  // never searched
         const bool held = entry != nullptr ? entry->fixed && is_unset(present(entry->default_value))
                                            : text || !description_.others_searched;
-        const bool shared = several_engines() && entry != nullptr &&
-                            entry->name.find('.') == std::string::npos;
+        const bool shared =
+            several_engines() && entry != nullptr && entry->name.find('.') == std::string::npos;
         Local local{&declared, held     ? ""
                                : shared ? entry->name
                                         : prefix(engine) + declared.parameter.name};
@@ -344,8 +343,7 @@ std::vector<std::string> EngineSpace::arguments_of(const Engine& engine) const {
 Value EngineSpace::normalized(std::string_view name_in_space, const Value& value) const {
     Value result = value;
     for_each_local([&](const Engine&, const Local& local) {
-        if (local.name_in_space == name_in_space)
-            result = as_engine_takes(*local.parameter, value);
+        if (local.name_in_space == name_in_space) result = as_engine_takes(*local.parameter, value);
     });
     return result;
 }

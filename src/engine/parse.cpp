@@ -76,9 +76,8 @@ private:
         const EngineSpace::Local& local = found->second;
         const Value taken = as_engine_takes(*local.parameter, value);
         if (!local.drafted_by.empty())  // the method decides which draft model it is
-            return std::any_of(local.drafts.begin(), local.drafts.end(), [&](const auto& draft) {
-                return draft.second == text_of(value);
-            });
+            return std::any_of(local.drafts.begin(), local.drafts.end(),
+                               [&](const auto& draft) { return draft.second == text_of(value); });
         if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
         if (!space_.find(local.name_in_space)->contains(taken)) return false;
         result_.values[local.name_in_space] = taken;

@@ -69,7 +69,7 @@ Texts texts_of(const LaunchTarget& target, Texts further) {
 
 /// Where no address is given a word that needs it is left out, and the flag before it.
 void add_filled(std::vector<std::string>& argv, const std::vector<std::string>& words,
-                       const Texts& texts, bool has_address) {
+                const Texts& texts, bool has_address) {
     for (const std::string& word : words) {
         if (has_address || !names_address(word)) argv.push_back(with_texts(word, texts));
         else if (!argv.empty() && argv.back().starts_with("-")) argv.pop_back();
@@ -175,9 +175,9 @@ public:
             if (is_unset(value))
                 value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
             const auto* count = std::get_if<std::int64_t>(&value);
-            result *= std::max<std::int64_t>(space_.set_by_arguments(engine_, *declared)
-                                                 .value_or(count != nullptr ? *count : 1),
-                                             1);
+            result *= std::max<std::int64_t>(
+                space_.set_by_arguments(engine_, *declared).value_or(count != nullptr ? *count : 1),
+                1);
         }
         return result;
     }
@@ -270,8 +270,8 @@ Command Composition::render_router(
     for (const ServerGroup& group : groups(configuration))
         if (const auto known = servers.find(group.role);
             known == servers.end() || known->second.empty())
-            throw SpaceError("the router of " + engine_of(configuration).name + " needs a server of the role '" +
-                             group.role + "'");
+            throw SpaceError("the router of " + engine_of(configuration).name +
+                             " needs a server of the role '" + group.role + "'");
     const auto add = [&](const std::vector<std::string>& words, Texts further) {
         add_filled(command.argv, words, texts_of(target, std::move(further)), !target.host.empty());
     };

@@ -33,7 +33,7 @@ bool is_of_both_roles(const Parameter& parameter) {
 
 /// The servers of a role where the study does not say how many: what the machine may hold.
 Parameter default_count(const EngineRole& role, const std::optional<DeviceLimit>& devices,
-                      std::size_t roles) {
+                        std::size_t roles) {
     const std::string name = name_in_role(role, count_of_role);
     if (!devices)
         throw SpaceError(
@@ -168,8 +168,7 @@ void EngineSpace::add_role_parameter(const EngineRole& role, const SpaceEntry& e
             throw SpaceError("'" + entry.name + "' can never be active: it needs another " +
                              condition.parent + ", which this study does not offer");
     }
-    role_locals_[role.name].emplace(declared->parameter.name,
-                                          Local{&*declared, parameter.name});
+    role_locals_[role.name].emplace(declared->parameter.name, Local{&*declared, parameter.name});
     parameters_.push_back(std::move(parameter));
 }
 

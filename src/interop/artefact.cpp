@@ -22,14 +22,13 @@ struct KindFacts {
         study,
         none
     } image = Image::own;  ///< what it needs: one of its own, the study's, or none
-    bool roles = false;  ///< it takes prefill and decode apart
+    bool roles = false;    ///< it takes prefill and decode apart
 };
 
 KindFacts kind_facts(ArtefactKind kind) {
     using Image = KindFacts::Image;
     switch (kind) {
-        case ArtefactKind::shell:
-            return {StartedIn::shell, shell_artefact, Image::none, true};
+        case ArtefactKind::shell: return {StartedIn::shell, shell_artefact, Image::none, true};
         case ArtefactKind::slurm: return {StartedIn::shell, slurm_artefact, Image::none};
         case ArtefactKind::systemd:
             return {StartedIn::service_manager, systemd_artefact, Image::none, true};

@@ -174,9 +174,7 @@ PodWish whole_command(const std::vector<Word>& argv) {
 
 }  // namespace
 
-std::int64_t gpus_of_pod(const DeploymentModel& deployment) {
-    return deployment.first().gpus;
-}
+std::int64_t gpus_of_pod(const DeploymentModel& deployment) { return deployment.first().gpus; }
 
 PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
     const DeployedEngine& engine = deployment.first();

@@ -78,7 +78,7 @@ struct DeploymentModel {
     std::int64_t shm_bytes = 0;
     std::string device_resource = "nvidia.com/gpu";  ///< how a cluster calls a GPU
     std::string pod_template{};  ///< the user's (KubernetesOptions::pod_template); empty: none
-    std::string engine{};  ///< its name, for messages
+    std::string engine{};        ///< its name, for messages
     PlatformStarts platforms{};
     /// One, with its `copies`; on a machine without a service that spreads requests one for each
     /// copy, with a port and devices of its own. Of prefill and decode apart each server, and last

@@ -97,9 +97,9 @@ SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& confi
 }
 
 /// Servers of all groups: the first that does not start is why nothing serves.
-SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader,
-                                                      const Configuration& configuration,
-                                                      const std::vector<ServerGroup>& groups) const {
+SimulateEvaluator::Started SimulateEvaluator::started(
+    const ServingReader& reader, const Configuration& configuration,
+    const std::vector<ServerGroup>& groups) const {
     std::vector<Started> each;
     for (const ServerGroup& group : groups) {
         Started one =

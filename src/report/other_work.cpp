@@ -55,7 +55,7 @@ std::vector<std::string> other_work_notes(const ReportView& view) {
     for (const Standing& standing : view.standings.all()) {
         if (standing.other_work.empty()) continue;
         const std::string counts =
-            standing.refused.starts_with(other_work_words)
+            standing.refusal == Refusal::other_work
                 ? "The objective does not say what equal work would give, so it cannot win."
                 : "Of a gain only what equal work leaves counts, in requests and in tokens alike.";
         const bool unchecked = !unchecked_answers(view.setup.problem->space, standing).empty();

@@ -35,7 +35,7 @@ public:
                 levels.begin(), levels.end(),
                 [&](const ShownLevel& level) { return holds(standing.configuration, level); });
             if (!has || !told_of_itself(standing)) continue;
-            if (standing.passes() || standing.refused == slower_words) return "";
+            if (standing.passes() || standing.refusal == Refusal::slower) return "";
             if (tried++ == 0) result = standing.refused;
         }
         if (!any_passes) return "";

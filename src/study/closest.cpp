@@ -40,7 +40,7 @@ std::optional<Closest> closest_to_passing(const Problem& problem, const Standing
             }
         }
         // It is refused for something else: a failure, or a limit that could not be judged.
-        if (one.broken.empty() || !standing.refused.starts_with("limit ") || !judged) continue;
+        if (one.broken.empty() || standing.refusal != Refusal::limit || !judged) continue;
         std::stable_sort(one.broken.begin(), one.broken.end(),
                          [](const BrokenLimit& a, const BrokenLimit& b) { return a.by > b.by; });
         if (!result || one.broken.front().by < result->broken.front().by) result = std::move(one);

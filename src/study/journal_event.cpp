@@ -52,6 +52,9 @@ void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& env
                         std::stoull(object.at("seed").get<std::string>()),
                         object.at("why").get<std::string>()};
             asked.asked_at = at;
+            const auto purpose = named_in(purposes, object.at("purpose").get<std::string>());
+            if (!purpose) throw ParseError("there is no such purpose");
+            asked.purpose = *purpose;
             check_asked(trials, asked);
             trials.push_back(std::move(asked));
             return;
@@ -86,6 +89,7 @@ std::string asked_body(const Trial& trial) {
     body["workload"] = trial.workload;
     body["seed"] =
         std::to_string(trial.seed);  // 64 bits do not survive as a JSON number everywhere
+    body["purpose"] = name_in(purposes, trial.purpose);
     body["why"] = trial.why;
     return body.dump(
         -1, ' ', false,

@@ -42,7 +42,6 @@ namespace {
 
 using Statement = SqliteConnection::Statement;
 
-constexpr int first_with_this_view = 2;
 constexpr std::size_t most_of_a_name = 60;
 
 /// Without blanks: SQLite keeps the text as it was written.
@@ -67,13 +66,7 @@ Known known_things() {
     };
     result[{"table", "study"}] = {next()};
     result[{"table", "definitions"}] = {next()};
-    const std::string events = next();
-    const std::string checksum = ",checksumTEXTNOTNULL";
-    const std::string before =
-        events.substr(0, events.size() - checksum.size() - 1);  // and the bracket
-    result[{"table", "events"}] = {
-        events, before + ")",
-        before + checksum + "DEFAULT'')"};  // of version 3, older ones, brought up to it
+    result[{"table", "events"}] = {next()};
     result[{"index", "once"}] = {next()};
     rest = journal_view;
     result[{"view", "trials"}] = {next()};
@@ -84,7 +77,6 @@ Known known_things() {
 
 std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
     static const Known known = known_things();
-    const bool has_this_view = connection.number("PRAGMA user_version") >= first_with_this_view;
     std::vector<std::string> result;
     Statement rows(connection, "SELECT type, name, sql FROM sqlite_master");
     while (rows.step()) {
@@ -92,8 +84,6 @@ std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
         const std::string name = rows.text(1);
         if (kind == "table" && (name == "sqlite_stat1" || name == "sqlite_stat4"))
             continue;  // of ANALYZE
-        if (!has_this_view && kind == "view" && name == "trials")
-            continue;  // an older one, which nobody here reads
         const auto found = known.find({kind, name});
         if (found != known.end() && found->second.contains(squeezed(rows.text(2)))) continue;
         result.push_back((found == known.end() ? "the " : "another ") + kind + " '" +
@@ -131,11 +121,12 @@ int journal_version(SqliteConnection& connection, const std::filesystem::path& f
         throw IoError("journal " + file.string() +
                       ": this is an SQLite file, but not a journal of servetune");
     const auto version = static_cast<int>(connection.number("PRAGMA user_version"));
-    if (version > SqliteJournal::schema_version)
-        throw IoError("journal " + file.string() + " has schema version " +
-                      std::to_string(version) + ", this program knows up to " +
-                      std::to_string(SqliteJournal::schema_version) +
-                      "; use the newer program that wrote it");
+    if (version != SqliteJournal::schema_version)
+        throw IoError(
+            "journal " + file.string() + " has schema version " + std::to_string(version) +
+            ", this program reads version " + std::to_string(SqliteJournal::schema_version) +
+            ": use the program that wrote it (an earlier one is built from commit e5d0b80c), or "
+            "begin anew in another --directory");
     return version;
 }
 

@@ -29,8 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using Statement = SqliteConnection::Statement;
 
-constexpr int first_with_checksums = 3;
-
 /// Which file a path leads to; nothing: to none.
 std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
     struct stat there {};
@@ -38,20 +36,16 @@ std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
     return std::array<std::uint64_t, 2>{there.st_dev, there.st_ino};
 }
 
-/// Calls `visit` with each event; earlier versions have no checksums, those are empty.
+/// Calls `visit` with each event.
 template <class Visit>
-void for_each_event(SqliteConnection& connection, int version, const Visit& visit) {
-    const std::string columns =
-        "SELECT sequence, trial, event, at, body, study_fingerprint, tool_version, ";
-    const std::string checksum = version < first_with_checksums ? "''" : "checksum";
-    Statement rows(connection, (columns + checksum + " FROM events ORDER BY sequence").c_str());
+void for_each_event(SqliteConnection& connection, const Visit& visit) {
+    Statement rows(
+        connection,
+        "SELECT sequence, trial, event, at, body, study_fingerprint, tool_version, checksum "
+        "FROM events ORDER BY sequence");
     while (rows.step())
         visit(JournalEvent{rows.integer(0), rows.integer(1), rows.text(2), rows.real(3),
                            rows.text(4), rows.text(5), rows.text(6), rows.text(7)});
-}
-
-bool has_right_checksum(const JournalEvent& event, int version) {
-    return version < first_with_checksums || event.checksum == event.right_checksum();
 }
 
 }  // namespace
@@ -89,7 +83,6 @@ public:
         else {
             compare_definition(identity, accept_changes);
             load(*connection_);
-            migrate();
         }
         fingerprint_ = identity.fingerprint().text();
         tool_version_ = identity.tool_version;
@@ -152,8 +145,7 @@ public:
     }
 
     /// Makes this file from what is whole in a damaged one; what was left out, and why.
-    std::vector<std::string> make_from(SqliteConnection& source, int version,
-                                       std::string& stopped_by);
+    std::vector<std::string> make_from(SqliteConnection& source, std::string& stopped_by);
 
     std::vector<Trial> trials_{};
     std::string name_{};
@@ -185,37 +177,6 @@ private:
         transaction.commit();
         name_ = identity.name;
         definition_ = identity.definition;
-    }
-
-    /// To the newest schema, whole or not at all. Reading needs none of it.
-    void migrate() {
-        if (version_ == schema_version) return;
-        SqliteTransaction transaction(*connection_);
-        if (version_ < 2) {  // 2: the view has seed and findings
-            connection_->run("DROP VIEW trials");
-            connection_->run(journal_view);
-        }
-        if (version_ < first_with_checksums) add_checksums();
-        connection_->run("PRAGMA user_version = " + std::to_string(schema_version));
-        transaction.commit();
-        version_ = schema_version;
-    }
-
-    void add_checksums() {
-        std::vector<JournalEvent> events;
-        for_each_event(*connection_, version_,
-                       [&](JournalEvent event) { events.push_back(std::move(event)); });
-        connection_->run("ALTER TABLE events ADD COLUMN checksum TEXT NOT NULL DEFAULT ''");
-        last_sequence_ = 0;
-        for (JournalEvent& event : events) {
-            const std::uint64_t before = std::exchange(event.sequence, ++last_sequence_);
-            Statement(*connection_,
-                      "UPDATE events SET sequence = ?, checksum = ? WHERE sequence = ?")
-                .bind(event.sequence)
-                .bind(event.right_checksum())
-                .bind(before)
-                .step();
-        }
     }
 
     void insert_definition(const StudyIdentity& identity) {
@@ -282,10 +243,10 @@ private:
         trials_.clear();
         environments_.clear();
         last_sequence_ = 0;
-        for_each_event(connection, version_, [&](const JournalEvent& event) {
-            if (version_ >= first_with_checksums && event.sequence != last_sequence_ + 1)
+        for_each_event(connection, [&](const JournalEvent& event) {
+            if (event.sequence != last_sequence_ + 1)
                 damaged("event " + std::to_string(last_sequence_ + 1) + " is missing");
-            if (!has_right_checksum(event, version_))
+            if (event.checksum != event.right_checksum())
                 damaged(event.name() + ", does not match its checksum");
             if (const std::string kept = event.environment();
                 !kept.empty() && !environments_.contains(kept)) {
@@ -328,7 +289,7 @@ private:
     std::array<std::optional<std::array<std::uint64_t, 2>>, 2> inodes_{};  ///< of `own_files`
 };
 
-std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& source, int version,
+std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& source,
                                                             std::string& stopped_by) {
     // Only what reads the damaged file may fail without harm: a full disk is no damage of that
     // file.
@@ -351,8 +312,7 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
         while (rows.step()) definitions.push_back({rows.text(0), rows.text(1), rows.text(2)});
     });
     as_far_as_readable([&] {
-        for_each_event(source, version,
-                       [&](JournalEvent event) { events.push_back(std::move(event)); });
+        for_each_event(source, [&](JournalEvent event) { events.push_back(std::move(event)); });
     });
     const std::string structure = stopped_by.empty() ? source.text("PRAGMA quick_check(1)") : "ok";
     if (structure != "ok") {  // "*** in database main ***", then the first fault
@@ -401,7 +361,7 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
         const std::string name = event.name();
         const std::uint64_t trial = event.trial;
         const auto known = numbers.find(trial);
-        if (!has_right_checksum(event, version))
+        if (event.checksum != event.right_checksum())
             left_out.push_back(name + ": it does not match its checksum");
         else if (event.event != "asked" && known == numbers.end())
             left_out.push_back(name + ": the event that asked for this trial is lost");
@@ -484,14 +444,13 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
     std::optional<OwnFolder> place;
     const auto read = [&](SqliteConnection& connection) {
         connection.being_rescued();
-        const int version = journal_version(connection, damaged);
-        if (version == 0 || !has_real_tables(connection))
+        if (journal_version(connection, damaged) == 0 || !has_real_tables(connection))
             throw IoError(
                 "journal " + damaged.string() +
                 ": its tables are not those of a journal, so nothing of it can be rescued");
         Database fresh(place.emplace(folder / "study.rescued-").path() / "study.db", result.file);
         result.stopped_by.clear();
-        result.left_out = fresh.make_from(connection, version, result.stopped_by);
+        result.left_out = fresh.make_from(connection, result.stopped_by);
         result.trials = std::move(fresh.trials_);
     };
     const std::uintmax_t missing = missing_at_end(damaged);

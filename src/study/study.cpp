@@ -31,10 +31,12 @@ Study::Study(const Problem& problem, const Strategy& strategy, Journal& journal,
     first_here_ = trials_.size();
 }
 
-const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
+const Trial& Study::add(Configuration configuration, Purpose purpose, std::string why,
+                        std::string workload) {
     const std::uint64_t replicate = index_.times(workload, configuration);
     Trial trial{trials_.size(), std::move(configuration), std::move(workload),
                 derive_seed(options_.seed, replicate), std::move(why)};
+    trial.purpose = purpose;
     trial.asked_at = options_.now();
     journal_.asked(trial);
     trials_.push_back(std::move(trial));
@@ -81,12 +83,13 @@ void Study::check_feasible(const Configuration& configuration, const std::string
         throw SpaceError(who + configuration.text() + ": " + violations.front());
 }
 
-Trial Study::propose(Configuration configuration, std::string why) {
+Trial Study::propose(Configuration configuration, std::string why, Purpose purpose) {
     check_feasible(configuration, "");
     if (trials_.empty() && configuration != problem_.space.default_configuration())
-        unoffered_.insert(
-            add(problem_.space.default_configuration(), "", "the default configuration").id);
-    return add(std::move(configuration), "", std::move(why));
+        unoffered_.insert(add(problem_.space.default_configuration(), Purpose::search,
+                              "the default configuration")
+                              .id);
+    return add(std::move(configuration), purpose, std::move(why));
 }
 
 AskResult Study::ask() {
@@ -141,8 +144,8 @@ AskResult Study::next(const Budget& budget, double began) {
         return AskResult(trials_[unoffered_.extract(unoffered_.begin()).value()]);
     const std::vector<Trial> history = search_history(problem_, trials_);
     if (history.empty())
-        return AskResult(
-            add(problem_.space.default_configuration(), "", "the default configuration"));
+        return AskResult(add(problem_.space.default_configuration(), Purpose::search,
+                             "the default configuration"));
     const double seconds = options_.steady() - began;
     if (!search_goes_on(budget, seconds, history)) {
         AskResult confirming =
@@ -153,13 +156,14 @@ AskResult Study::next(const Budget& budget, double began) {
         if (!nothing_to_confirm) return confirming;  // else what was kept for it is searched with
     }
     if (default_again_is_due(problem_, history, options_.default_again_every))
-        return AskResult(add(problem_.space.default_configuration(), "",
+        return AskResult(add(problem_.space.default_configuration(), Purpose::drift_check,
                              "the default again: does the machine drift?"));
     Rng rng(derive_seed(options_.seed, history.size()));
     Answer answer = strategy_.ask(problem_, history, rng);
     if (auto* proposal = std::get_if<Proposal>(&answer)) {
         check_feasible(proposal->configuration, "strategy '" + strategy_.name() + "' proposed ");
-        return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
+        return AskResult(
+            add(std::move(proposal->configuration), Purpose::search, std::move(proposal->why)));
     }
     if (auto* finished = std::get_if<Finished>(&answer))
         return next_to_confirm(budget, seconds, history,
@@ -178,7 +182,8 @@ AskResult Study::next_to_confirm(const Budget& budget, double seconds,
     Answer answer = Confirmation(problem_, history, most).next();
     if (auto* proposal = std::get_if<Proposal>(&answer)) {
         confirming_ = true;
-        return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
+        return AskResult(
+            add(std::move(proposal->configuration), Purpose::confirm, std::move(proposal->why)));
     }
     if (const auto* finished = std::get_if<Finished>(&answer))
         return AskResult(AskResult::Finished{searched.reason, searched.why + "; " + finished->why});
@@ -299,8 +304,9 @@ std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const 
         5;  // each costs a trial beyond the budget; a cache that flatters more than these is no use
     Recommendation result = recommendation();
     for (int i = 0; result.to_confirm && i < most_confirmed; ++i, result = recommendation())
-        if (const auto reason =
-                measure([&] { return add(*result.to_confirm, "", "confirmed from a cold start"); }))
+        if (const auto reason = measure([&] {
+                return add(*result.to_confirm, Purpose::cold_start, "confirmed from a cold start");
+            }))
             return reason;
     if (!result.best) return std::nullopt;
     for (const std::string& workload : options_.report_workloads)
@@ -312,8 +318,9 @@ std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const 
             const auto found = std::find_if(trials_.begin(), trials_.end(), mine);
             if (found != trials_.end() && found->told()) continue;
             const auto trial = [&] {
-                return found != trials_.end() ? *found
-                                              : add(configuration, workload, "report: " + workload);
+                return found != trials_.end()
+                           ? *found
+                           : add(configuration, Purpose::report, "report: " + workload, workload);
             };
             if (const auto reason = measure(trial)) return reason;
         }

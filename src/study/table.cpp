@@ -75,6 +75,14 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name, ch
     return rows;
 }
 
+const std::vector<std::string>& cells_of(const CsvRow& row, std::size_t count,
+                                         const std::string& name) {
+    if (row.cells.size() != count)
+        throw ParseError(name + ":" + std::to_string(row.line) + ": " + std::to_string(count) +
+                         " cells wanted, got " + std::to_string(row.cells.size()));
+    return row.cells;
+}
+
 std::string csv_line(const std::vector<std::string>& cells) {
     std::string result;
     const bool looks_empty = cells.size() == 1 && cells.front().empty();  // an empty line is no row
@@ -126,10 +134,7 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
             table.parameters.push_back(header[i]);
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const auto place = name + ":" + std::to_string(rows[r].line) + ": ";
-        const std::vector<std::string>& cells = rows[r].cells;
-        if (cells.size() != header.size())
-            throw ParseError(place + std::to_string(header.size()) + " cells wanted, got " +
-                             std::to_string(cells.size()));
+        const std::vector<std::string>& cells = cells_of(rows[r], header.size(), name);
         MeasuredTable::Row row{{}, {}, {}, rows[r].line, {}};
         Measurement measurement;
         std::string message;

@@ -19,6 +19,9 @@ struct CsvRow {
 /// last line end are fine. A `'` that csv_line put in front is taken off. Throws ParseError
 /// `name:line:` for an unclosed quote and for what is not UTF-8.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name, char separator = ',');
+/// The cells of a row that must have so many. Throws ParseError `name:line:`.
+const std::vector<std::string>& cells_of(const CsvRow& row, std::size_t count,
+                                         const std::string& name);
 /// One row with its line end; quoted where needed. What a spreadsheet would take for a formula gets
 /// a `'` in front.
 std::string csv_line(const std::vector<std::string>& cells);

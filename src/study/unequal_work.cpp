@@ -25,7 +25,7 @@ const Standing* gains_by_other_work(const Problem& problem, const Standings& sta
     double most = 0;
     for (const Standing& standing : standings.all()) {
         const bool only_by_work =
-            standing.refused.empty() || standing.refused.starts_with(other_work_words);
+            standing.refusal == Refusal::none || standing.refusal == Refusal::other_work;
         if (standing.other_work.empty() || standing.measured() == 0 || !only_by_work) continue;
         for (std::size_t k = 0; k < problem.objective.goals.size(); ++k) {
             const Goal& goal = problem.objective.goals[k];

@@ -59,7 +59,7 @@ bool WorkersRun::may_share(WorkerPool& pool) {
         return pool.size() > 1;
     }
     for (const Trial& trial : study_.trials())  // of a check that did not come to its end
-        if (trial.why == workers_check_words && !trial.told())
+        if (trial.purpose == Purpose::worker_check && !trial.told())
             study_.tell(trial.id, Failure{FailureKind::infrastructure, interrupted_words});
     const std::size_t needed =
         study_.told_in_search() + evaluators_.size() + (study_.trials().empty() ? 1 : 0);
@@ -78,7 +78,8 @@ bool WorkersRun::may_share(WorkerPool& pool) {
     for (std::size_t worker = 0; worker < evaluators_.size(); ++worker)
         send(pool, worker,
              study_.propose(problem_.space.default_configuration(),
-                            std::string(workers_check_words)));
+                            "the default on all workers at once: do they disturb each other?",
+                            Purpose::worker_check));
     std::vector<WorkerPool::Done> together(evaluators_.size());
     while (!pool.all_idle()) {
         WorkerPool::Done done = next_of(pool);
@@ -93,7 +94,7 @@ std::vector<const Trial*> WorkersRun::earlier_check() const {
     std::vector<const Trial*> result;
     for (const Trial& trial : study_.trials()) {
         const bool counts =
-            trial.why == workers_check_words && trial.told() &&
+            trial.purpose == Purpose::worker_check && trial.told() &&
             (trial.failure() == nullptr || trial.failure()->message != interrupted_words);
         if (!counts) continue;
         if (!result.empty() && result.back()->id + 1 != trial.id) result.clear();

@@ -27,6 +27,25 @@ bool is_number_elsewhere(std::string_view text) {
            text.find_first_not_of("0123456789_.eE+-") == std::string_view::npos;
 }
 
+using OrderedTree = nlohmann::ordered_json;
+
+std::string yaml_key(const std::string& name) {
+    return name == unset_text ? name : yaml_text(name);
+}
+
+/// In one line: `{a: 1, b: [2, x]}`.
+std::string yaml_flow(const OrderedTree& node) {
+    if (node.is_null()) return std::string(unset_text);
+    if (node.is_string()) return yaml_text(node.get<std::string>());
+    if (node.is_number_float()) return text_of(node.get<double>());
+    if (!node.is_structured()) return node.dump();
+    std::string items;
+    for (const auto& [key, child] : node.items())
+        items += (items.empty() ? "" : ", ") + (node.is_object() ? yaml_key(key) + ": " : "") +
+                 yaml_flow(child);
+    return node.is_object() ? "{" + items + "}" : "[" + items + "]";
+}
+
 }  // namespace
 
 std::string yaml_quoted(const std::string& text) {
@@ -57,6 +76,23 @@ std::string yaml_text(const std::string& text) {
                                   std::string_view("._/-+").find(c) != std::string_view::npos;
                        });
     return plain ? literal : yaml_quoted(literal);
+}
+
+std::string yaml_document(const nlohmann::ordered_json& mapping) {
+    std::string text;
+    for (const auto& [key, node] : mapping.items()) {
+        text += yaml_key(key) + ":";
+        const bool below = std::any_of(node.begin(), node.end(), [](const OrderedTree& child) {
+            return child.is_structured();
+        });
+        if (!below) text += " " + yaml_flow(node);
+        text += "\n";
+        for (const auto& [name, child] : node.items())
+            if (below)
+                text += (node.is_object() ? "  " + yaml_key(name) + ": " : "  - ") +
+                        yaml_flow(child) + "\n";
+    }
+    return text;
 }
 
 }  // namespace servetune

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 #include <string_view>
 
@@ -13,6 +15,10 @@ std::string yaml_text(const std::string& text);
 /// The same in double quotes, `${` as it is: what YAML does not call printable and what YAML 1.1
 /// takes for a line end (NEL, U+2028) is escaped.
 std::string yaml_quoted(const std::string& text);
+
+/// A mapping as a document of YAML, its keys in order. What holds lists or mappings of its own
+/// stands in lines below its key, the rest in one line. null is `engine`: no flag is passed.
+std::string yaml_document(const nlohmann::ordered_json& mapping);
 
 /// Whether a name is that of a YAML file and not of something that such a file is about.
 inline bool names_yaml_file(std::string_view name) noexcept {

@@ -85,9 +85,9 @@ void compare_work(std::vector<Standing>& standings, const Objective& objective,
                 value = objective.goals[k].direction == Direction::maximize ? value * shares[k]
                                                                             : value / shares[k];
         }
-        if (!comparable && standing.refused.empty())
-            standing.refused =
-                std::string(other_work_words) + ": " + standing.other_work.front().text();
+        if (!comparable && standing.refusal == Refusal::none)
+            standing.refuse(Refusal::other_work,
+                            "other work than the default: " + standing.other_work.front().text());
     }
 }
 

@@ -178,9 +178,10 @@ void Standings::judge(Standing& standing, const Objective& objective, const Deci
         });
     for (const Trial* trial : standing.trials) {
         if (const Failure* failure = trial->failure()) {
-            (teaches(failure->kind) ? standing.refused : not_its_own) =
-                std::string(name_in(failure_kinds, failure->kind)) +
-                (failure->message.empty() ? "" : ": " + failure->message);
+            std::string words = std::string(name_in(failure_kinds, failure->kind)) +
+                                (failure->message.empty() ? "" : ": " + failure->message);
+            if (teaches(failure->kind)) standing.refuse(Refusal::failed, std::move(words));
+            else not_its_own = std::move(words);
             continue;
         }
         const Measurement* measurement = trial->measurement();
@@ -206,7 +207,7 @@ void Standings::judge(Standing& standing, const Objective& objective, const Deci
                     measurement->metrics,
                     objective.over == Objective::Over::worst || decision.never_worse_than);
         if (!unusable.empty()) {
-            standing.refused = std::move(unusable);
+            standing.refuse(Refusal::unusable, std::move(unusable));
             continue;
         }
         for (std::size_t k = 0; k < standing.goals.size(); ++k) {
@@ -219,16 +220,19 @@ void Standings::judge(Standing& standing, const Objective& objective, const Deci
             figures.within += Spread::of(metric);
         }
         if (std::string reason = broken_limit(*measurement, objective, judged); !reason.empty())
-            standing.refused = std::move(reason);
+            standing.refuse(Refusal::limit, std::move(reason));
     }
-    if (!standing.refused.empty()) return;
+    if (standing.refusal != Refusal::none) return;
     if (ended_early) {
-        standing.refused = slower_words;
+        standing.refuse(
+            Refusal::slower,
+            "its load test was ended early: it is surely slower than the best at that time");
         return;
     }
     if (unbelieved > 0 && unbelieved >= standing.measured())
-        standing.refused = std::move(not_believed);
-    else if (standing.measured() == 0) standing.refused = std::move(not_its_own);
+        standing.refuse(Refusal::unsound, std::move(not_believed));
+    else if (standing.measured() == 0 && !not_its_own.empty())
+        standing.refuse(Refusal::not_its_own, std::move(not_its_own));
 }
 
 const Standing* Standings::best() const {
@@ -308,10 +312,10 @@ void Standings::guard(const Decision& decision) {
                 if (standing.guard_margin && margin >= *standing.guard_margin) continue;
                 standing.guard_margin = margin;
                 if (margin >= 0 ||
-                    !(standing.refused.empty() || standing.refused.starts_with(guard_words)))
+                    (standing.refusal != Refusal::none && standing.refusal != Refusal::guard))
                     continue;
-                standing.refused = guard_words;
-                standing.refused.append(" on ").append(workload).append(": ");
+                standing.refuse(Refusal::guard, "worse than the default on ");
+                standing.refused.append(workload).append(": ");
                 standing.refused.append(short_number_text(-100 * std::expm1(margin + allowed)))
                     .append(" % worse in ");
                 standing.refused.append(goals_[k].metric).append(", ");

@@ -7,7 +7,7 @@
 #include "base/plain_file.hpp"
 #include "deploy/trial_folders.hpp"
 #include "host/log_file.hpp"
-#include "interop/written_study.hpp"
+#include "results/written_study.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 
@@ -37,7 +37,6 @@ ResultSource results_of(bool fits) {
     ResultSource source;
     source.results = read_results(text, "a.md", shipped_catalogue.engines());
     source.files.assign(source.results.size(), "a.md");
-    source.texts = {text};
     return source;
 }
 

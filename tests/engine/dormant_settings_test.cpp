@@ -67,7 +67,8 @@ std::map<std::string, std::set<std::string>> drawn_on_one_gpu(const std::string&
 TEST_CASE(
     "dormant settings: what does nothing under other settings has a condition or a rule, in every "
     "engine file") {
-    const Yaml dependencies = Yaml::load(SERVETUNE_SOURCE "/tests/data/cases/dormant_settings.yaml");
+    const Yaml dependencies =
+        Yaml::load(SERVETUNE_SOURCE "/tests/data/cases/dormant_settings.yaml");
     for (const auto& [name, by_parent] : dependencies.entries()) {
         const Engine engine = shipped_catalogue.engine(name);
         for (const auto& [parent, settings] : by_parent.entries())

@@ -88,7 +88,10 @@ TEST_CASE("engine rules: what engines refuse, or change by themselves, is never 
         };
         const std::string engine = text("engine"), version = text("version"), shown = text("shown"),
                           because = text("because");
-        Case one{engine.c_str(), version.c_str(), {}, shown.c_str(),
+        Case one{engine.c_str(),
+                 version.c_str(),
+                 {},
+                 shown.c_str(),
                  because.empty() ? nullptr : because.c_str()};
         for (const auto& [name, value] : item.entry(std::string_view("set"))->entries())
             one.settings.emplace_back(name, value.value());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a published document: what is found becomes tables that can be read.
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "base/utf8.hpp"
 #include "fuzz/target.hpp"
 #include "study/table.hpp"
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const std::vector<Engine> engines = study.composition->engines();
     (void)accepted([&] {
         const std::vector<PublishedResult> results =
-            read_published(utf8_text(text_of_input(data, size), "f"), engines);
+            read_results(utf8_text(text_of_input(data, size), "f"), "f", engines);
         for (std::size_t i = 0; i < results.size(); ++i)
             must_hold(results[i].index == i, "blocks are numbered in order");
         const std::string all = csv_of(results);

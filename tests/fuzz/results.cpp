@@ -3,7 +3,8 @@
 // as a block, and read again.
 #include "base/utf8.hpp"
 #include "fuzz/target.hpp"
-#include "interop/import.hpp"
+#include "results/import.hpp"
+#include "results/printed_block.hpp"
 #include "interop/result_export.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/result_file.hpp"
@@ -56,7 +57,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         if (!possible) continue;  // a block says "not known" by -1
         const std::string block = text_block(result.result);
         const auto printed =
-            read_published(block, {});  // a block without figures is no result of a file
+            read_printed_blocks(block, {});  // a block without figures is no result of a file
         must_hold(printed.size() == 1 && printed[0].unread.empty(), "one block, all of it read");
     }
     return 0;

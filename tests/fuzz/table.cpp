@@ -3,7 +3,7 @@
 // again reads the same.
 #include "study/table.hpp"
 #include "fuzz/target.hpp"
-#include "interop/plain_table.hpp"
+#include "results/plain_table.hpp"
 #include "study_file/yaml.hpp"
 
 #include <cmath>

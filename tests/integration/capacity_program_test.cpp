@@ -83,23 +83,6 @@ TEST_CASE("capacity: a load whose result is unsound is no answer") {
     CHECK(Json::parse(capacity_of(server.url(), folder, as_json).out).at("verdict") == "unsound");
 }
 
-TEST_CASE("capacity: what cannot be asked is said before anything is sent") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
-    const TemporaryFolder folder;
-    const auto error = [&](const std::vector<std::string>& more) {
-        const Ran run = capacity_of(server.url(), folder, more);
-        CHECK(run.code == 2);
-        return run.err;
-    };
-    CHECK(has(error({}), "Add --limit 'ttft_p95 <= 500ms'"));
-    CHECK(has(error({"--limit", "output_throughput >= 3"}),
-              "--limit wants an upper bound of a time"));
-    CHECK(has(error({"--limit", "ttft_p95 <= fast"}), "a limit is written"));
-    CHECK(
-        has(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"}), "`from` below `to`"));
-    CHECK(has(error({"--sweep", "1.5", "--concurrency"}), "with --concurrency whole numbers"));
-}
-
 TEST_CASE(
     "capacity: the largest rate of an engine that queues lies between two loads that were "
     "measured") {

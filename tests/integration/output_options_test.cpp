@@ -5,6 +5,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
+#include "study_file/yaml.hpp"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -120,4 +121,25 @@ TEST_CASE(
     const Ran again = place.run({"run", "tiny.yaml", "--directory", "d", "--quiet"});
     CHECK(again.code == 3);
     CHECK(has(again.err, "it is a FIFO, and no process has opened it for reading"));
+}
+
+TEST_CASE("program: what it says to words, in tests/data/cases/program.yaml") {
+    const fs::path source = SERVETUNE_SOURCE;
+    const Yaml cases = Yaml::load(source / "tests/data/cases/program.yaml");
+    for (const Yaml& one : cases.items()) {
+        const auto of = [&one](std::string_view key) { return one.entry(key); };
+        const TemporaryFolder folder;
+        if (const Yaml* files = of("files"))
+            for (const auto& [name, content] : files->entries()) folder.write(name, content.text());
+        Words words;
+        for (const Yaml& word : of("words")->items()) {
+            const std::string text = word.text();
+            words.push_back(text.starts_with("@/") ? (source / text.substr(2)).string() : text);
+        }
+        const Ran ran = autotune(words, folder.path());
+        INFO(one.place() << ": " << ran.out << ran.err);
+        CHECK(ran.code == (of("code") == nullptr ? 2 : of("code")->integer()));
+        for (const Yaml& part : of("says")->items()) CHECK(has(ran.out + ran.err, part.text()));
+        if (const Yaml* never = of("never")) CHECK_FALSE(has(ran.out + ran.err, never->text()));
+    }
 }

@@ -177,27 +177,6 @@ TEST_CASE(
     CHECK_FALSE(fs::exists(folder.path() / "run" / "report.md"));
 }
 
-TEST_CASE("simulate: unknown names are answered with the nearest") {
-    const TemporaryFolder folder;
-    const std::string file =
-        folder.write("study.yaml", study("Qwen/Qwen3-8B", "h100-sxm")).string();
-    const Ran chip = autotune({"simulate", file, "--hardware", "h200-smx"}, folder.path());
-    CHECK(chip.code != 0);
-    CHECK(has(chip.err, "h200-sxm"));
-    const std::string other =
-        folder.write("other.yaml", study("Qwen/Qwen3-8", "h100-sxm")).string();
-    const Ran model = autotune({"simulate", other}, folder.path());
-    CHECK(model.code != 0);
-    CHECK(has(model.err, "Qwen/Qwen3-8B"));
-    const Ran factor =
-        autotune({"simulate", (root / "published/qwen3-8b-jetson-thor/study.yaml").string(),
-                  "--fit", (root / "published/qwen3-8b-jetson-thor/results.csv").string(),
-                  "--workload", "low_load", "--factor", "bandwith"},
-                 folder.path());
-    CHECK(factor.code != 0);
-    CHECK(has(factor.err, "bandwidth_efficiency"));
-}
-
 TEST_CASE("simulate: a fit is written, read back, and taken by a study") {
     const TemporaryFolder folder;
     const fs::path jetson = root / "published/qwen3-8b-jetson-thor";

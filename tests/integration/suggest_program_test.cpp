@@ -135,15 +135,6 @@ TEST_CASE(
               "take care: an engine looks for a folder 'llama-3.3-70b'"));
 }
 
-TEST_CASE("suggest: unknown hardware and engines are usage errors with the nearest names") {
-    const Ran hardware = suggested("Qwen/Qwen3-8B", "h1000", "vllm");
-    CHECK(hardware.code == 2);
-    CHECK(has(hardware.err, "h100-sxm"));
-    const Ran engine = suggested("Qwen/Qwen3-8B", "h100-sxm", "vlm");
-    CHECK(engine.code == 2);
-    CHECK(has(engine.err, "known: vllm"));
-}
-
 TEST_CASE(
     "suggest: a quantized checkpoint that a recipe's source served is offered beside, its quality "
     "not measured") {

@@ -142,61 +142,6 @@ TEST_CASE("help: a row of the table says value, bounds, default and what is requ
     CHECK(has(run, "until measurements contradict them (can be repeated)\n"));
 }
 
-TEST_CASE("options: every number says what it wants in our own words") {
-    const TemporaryFolder folder;
-    struct Case {
-        std::vector<std::string> words;  // of the command, with the option and a wrong value last
-        std::string wanted;
-    };
-    const std::string most = "99999999999999999999";
-    for (const Case& one : std::vector<Case>{
-             {{"run", "s.yaml", "--trials", "0"}, "an integer of at least 1"},
-             {{"run", "s.yaml", "--trials", "1.5"}, "an integer of at least 1"},
-             {{"run", "s.yaml", "--trials", most}, "an integer of at least 1"},
-             {{"recommend", "s.yaml", "--port", "0"}, "an integer from 1 to 65535"},
-             {{"recommend", "s.yaml", "--port", "65536"}, "an integer from 1 to 65535"},
-             {{"recommend", "s.yaml", "--gpus", "-1"}, "an integer of at least 0"},
-             {{"compare", "s.yaml", "--margin", "2"}, "a share from 0 to 1"},
-             {{"compare", "s.yaml", "--margin", "nan"}, "a share from 0 to 1"},
-             {{"bench", "--url", "x", "--rate", "nan"}, "a number above 0, or inf,"},
-             {{"bench", "--url", "x", "--devices", "inf"}, "a number above 0"},
-             {{"bench", "--url", "x", "--ttft-limit", "x"}, "seconds, or a time such as 500ms,"}}) {
-        const Ran ended = autotune(one.words, folder.path());
-        INFO(ended.err);
-        const std::string& option = one.words[one.words.size() - 2];
-        CHECK(ended.code == 2);
-        CHECK(has(ended.err, option + ": " + one.wanted + " wanted, got '" + one.words.back() +
-                                 "'" + (one.words.back() == most ? ", which is too large" : "")));
-    }
-    CHECK(has(autotune({"bench", "--url", "x", "--ttft-limit", "500"}, folder.path()).err,
-              "say the unit: 500ms or 500s"));
-}
-
-TEST_CASE("help: a command or option that there is not is named, with the nearest that there are") {
-    const TemporaryFolder folder;
-    const auto said = [&](const std::vector<std::string>& words) {
-        const Ran wrong = autotune(words, folder.path());
-        CHECK(wrong.code == 2);
-        return wrong.err;
-    };
-    CHECK(said({"vaildate", "s.yaml"})
-              .starts_with("autotune: there is no command 'vaildate'; nearest: validate\n"));
-    CHECK(said({"bench", "--requets", "3"})
-              .starts_with("autotune bench: there is no option --requets; nearest: --requests"));
-    CHECK(said({"bench", "--url=http://x", "--cocurrency=3"})
-              .starts_with(
-                  "autotune bench: there is no option --cocurrency; nearest: --concurrency"));
-    CHECK(said({"run", "s.yaml", "--serve"})
-              .starts_with(
-                  "autotune run: there is no option --serve; the page of a run is --view now\n"));
-    CHECK(said({"--verison"})
-              .starts_with("autotune: there is no option --verison; nearest: --version"));
-    CHECK(said({"bench"}).starts_with("autotune bench: --url is required\n"));
-    CHECK(said({}).starts_with("autotune: A subcommand is required\n"));
-    // The value of an option is none, whatever it looks like.
-    CHECK_FALSE(has(said({"render", "none.yaml", "--set", "--x=1"}), "no option"));
-}
-
 TEST_CASE("manual: commands, options and exit codes, as roff") {
     const TemporaryFolder folder;
     const Ran page = autotune({"man"}, folder.path());

@@ -29,9 +29,8 @@ namespace fs = std::filesystem;
 
 /// Without those that put no variables into words.
 constexpr std::array all_artefacts{
-    ArtefactKind::shell, ArtefactKind::systemd,    ArtefactKind::compose,
-    ArtefactKind::slurm, ArtefactKind::kubernetes, ArtefactKind::llm_d,
-    ArtefactKind::kserve, ArtefactKind::dynamo};
+    ArtefactKind::shell,      ArtefactKind::systemd, ArtefactKind::compose, ArtefactKind::slurm,
+    ArtefactKind::kubernetes, ArtefactKind::llm_d,   ArtefactKind::kserve,  ArtefactKind::dynamo};
 const std::string artefact_secret = "s3cr3t-value-1";
 
 struct AttackedStudy {

@@ -25,12 +25,10 @@ namespace {
 
 using ArtefactWriter = Artefact (*)(const DeploymentModel&);
 
-const std::map<std::string, ArtefactWriter> cluster_writers{{"kubernetes", kubernetes_artefact},
-                                                            {"llm-d", llm_d_artefact},
-                                                            {"kserve", kserve_artefact},
-                                                            {"dynamo", dynamo_artefact},
-                                                            {"rayservice", rayservice_artefact},
-                                                            {"gpustack", gpustack_artefact}};
+const std::map<std::string, ArtefactWriter> cluster_writers{
+    {"kubernetes", kubernetes_artefact}, {"llm-d", llm_d_artefact},
+    {"kserve", kserve_artefact},         {"dynamo", dynamo_artefact},
+    {"rayservice", rayservice_artefact}, {"gpustack", gpustack_artefact}};
 
 /// The files of an artefact below one another.
 std::string whole_artefact(const Artefact& artefact) {

@@ -527,7 +527,7 @@ TEST_CASE(
     "figure counts") {
     const ConfirmedStudy honest(1);
     REQUIRE(honest.journal.trials().size() == 4 + 2 * least_rounds);
-    CHECK(honest.journal.trials()[4].why.starts_with(confirmation_words));
+    CHECK(honest.journal.trials()[4].purpose == Purpose::confirm);
     CHECK(honest.summary.recommendation.conclusion == Conclusion::recommended);
     CHECK(honest.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));
     // As published studies decide, nothing is measured again but that.

@@ -429,23 +429,23 @@ TEST_CASE(
         "space: {seqs: {choice: [8, 16, 32]}, eager: false}\nevaluator: {command: [./measure]}\n");
     const StudySetup setup = set_up(load_study(file, Catalogue(folder.path())));
     std::vector<Trial> trials;
-    const auto add = [&](std::int64_t seqs, double rate, const std::string& why) {
+    const auto add = [&](std::int64_t seqs, double rate, Purpose purpose) {
         Configuration configuration = setup.problem->space.default_configuration();
         for (std::size_t i = 0; i < configuration.entries().size(); ++i)
             if (configuration.entries()[i].first == "seqs")
                 configuration = configuration.with(i, seqs);
         Trial trial{trials.size(), std::move(configuration)};
-        trial.why = why;
+        trial.purpose = purpose;
         trial.outcome = Measurement{{{"total_tokens_per_second", {rate}}}};
         trials.push_back(std::move(trial));
     };
-    add(8, 1000, "");
-    add(16, 2000, "");
-    add(32, 1204, "");
+    add(8, 1000, Purpose::search);
+    add(16, 2000, Purpose::search);
+    add(32, 1204, Purpose::search);
     for (const double noise : {0.0, 1.0, -1.0, 2.0})
         for (const auto& [seqs, rate] :
              {std::pair{8, 1000.0}, std::pair{16, 1190.0}, std::pair{32, 1204.0}})
-            add(seqs, rate + noise, std::string(confirmation_words) + "x");
+            add(seqs, rate + noise, Purpose::confirm);
     const Headline headline = headline_of(setup, trials);
     const auto json = nlohmann::json::parse(json_report(setup, trials, "strategy_finished"));
     REQUIRE(headline.conclusion == Conclusion::recommended);

@@ -24,8 +24,8 @@ struct Behaviour {
 
     std::optional<double> crlf{}, cr{}, no_space{}, spaced_json{}, multiline{}, fields{}, ping{};
 
-    std::optional<double> coalesce{}, http_chunks{}, split{}, drip{}, slow_headers{};
-    std::optional<double> content_length{}, until_close{}, connection_close{}, drop{};
+    std::optional<double> http_chunks{}, split{}, slow_headers{};
+    std::optional<double> content_length{}, until_close{}, connection_close{};
 
     std::optional<double> status{}, redirect{}, loading{}, html{}, not_sse{}, garbage{}, silent{};
     std::optional<double> no_ignore_eos{}, no_stream_options{}, no_max_tokens{}, vague{},
@@ -49,7 +49,7 @@ inline constexpr double cold_default = 1.6;
 /// After how many token chunks an answer breaks off when the word has no number.
 inline constexpr double half_of_them = -1;
 
-inline constexpr std::array<BehaviourWord, 66> behaviour_words{{
+inline constexpr std::array<BehaviourWord, 63> behaviour_words{{
     // Timing and length.
     {"first", &Behaviour::first, {}, "seconds from the request to the first token"},
     {"gap", &Behaviour::gap, {}, "seconds between token chunks"},
@@ -111,10 +111,8 @@ inline constexpr std::array<BehaviourWord, 66> behaviour_words{{
     {"fields", &Behaviour::fields, 1, "event: and id: lines around data:"},
     {"ping", &Behaviour::ping, 1, "a comment before each event"},
     // How bytes are sent.
-    {"coalesce", &Behaviour::coalesce, {}, "N token chunks in one write"},
     {"http_chunks", &Behaviour::http_chunks, 7, "HTTP chunks of N bytes, whatever the events"},
     {"split", &Behaviour::split, 1, "the answer is written N bytes at a time"},
-    {"drip", &Behaviour::drip, {}, "seconds between these writes"},
     {"slow_headers", &Behaviour::slow_headers, 0.001,
      "the head is written a byte at a time, this many seconds apart"},
     {"content_length", &Behaviour::content_length, 1,
@@ -123,8 +121,6 @@ inline constexpr std::array<BehaviourWord, 66> behaviour_words{{
      "neither length nor chunks: the answer ends with the connection"},
     {"connection_close", &Behaviour::connection_close, 1,
      "the connection is closed after the answer, and the head says so"},
-    {"drop", &Behaviour::drop, 1,
-     "the connection is closed after the answer although the head promised to keep it"},
     // Answers that are none.
     {"status", &Behaviour::status, 500, "an HTTP error"},
     {"redirect", &Behaviour::redirect, 1, "302 to /elsewhere of this server"},

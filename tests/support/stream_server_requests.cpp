@@ -224,10 +224,7 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     answer.chunk_tokens =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.chunk_tokens.value_or(1)));
     answer.chunks = (request.tokens + answer.chunk_tokens - 1) / answer.chunk_tokens;
-    answer.coalesce =
-        behaviour.content_length
-            ? answer.chunks
-            : std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.coalesce.value_or(1)));
+    answer.coalesce = behaviour.content_length ? answer.chunks : 1;
     for (const BehaviourWord& word : behaviour_words)
         if (word.name == "reset" || word.name == "close" || word.name == "stall" ||
             word.name == "truncated" || word.name == "error_event")
@@ -236,8 +233,7 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
                 answer.break_at = *at < 0 ? answer.chunks / 2
                                           : std::min(answer.chunks, static_cast<std::int64_t>(*at));
             }
-    answer.close_after =
-        http.close || behaviour.connection_close || behaviour.until_close || behaviour.drop;
+    answer.close_after = http.close || behaviour.connection_close || behaviour.until_close;
     answer.serial = next_serial_++;
     RequestTruth& truth = answer.truth;
     truth.number = request.number;
@@ -253,9 +249,9 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
          most < in_flight && !shared_.most_in_flight.compare_exchange_weak(most, in_flight);) {
     }
 
-    connection.slow_left = behaviour.split || behaviour.drip ? ~std::size_t{0} : 0;
+    connection.slow_left = behaviour.split ? ~std::size_t{0} : 0;
     connection.slow_bytes = static_cast<std::size_t>(std::max(1.0, behaviour.split.value_or(1)));
-    connection.slow_pause_ns = in_ns(behaviour.drip.value_or(0));
+    connection.slow_pause_ns = 0;
     if (misanswer(connection, answer)) return;
     shared_.prompt_tokens += static_cast<std::uint64_t>(request.prompt_tokens);
     shared_.cached_tokens += static_cast<std::uint64_t>(behaviour.cached.value_or(0));

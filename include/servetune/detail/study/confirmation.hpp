@@ -50,8 +50,7 @@ public:
 
 private:
     static Proposal propose(Configuration configuration, std::size_t round) {
-        return {std::move(configuration),
-                std::string(confirmation_words) + "round " + std::to_string(round)};
+        return {std::move(configuration), "to confirm: round " + std::to_string(round)};
     }
     static bool has(const ConfirmationRound& round, const Configuration& configuration) {
         return std::any_of(round.begin(), round.end(), [&](const Trial* trial) {

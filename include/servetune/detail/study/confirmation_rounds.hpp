@@ -21,11 +21,8 @@ namespace servetune {
 // default in turn. None was picked for them, and what the machine did meanwhile, it did to all of a
 // round.
 
-/// How the reason of such a trial begins.
-inline constexpr std::string_view confirmation_words = "to confirm: ";
-
 inline bool confirms(const Trial& trial) {
-    return trial.of_search() && trial.why.starts_with(confirmation_words);
+    return trial.of_search() && trial.purpose == Purpose::confirm;
 }
 
 /// Rounds before anything is judged.

@@ -15,10 +15,6 @@
 
 namespace servetune {
 
-/// How the reason begins why a configuration cannot win whose requests had other lengths than the
-/// default's.
-inline constexpr std::string_view other_work_words = "other work than the default";
-
 /// One workload in which the requests of a configuration had other lengths than those of the
 /// default.
 struct OtherWork {

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -33,12 +34,26 @@ struct GoalFigures {
     }
 };
 
+/// Why a configuration cannot win.
+enum class Refusal {
+    none,
+    failed,       ///< a failure that is its own
+    unusable,     ///< a result without a goal's figure, or one that cannot be compared
+    limit,        ///< a limit is broken, or could not be judged
+    unsound,      ///< the audit refuses its measurements
+    not_its_own,  ///< only failures that are not its own
+    slower,       ///< its load test was ended early
+    guard,        ///< worse on a workload than `Decision::never_worse_than` allows
+    other_work    ///< its requests were others than the default's
+};
+
 /// What the told trials of one configuration say together.
 struct Standing {
     Configuration configuration;
     std::vector<const Trial*> trials;  ///< told and pending, by id
     std::vector<GoalFigures> goals{};  ///< one for each goal of the objective, in its order
-    std::string refused{};             ///< why it cannot win; empty: it can
+    Refusal refusal = Refusal::none;
+    std::string refused{};  ///< the refusal in words; empty: it can win
     std::vector<OtherWork>
         other_work{};  ///< where its requests had other lengths than the default's, beyond noise
     /// ln of what the workload that loses most keeps of the default's figure, over what
@@ -59,7 +74,11 @@ struct Standing {
     [[nodiscard]] const Estimate& estimate() const { return leading().estimate; }
     /// May win: measured, no failure, every limit known to hold, not unsound where the audit is
     /// enforced.
-    [[nodiscard]] bool passes() const { return measured() > 0 && refused.empty(); }
+    [[nodiscard]] bool passes() const { return measured() > 0 && refusal == Refusal::none; }
+    void refuse(Refusal reason, std::string words) {
+        refusal = reason;
+        refused = std::move(words);
+    }
 };
 
 }  // namespace servetune

@@ -20,12 +20,6 @@
 
 namespace servetune {
 
-/// How the reason begins why a configuration that breaks `Decision::never_worse_than` cannot win.
-inline constexpr std::string_view guard_words = "worse than the default";
-/// Why one cannot win that is no more than slow.
-inline constexpr std::string_view slower_words =
-    "its load test was ended early: it is surely slower than the best at that time";
-
 /// The search trials of a history, gathered by configuration in the order of their first trial.
 /// Points into the history, which must outlive it. Depends on the trials' ids, never on the order
 /// in which they were told.
@@ -122,4 +116,3 @@ private:
 };
 
 }  // namespace servetune
-

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/objective.hpp"
+#include "servetune/replay.hpp"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// What a person says of a table.
+struct PlainTableRequest {
+    std::string objective;  ///< `COLUMN`, `maximize:COLUMN` or `minimize:COLUMN`
+    std::vector<std::string>
+        parameters{};  ///< the columns that are parameters; empty: as the columns tell
+    std::set<std::string>
+        known_parameters{};  ///< names that engines have: such a column is a parameter
+};
+
+/// A CSV table of configurations and figures as a table that can be replayed.
+struct PlainTable {
+    std::string csv;      ///< in the format of study/table.hpp
+    MeasuredTable table;  ///< what `csv` holds
+    Goal goal;
+    std::vector<std::string> remarks{};  ///< what each column was taken for, and what is missing
+};
+
+/// Reads a CSV file (separator: comma, semicolon or tab, whichever the first line has most of)
+/// whose rows are measurements. Rows with equal parameters are repeats.
+///
+/// Columns: the objective is a figure, and so is a number under the name of a metric. A column
+/// without a name, or called `run`, `seed` and the like, counts rows and is left out. All others
+/// are parameters. A table with a column `status` is read as study/table.hpp says.
+///
+/// An objective without a number makes a failed row. A parameter without a value is left to the
+/// engine. The direction is the one that the objective's name tells (`latency`: less) unless the
+/// request says it. Throws ParseError `name:line:` for what is broken, and for a column or a
+/// direction that nothing tells.
+PlainTable read_plain_table(std::string_view text, const std::string& name,
+                            const PlainTableRequest& request);
+
+/// The study that replays it: every row is looked at, and the first measured one is the default.
+/// `table_file`: where `csv` is, as the study names it.
+std::string study_of(const PlainTable& table, const std::string& study,
+                     const std::string& table_file);
+
+/// Whether the text looks like a table with several columns.
+bool looks_like_table(std::string_view text);
+
+}  // namespace servetune

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "printed_block.hpp"
+
+#include "base/lower_case.hpp"
+#include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "engine/launcher.hpp"
+#include "engine/shell_word.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+bool blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+/// A label in lower case, without the blanks around it and before an opening bracket: "Mean
+/// Latency(s)" and "TPOT (ms)" alike.
+std::string spelled(std::string_view label) {
+    std::string result;
+    for (const char c : label) {
+        if (c == '(')
+            while (!result.empty() && blank(result.back())) result.pop_back();
+        if (!result.empty() || !blank(c))
+            result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    while (!result.empty() && blank(result.back())) result.pop_back();
+    return result;
+}
+
+/// What the tools print -> our figure. Each was looked up in the sources of vLLM (2023 to 2026-09),
+/// SGLang (2024-07 to 2026-09) and GPUStack's performance lab (2026). What looks alike and is
+/// something else must not match: the input tokens that are text, tokens counted anew from the
+/// text, probe requests, latencies that hold the client's queue.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> printed_labels{{
+    {"successful requests", "successful_requests"},
+    {"failed requests", "failed_requests"},
+    {"benchmark duration(s)", "duration_seconds"},
+    {"maximum request concurrency", "maximum_concurrency"},
+    {"max request concurrency", "maximum_concurrency"},
+    {"max reqeuest concurrency", "maximum_concurrency"},  // SGLang until 2025-05
+    {"peak concurrent requests", "peak_concurrent_requests"},
+    {"concurrency", "mean_concurrency"},  // SGLang: sum of latencies / duration
+    {"request rate configured(rps)", "requested_rate_per_second"},
+    {"traffic request rate", "requested_rate_per_second"},
+    {"total input tokens", "input_tokens"},
+    {"total generated tokens", "output_tokens"},
+    {"request throughput(req/s)", "requests_per_second"},
+    {"request goodput(req/s)", "goodput_requests_per_second"},
+    {"input token throughput(tok/s)", "input_tokens_per_second"},
+    {"output token throughput(tok/s)", "output_tokens_per_second"},
+    {"peak output token throughput(tok/s)", "peak_output_tokens_per_second"},
+    {"total token throughput(tok/s)",
+     "total_tokens_per_second"},  // vLLM until 2025-12 and GPUStack: "Total Token"
+    {"total throughput(tok/s)", "total_tokens_per_second"},  // SGLang's forks
+}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> statistics{
+    {{"mean ", "mean"},
+     {"median ", "p50"},
+     {"p50 ", "p50"},
+     {"p90 ", "p90"},
+     {"p95 ", "p95"},
+     {"p99 ", "p99"},
+     {"std ", "standard_deviation"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> times_of_block{
+    {{"ttft(ms)", "time_to_first_token"},
+     {"tpot(ms)", "time_per_output_token"},
+     {"itl(ms)", "inter_token_latency"},
+     {"e2el(ms)", "latency"},
+     {"e2e latency(ms)", "latency"},
+     {"latency(s)", "latency"}}};
+
+/// The figure of a label, and the power of ten that turns its unit into ours.
+std::optional<std::pair<std::string, int>> figure_of(std::string_view label) {
+    for (const auto& [printed, metric] : printed_labels)
+        if (label == printed) return {{std::string(metric), 0}};
+    for (const auto& [statistic, name] : statistics) {
+        if (!label.starts_with(statistic)) continue;
+        for (const auto& [family, metric] : times_of_block)
+            if (label.substr(statistic.size()) == family)
+                return {{std::string(metric) + "_" + std::string(name) + "_seconds",
+                         family.ends_with("(ms)") ? -3 : 0}};
+    }
+    return std::nullopt;
+}
+
+/// Who prints such a label and nobody else; vLLM's own are printed by others, too.
+std::string_view tool_of(std::string_view label) {
+    for (const std::string_view sglang :
+         {"backend", "traffic request rate", "total generated tokens(retokenized)",
+          "mean e2e latency(ms)"})
+        if (label == sglang) return "sglang";
+    return label == "mean latency(s)" ? "gpustack" : "";
+}
+
+bool all_zero(const TimeSummary& times) {
+    const std::array printed{times.mean, times.p50, times.p90,
+                             times.p95,  times.p99, times.standard_deviation};
+    return std::all_of(printed.begin(), printed.end(),
+                       [](const auto& figure) { return figure.value_or(0) == 0; });
+}
+
+/// The tools print 0 for what they did not measure: gaps of one-token answers, times of a run
+/// without a success. Gaps of 0 in answers whose tokens took time stay: they are a finding.
+void drop_unmeasured(BenchmarkResult& figures) {
+    const bool none_succeeded = figures.successful_requests == 0;
+    const bool tokens_took_time = !all_zero(figures.time_per_output_token);
+    for (TimeSummary* times : {&figures.time_to_first_token, &figures.time_per_output_token,
+                               &figures.inter_token_latency, &figures.latency}) {
+        const bool a_finding = times == &figures.inter_token_latency && tokens_took_time;
+        if (none_succeeded || (all_zero(*times) && !a_finding)) *times = {};
+    }
+    if (none_succeeded) return;
+    for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
+                         &figures.peak_output_tokens_per_second})
+        if (*figure == 0) figure->reset();
+}
+
+/// GPUStack prints GuideLLM's largest rate as the peak: that of an interval of 0.1 ms between two
+/// tokens (hack/perf/perf_doc_common.py), no rate over a second.
+void drop_rate_of_instant(PublishedResult& result) {
+    auto& peak = result.result.peak_output_tokens_per_second;
+    if (result.tool != "gpustack" || !peak) return;
+    result.unread["peak output token throughput(tok/s), over an instant"] = text_of(*peak);
+    peak.reset();
+}
+
+/// Behind a value, in its line: `1280.00 -> 1600.00`, `1 280.00`. Nobody knows which counts.
+bool goes_on_with_number(std::string_view rest) {
+    rest = rest.substr(0, rest.find('\n'));
+    constexpr std::array<std::string_view, 7> between{"->",  "=>", "\xe2\x86\x92", "|", "/",
+                                                      "vs.", "vs"};
+    for (bool skipped = true; skipped;) {
+        while (!rest.empty() && blank(rest.front())) rest.remove_prefix(1);
+        const auto sign = std::find_if(between.begin(), between.end(),
+                                       [&](std::string_view one) { return rest.starts_with(one); });
+        skipped = sign != between.end();
+        if (skipped) rest.remove_prefix(sign->size());
+    }
+    return !rest.empty() && std::isdigit(static_cast<unsigned char>(rest.front())) != 0;
+}
+
+/// How the tools say that there is no such figure: no cap, no rate, too few requests.
+bool says_none(std::string_view value) {
+    return value == "N/A" || value == "None" || value == "not set" || value == "inf";
+}
+
+// -------------------------------------------------------------------------------------------------
+// the command above
+
+/// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
+bool changes_no_measurement(std::string_view variable) {
+    for (const std::string_view name :
+         {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+          "ASCEND_RT_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "PATH", "LD_LIBRARY_PATH",
+          "NCCL_DEBUG", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TOKENIZERS_PARALLELISM",
+          "HTTPS_PROXY"})
+        if (variable == name) return true;
+    for (const std::string_view prefix :
+         {"HF_", "HUGGING_FACE_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "WANDB_"})
+        if (variable.starts_with(prefix)) return true;
+    for (const std::string_view part : {"LOGGING", "PASSWORD", "SECRET", "ACCESS_KEY"})
+        if (variable.find(part) != std::string_view::npos) return true;
+    return variable.ends_with("_TOKEN") || variable.ends_with("_API_KEY");
+}
+
+/// The name in `NAME=value`; empty: it is none.
+std::string_view variable_set_by(std::string_view word) {
+    const std::string_view name = word.substr(0, word.find('='));
+    const bool named = name.size() < word.size() && !name.empty() &&
+                       std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+                       std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                           return std::isalnum(c) != 0 || c == '_';
+                       });
+    return named ? name : std::string_view();
+}
+
+/// Where the text directly above a result stands: in its own fence, in the fence above, or in the
+/// last lines above. Lines are given in order, from the end of the result before.
+class TextAbove {
+public:
+    void read(std::string_view line) {
+        const std::string_view text = trimmed(line);
+        const std::size_t ticks = std::min(text.find_first_not_of('`'), text.size());
+        const bool fence = ticks > 2 && (fence_ == 0 || (ticks >= fence_ && ticks == text.size()));
+        if (fence && fence_ == 0) {
+            fence_ = ticks;
+            own_.clear();
+            has_result_ = false;
+        } else if (fence) {
+            fence_ = 0;
+            above_ = has_result_ ? "" : own_;
+        } else if (fence_ > 0) own_.append(line).append("\n");
+        else if (!text.empty()) {
+            const bool goes_on = above_.ends_with("\\\n");
+            (goes_on ? above_ : above_ = "").append(text).append("\n");
+        }
+    }
+    std::string take() {
+        std::string text = fence_ > 0 && !trimmed(own_).empty() ? own_ : above_;
+        own_.clear();
+        above_.clear();
+        has_result_ = true;
+        return text;
+    }
+
+private:
+    std::size_t fence_ = 0;  ///< ticks of the open one; a fence of four holds fences of three
+    bool has_result_ = false;
+    std::string own_{}, above_{};
+};
+
+}  // namespace
+
+void read_block(std::string_view block, PublishedResult& into) {
+    std::set<std::string> seen, twice;  // figures that are printed, and those with two values
+    std::size_t label_start = 0;
+    for (std::size_t colon = block.find(':'); colon != std::string_view::npos;
+         colon = block.find(':', colon + 1)) {
+        if (colon < label_start) continue;  // within a value
+        std::string_view label = block.substr(label_start, colon - label_start);
+        // Of what stands before a colon, a rule of dashes and earlier lines belong to no label.
+        if (const auto rule = label.rfind("--"); rule != std::string_view::npos)
+            label.remove_prefix(rule + 2);
+        while (!label.empty() && blank(label.back())) label.remove_suffix(1);
+        if (const auto line = label.rfind('\n'); line != std::string_view::npos)
+            label.remove_prefix(line + 1);
+        std::size_t start = colon + 1;
+        while (start < block.size() && blank(block[start]) && block[start] != '\n') ++start;
+        std::size_t end = start;
+        while (end < block.size() && !blank(block[end])) ++end;
+        if (block.substr(start).starts_with("not set"))
+            end = start + std::string_view("not set").size();
+        const std::string value(block.substr(start, end - start));
+        const bool another = goes_on_with_number(block.substr(end));
+        const std::string name = spelled(label);
+        label_start = end;
+        if (name.empty() || value.empty()) continue;
+        if (into.tool.empty()) into.tool = tool_of(name);
+        const auto figure = figure_of(name);
+        if (value == "N/A" || (figure && says_none(value))) continue;
+        // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
+        const auto number =
+            figure && !another && value != "-1"  // not known
+                ? real_of(figure->second == 0 ? value
+                                              : value + "e" + std::to_string(figure->second))
+                : std::nullopt;
+        bool taken = false;
+        if (number && std::isfinite(*number))
+            for_each_figure(into.result,
+                            [&](const std::string& metric, std::optional<double>& field) {
+                                if (metric != figure->first) return;
+                                // Two blocks side by side: nobody knows whose it is.
+                                const bool other = !seen.insert(metric).second && field != number;
+                                if (other) twice.insert(metric);
+                                if (twice.contains(metric)) field.reset();
+                                else field = number;
+                                taken = !other;
+                            });
+        if (taken) continue;
+        std::string& unread = into.unread[name];
+        unread += (unread.empty() ? "" : "; ") + value;  // some labels stand in two sections
+    }
+    drop_unmeasured(into.result);
+    drop_rate_of_instant(into);
+}
+
+ServingCommand serving_command(std::string_view text, const std::vector<Engine>& engines) {
+    std::string shell;
+    for (std::string_view rest = text; !rest.empty();) {
+        std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+        line = trimmed(line);
+        if (line.starts_with("$ ") || line.starts_with("> ")) line.remove_prefix(2);
+        shell.append(line).append("\n");
+    }
+    std::vector<ShellCommand> commands;
+    try {
+        commands = shell_commands(shell);
+    } catch (const ParseError& error) {
+        return {"", "",
+                std::string("no shell reads what stands directly above it: ") + error.what()};
+    }
+    ServingCommand found;
+    std::map<std::string, std::string> environment;
+    const auto none = [](const std::string& why, std::string_view said) {
+        return ServingCommand{"", "", why + ": " + start_of(said, 200)};
+    };
+    for (const ShellCommand& command : commands) {
+        const std::string_view said = std::string_view(shell).substr(
+            command.front().begin, command.back().end - command.front().begin);
+        const std::vector<std::string> words = shell_words(said);
+        const bool varies = std::any_of(command.begin(), command.end(), [](const ShellWord& word) {
+            return !word.literal && word.text.find_first_of("$`") != std::string::npos &&
+                   !changes_no_measurement(variable_set_by(word.text));
+        });
+        const bool exports = !words.empty() && words.front() == "export";
+        std::size_t at = exports ? 1 : 0;
+        while (at < words.size() && !variable_set_by(words[at]).empty()) ++at;
+        const Engine* engine =
+            exports || at == words.size() ? nullptr : launched_at(engines, words, at).engine;
+        if (engine == nullptr && (!exports || at < words.size() || varies))
+            return none("what stands directly above it starts no engine", said);
+        if (varies) return none("a part of it is known only where it runs", said);
+        for (std::size_t i = exports ? 1 : 0; i < at; ++i)
+            if (const std::string name(variable_set_by(words[i])); !changes_no_measurement(name))
+                environment[name] = words[i].substr(name.size() + 1);
+        if (engine == nullptr) continue;
+        if (!found.text.empty()) return none("several commands", said);
+        for (const std::string& word : words)
+            if (word.ends_with(".yaml") || word.ends_with(".yml"))
+                return none("its settings are in a file", said);
+        for (const auto& [name, value] : environment)
+            found.text += shell_line({name + "=" + value}) + " ";
+        found.text += shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
+        found.engine = lower_case(engine->name);
+    }
+    if (found.text.empty()) found.not_recognised = "no command stands directly above it";
+    return found;
+}
+
+std::vector<PublishedResult> read_printed_blocks(std::string_view text,
+                                                 const std::vector<Engine>& engines) {
+    constexpr std::string_view title = "Serving Benchmark Result";
+    std::vector<PublishedResult> results;
+    TextAbove above;
+    std::size_t after_last = 0;
+    for (std::size_t at = text.find(title); at != std::string_view::npos;
+         at = text.find(title, after_last)) {
+        std::size_t begin = at;  // the rule before the title belongs to the block
+        while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
+        for (std::string_view rest = text.substr(after_last, begin - after_last); !rest.empty();) {
+            const std::string_view line = rest.substr(0, rest.find('\n'));
+            rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+            above.read(line);
+        }
+        std::size_t content = at + title.size();
+        while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
+        // A block ends with its rule; where that is missing, with its fence, at a heading, at HTML
+        // or at the next block.
+        std::string_view block = text.substr(content);
+        for (const std::string_view end :
+             {title, std::string_view("=========="), std::string_view("```"),
+              std::string_view("\n#"), std::string_view("\n</")})
+            block = block.substr(0, block.find(end));
+        after_last = content + block.size();
+        while (after_last < text.size() && text[after_last] == '=') ++after_last;
+        PublishedResult result;
+        ServingCommand command = serving_command(above.take(), engines);
+        result.arguments = std::move(command.text);
+        result.engine = std::move(command.engine);
+        result.not_recognised = std::move(command.not_recognised);
+        result.arguments_unknown = result.arguments.empty();
+        read_block(block, result);
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
+}  // namespace servetune

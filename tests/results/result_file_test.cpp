@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// One sample of every format (tests/data/results): each figure against what it should be, and no
+// figure more.
+#include "support/figures.hpp"
+#include "support/test.hpp"
+
+#include "base/files.hpp"
+#include "interop/result_export.hpp"
+#include "results/import.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
+#include "study/table.hpp"
+#include "support/shipped.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
+
+std::vector<PublishedResult> read_all(const std::string& content) {
+    static const std::vector<Engine> engines = shipped_catalogue.engines();
+    return read_results(content, "f", engines);
+}
+
+std::vector<PublishedResult> sample(const std::string& name) {
+    return read_all(read_file(samples / name));
+}
+
+std::string reading_error(const std::string& content) {
+    return message_of<ParseError>([&] { (void)read_all(content); });
+}
+
+/// Whether the audit finds a figure in the first result that cannot be.
+bool is_impossible(const std::string& content) {
+    const Validity validity = audit(read_all(content).front().result);
+    return validity.verdict == Verdict::unsound &&
+           std::any_of(
+               validity.findings.begin(), validity.findings.end(),
+               [](const Finding& finding) { return finding.cause.starts_with("impossible"); });
+}
+
+/// A result of vLLM with more keys.
+std::string vllm_result(const std::string& more = "") {
+    return R"({"duration": 10.0, "completed": 4, "request_throughput": 0.4, "total_token_throughput": 100.5)" +
+           more + "}";
+}
+
+}  // namespace
+
+TEST_CASE("result files: every figure of every sample, and none that its file does not have") {
+    // What the expectations leave to us: counts that follow from others, and what only the arrays
+    // of a detailed file say.
+    const std::map<std::string, std::vector<Figures>> more{
+        {"vllm-0.9.json", {{{"requested_requests", 24}}}},
+        {"vllm-new.json", {{{"requested_requests", 25}}}},
+        {"vllm-detailed.json",
+         {{{"requested_requests", 4},
+           {"latency_mean_seconds", 0.169355666667},
+           {"latency_p50_seconds", 0.162461},
+           {"latency_p90_seconds", 0.1906522},
+           {"latency_p95_seconds", 0.1941761},
+           {"latency_p99_seconds", 0.19699522},
+           {"latency_standard_deviation_seconds", 0.0209047511399},
+           {"time_to_first_token_p90_seconds", 0.076557},
+           {"time_to_first_token_p95_seconds", 0.0781805},
+           {"time_per_output_token_p90_seconds", 0.02100025},
+           {"time_per_output_token_p95_seconds", 0.02104225},
+           {"inter_token_latency_p90_seconds", 0.021683},
+           {"inter_token_latency_p95_seconds", 0.0217252}}}},
+        {"sglang.jsonl",
+         {{{"mean_concurrency", 15.58271737}}, {{"mean_concurrency", 7.868269606}}}},
+        {"sglang-details.jsonl", {{{"mean_concurrency", 1.645922061}, {"requested_requests", 4}}}},
+        {"guidellm-v1.json", {{{"requested_requests", 6}}, {{"requested_requests", 17}}}},
+        {"guidellm-v2.json", {{{"requested_requests", 20}}}},
+        {"genai-perf.json", {{}}},
+        {"aiperf.json", {{{"requested_requests", 22}}}},
+    };
+    const std::map<std::string, std::string> dates{{"guidellm-v1.json", "2025-12-29T09:20:00Z"},
+                                                   {"guidellm-v2.json", "2025-12-29T09:28:21Z"}};
+    const auto expected = nlohmann::json::parse(read_file(samples / "expected.json"));
+    CHECK(expected.size() == more.size());
+    for (const auto& [file, results] : expected.items()) {
+        INFO(file);
+        const std::vector<PublishedResult> got = sample(file);
+        REQUIRE(got.size() == results.size());
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            Figures want = more.at(file).at(i);
+            for (const auto& [name, value] : results[i]["figures"].items())
+                want[name] = value.get<double>();
+            for (const auto& [name, value] : figures_of(got[i].result)) {
+                INFO(i << " " << name << " " << value);
+                REQUIRE(want.contains(name));
+                CHECK(value == Approx(want.at(name)).epsilon(1e-9).margin(0));
+                want.erase(name);
+            }
+            INFO(i << " missing: " << (want.empty() ? "" : want.begin()->first));
+            CHECK(want.empty());
+            const auto& context = results[i]["context"];
+            CHECK(got[i].model == context.value("model", ""));
+            CHECK(got[i].tool == context.value("format", "guidellm"));
+            if (dates.contains(file)) CHECK((i > 0 || got[i].date == dates.at(file)));
+            else CHECK(got[i].date == context.value("date", ""));
+            if (results[i].contains("name"))
+                CHECK(got[i].labels.front() == results[i]["name"].get<std::string>());
+            CHECK(got[i].index == i);
+        }
+    }
+}
+
+TEST_CASE("result files: the figures of each sample fit together as their tool means them") {
+    for (const char* file :
+         {"vllm-0.9.json", "vllm-new.json", "vllm-detailed.json", "sglang.jsonl",
+          "sglang-details.jsonl", "guidellm-v1.json", "guidellm-v2.json", "aiperf.json"})
+        for (const PublishedResult& published : sample(file)) {
+            INFO(file << " " << published.index);
+            const BenchmarkResult& r = published.result;
+            CHECK(*r.requests_per_second ==
+                  Approx(*r.successful_requests / *r.duration_seconds).epsilon(1e-6));
+            const bool guidellm = published.tool == "guidellm";
+            // GuideLLM's tokens a second have a window of their own, a few percent off in runs as
+            // short as these.
+            CHECK(*r.output_tokens_per_second ==
+                  Approx(*r.output_tokens / *r.duration_seconds).epsilon(guidellm ? 0.05 : 1e-6));
+            if (!r.latency.mean) continue;
+            const double tokens = *r.output_tokens / *r.successful_requests;
+            const double decode =
+                guidellm
+                    ? *r.time_per_output_token.mean * tokens  // it holds the first token
+                    : *r.time_to_first_token.mean + *r.time_per_output_token.mean * (tokens - 1);
+            CHECK(*r.latency.mean ==
+                  Approx(decode).epsilon(
+                      published.index == 0 && r.successful_requests < 5 ? 0.02 : 0.005));
+        }
+}
+
+TEST_CASE("result files: llama-bench") {
+    const auto tests = sample("llama-bench.json");
+    REQUIRE(tests.size() == 2);
+    CHECK(tests[0].labels.front() == "pp512");
+    CHECK(tests[0].tool_version == "b11669");
+    CHECK(tests[0].model == "models/m.gguf");
+    CHECK(figures_of(tests[0].result) == Figures{{"duration_seconds", 2},
+                                                 {"input_tokens", 512},
+                                                 {"input_tokens_per_second", 256}});
+    CHECK(figures_of(tests[1].result) == Figures{{"duration_seconds", 8},
+                                                 {"output_tokens", 128},
+                                                 {"output_tokens_per_second", 16}});
+    CHECK(tests[1].labels.front() == "tg128");
+    CHECK(tests[1].server_settings.at("n_batch") == "2048");
+    CHECK(read_all(R"({"avg_ts": 5, "n_prompt": 4, "n_gen": 2})"
+                   "\n"
+                   R"({"avg_ts": 6, "n_prompt": 4, "n_gen": 2})")
+              .size() == 2);
+    CHECK(figures_of(read_all(R"({"avg_ts": 5, "n_prompt": 4, "n_gen": 2})").front().result)
+              .at("total_tokens_per_second") == 5);
+}
+
+TEST_CASE("result files: what is said beside the figures") {
+    const PublishedResult vllm_result = sample("vllm-new.json").front();
+    CHECK(vllm_result.arguments_unknown);
+    CHECK(vllm_result.unread ==
+          std::map<std::string, std::string>{{"endpoint_type", "openai"},
+                                             {"backend", "openai"},
+                                             {"tokenizer_id", "example/model-8b"},
+                                             {"tensor_parallel", "1"},
+                                             {"burstiness", "1"}});
+    CHECK(sample("vllm-detailed.json").front().labels == std::vector<std::string>{"run a"});
+    const auto sglang = sample("sglang.jsonl");
+    CHECK(sglang[1].dataset == "random");
+    CHECK(sglang[1].labels == std::vector<std::string>{"random"});
+    CHECK(sglang[0].unread.at("total_output_tokens_retokenized") == "4095");
+    CHECK(sample("guidellm-v1.json")[0].tool_version == "0.5.3");
+    CHECK(sample("guidellm-v1.json")[0].dataset == "prompt_tokens=256,output_tokens=64");
+    CHECK(sample("guidellm-v2.json")[0].dataset ==
+          R"({"kind":"synthetic_text","output_tokens":80,"prompt_tokens":300})");
+    CHECK(sample("aiperf.json")[0].tool_version == "0.12.0");
+    const std::string csv = csv_of(sample("aiperf.json"));
+    CHECK(csv.starts_with(
+        "block,section,label,tool,tool_version,model,date,status,requested_requests,"));
+    CHECK(parse_table(csv, "t.csv").rows.size() == 1);
+}
+
+TEST_CASE("result files: one object, one a line, and lines that were appended") {
+    const std::string one = read_file(samples / "vllm-new.json");
+    const std::string two = read_file(samples / "vllm-0.9.json");
+    CHECK(read_all(one + "\n" + two).size() == 2);
+    CHECK(read_all(" \n" + one + "\n").size() == 1);
+    const auto mixed = read_all(two + "\r\n" + read_file(samples / "sglang.jsonl") + "\n\n" + one);
+    REQUIRE(mixed.size() == 4);
+    CHECK(mixed[0].tool == "vllm");
+    CHECK(mixed[2].tool == "sglang");
+    CHECK(mixed[3].index == 3);
+    CHECK(mixed[3].result.failed_requests == 1);
+    // A document is not taken for JSON, nor JSON for a document.
+    const std::string block =
+        "==== Serving Benchmark Result ====\nSuccessful requests: 5\n==========\n";
+    CHECK(read_all("[A link](https://example.org)\n" + block).front().result.successful_requests ==
+          5);
+    CHECK(read_all("{% raw %}\n" + block).front().result.successful_requests == 5);
+    for (const char* none : {"plain text", ""})
+        CHECK(reading_error(none).starts_with("f: no result in it: give the JSON or CSV"));
+}
+
+TEST_CASE("result files: a printed block with both counts has as many requests as JSON with both") {
+    const std::string block =
+        "==== Serving Benchmark Result ====\nSuccessful requests: 96\nFailed requests: "
+        "4\n==========\n";
+    const auto printed = read_all(block);
+    REQUIRE(printed.size() == 1);
+    CHECK(printed[0].result.requested_requests == 100);
+    CHECK(read_all(vllm_json(printed[0].result, {}))[0].result.requested_requests == 100);
+    CHECK(read_all("==== Serving Benchmark Result ====\nSuccessful requests: 96\n")[0]
+              .result.requested_requests == std::nullopt);
+}
+
+TEST_CASE(
+    "result files of vLLM: zeros that were not measured, old spellings, text in a number's place") {
+    const auto first = [](const std::string& more) {
+        return read_all(vllm_result(more)).front().result;
+    };
+    const BenchmarkResult zeros = first(
+        R"(, "mean_ttft_ms": 0.0, "median_ttft_ms": 0.0, "std_ttft_ms": 0.0, "p99_ttft_ms": 0.0,
+        "mean_e2el_ms": 5.0, "median_e2el_ms": 5.0, "std_e2el_ms": 0.0, "max_output_tokens_per_s": 0.0, "max_concurrent_requests": 0)");
+    CHECK(figures_of(zeros) == Figures{{"successful_requests", 4},
+                                       {"duration_seconds", 10},
+                                       {"requests_per_second", 0.4},
+                                       {"total_tokens_per_second", 100.5},
+                                       {"latency_mean_seconds", 0.005},
+                                       {"latency_p50_seconds", 0.005},
+                                       {"latency_standard_deviation_seconds", 0}});
+    CHECK(first(R"(, "request_goodput:": 0.25)").goodput_requests_per_second == 0.25);
+    CHECK_FALSE(first(R"(, "max_concurrency": "8", "request_rate": "inf")").maximum_concurrency);
+    CHECK(first(R"(, "input_throughput": 60.5)").input_tokens_per_second == 60.5);
+    CHECK(first(R"(, "p50_itl_ms": 7.5)").inter_token_latency.p50 == 0.0075);
+    CHECK(first(R"(, "p99_e2el_ms": 7.5)").latency.p99 == 0.0075);
+    CHECK(read_all(vllm_result(R"(, "p99.9_ttft_ms": 7.5)")).front().unread ==
+          std::map<std::string, std::string>{{"p99.9_ttft_ms", "7.5"}});
+    // num_prompts is what was asked for: taken only when nothing says how many failed, and never
+    // below the successes.
+    CHECK(first(R"(, "num_prompts": 6)").requested_requests == 6);
+    CHECK(first(R"(, "num_prompts": 6, "failed": 1)").requested_requests == 5);
+    CHECK_FALSE(first(R"(, "num_prompts": 3)").requested_requests);
+    // All failed: the zeros are no latencies.
+    const auto failed =
+        read_all(
+            R"({"duration": 1.5, "completed": 0, "failed": 3, "request_throughput": 0.0, "mean_ttft_ms": 1.0})")
+            .front();
+    CHECK(figures_of(failed.result) == Figures{{"successful_requests", 0},
+                                               {"failed_requests", 3},
+                                               {"requested_requests", 3},
+                                               {"duration_seconds", 1.5},
+                                               {"requests_per_second", 0}});
+    // Pooling: requests and their latency only.
+    CHECK(read_all(
+              R"({"duration": 1.5, "completed": 3, "request_throughput": 2.0, "total_input": 5})")
+              .front()
+              .unread.contains("total_input"));
+}
+
+TEST_CASE(
+    "result files of vLLM and SGLang: what only the arrays say, and arrays that do not belong") {
+    const std::string arrays =
+        R"(, "ttfts": [0.1, 0.2, 0.0, 0.1, 0.2], "itls": [[0.1], [0.1, 0.3], [], [0.2], [0.1]],
+        "output_lens": [2, 3, 0, 2, 2], "input_lens": [1, 2, 3, 4, 5], "errors": ["", "", "gone", "", ""])";
+    const BenchmarkResult old = read_all(vllm_result(arrays)).front().result;
+    CHECK(old.failed_requests == 1);
+    CHECK(old.requested_requests == 5);
+    CHECK(old.latency.mean == Approx((0.2 + 0.6 + 0.3 + 0.3) / 4));
+    CHECK(old.latency.p50 == Approx(0.3));
+    CHECK(old.time_per_output_token.mean == Approx((0.1 + 0.2 + 0.2 + 0.1) / 4));
+    CHECK(old.inter_token_latency.p99 == Approx(0.3 - 0.04 * 0.1));
+    CHECK(old.time_to_first_token.standard_deviation == Approx(0.05));
+    CHECK(old.input_tokens == 12);
+    // Successes that are not the file's, lists of other lengths, entries that are no numbers.
+    CHECK_FALSE(read_all(vllm_result(R"(, "ttfts": [0.1], "errors": [""])"))
+                    .front()
+                    .result.time_to_first_token.mean);
+    CHECK_FALSE(read_all(vllm_result(R"(, "ttfts": [0.1], "errors": ["", "", "", ""])"))
+                    .front()
+                    .result.time_to_first_token.mean);
+    CHECK_FALSE(
+        read_all(vllm_result(R"(, "ttfts": [{}, null, "x", false], "errors": ["", "", "", ""])"))
+            .front()
+            .result.time_to_first_token.mean);
+    CHECK(read_all(vllm_result(R"(, "latencies": [1.0, 2.0, 0.0, 3.0, 4.0])"))
+              .front()
+              .result.latency.mean == 2.5);
+    // A first token after the end has no time per token.
+    const std::string late =
+        R"(, "ttfts": [0.1, 9.0, 0.1, 0.1], "latencies": [0.2, 0.2, 0.2, 0.2], "output_lens": [2, 2, 2, 2],
+        "errors": ["", "", "", ""])";
+    CHECK(read_all(vllm_result(late)).front().result.time_per_output_token.mean == Approx(0.1));
+    const std::string several_turns =
+        R"({"duration": 2.0, "completed": 2, "mean_e2e_latency_ms": 5.0, "total_input_tokens": 0)";
+    CHECK(read_all(several_turns + R"(, "input_lens": [7, 8], "errors": ["", ""]})")
+              .front()
+              .result.input_tokens == 15);
+    CHECK_FALSE(read_all(several_turns + "}").front().result.input_tokens);
+}
+
+TEST_CASE("result files: bare words of Python are no figures, and stay in texts") {
+    const auto result =
+        read_all(
+            vllm_result(
+                R"(, "request_rate": Infinity, "mean_ttft_ms": NaN, "std_ttft_ms":-Infinity, "label": "NaN Infinity")"))
+            .front();
+    CHECK_FALSE(result.result.requested_rate_per_second);
+    CHECK_FALSE(result.result.time_to_first_token.mean);
+    CHECK_FALSE(result.result.time_to_first_token.standard_deviation);
+    CHECK(result.labels == std::vector<std::string>{"NaN Infinity"});
+}
+
+TEST_CASE(
+    "result files: a figure that cannot be reaches the audit, in every format, and a negative "
+    "setting is none") {
+    for (const char* changed :
+         {R"({"duration": -5})", R"({"duration": 0})", R"({"mean_ttft_ms": -3})",
+          R"({"mean_tpot_ms": -1})", R"({"std_itl_ms": -1})", R"({"completed": -1})",
+          R"({"total_output_tokens": -7})", R"({"request_throughput": -1})",
+          R"({"output_throughput": -1})"}) {
+        INFO(changed);
+        nlohmann::json json = nlohmann::json::parse(read_file(samples / "vllm-0.9.json"));
+        CHECK_FALSE(is_impossible(json.dump()));
+        json.update(nlohmann::json::parse(changed));
+        CHECK(is_impossible(json.dump()));
+    }
+    using Case = std::tuple<const char*, const char*, int>;
+    for (const auto& [file, pointer, value] :
+         {Case{"sglang-details.jsonl", "/duration", -1},
+          Case{"aiperf.json", "/benchmark_duration/avg", -1},
+          Case{"genai-perf.json", "/request_latency/avg", -1},
+          Case{"guidellm-v2.json", "/benchmarks/0/duration", -1},
+          Case{"llama-bench.json", "/0/avg_ts", -1}, Case{"inferencex.json", "/0/tput_per_gpu", -1},
+          Case{"evalscope-1.10.json", "/Avg Output Tokens", -1}}) {
+        INFO(file << ' ' << pointer);
+        std::string whole = read_file(samples / file);
+        if (std::string_view(file).ends_with(".jsonl")) whole.resize(whole.find('\n'));
+        if (const auto rate = whole.find("Infinity"); rate != std::string::npos)
+            whole.replace(rate, 8, "null");
+        nlohmann::json json = nlohmann::json::parse(whole);
+        const nlohmann::json::json_pointer at(pointer);
+        REQUIRE(json.contains(at));
+        CHECK_FALSE(is_impossible(json.dump()));
+        json[at] = value;
+        CHECK(is_impossible(json.dump()));
+    }
+    const BenchmarkResult unbounded =
+        read_all(vllm_result(R"(, "max_concurrency": -1, "request_rate": -1)")).front().result;
+    CHECK_FALSE(unbounded.maximum_concurrency);
+    CHECK_FALSE(unbounded.requested_rate_per_second);
+}
+
+TEST_CASE(
+    "result files: a word that is no figure is named where the result is not known without it") {
+    const std::string said =
+        reading_error("{\"completed\": 24,\n \"duration\": NaN, \"request_throughput\": 5.2}");
+    CHECK(has(said, "f:1:1: no benchmark's result: an object with the keys "));
+    CHECK(has(said,
+              "; NaN and Infinity are no figures, and the first of them stands at f:2:14; known:"));
+    CHECK_FALSE(has(reading_error("{\"completed\": 24, \"label\": \"NaN\"}"), "no figures"));
+}
+
+TEST_CASE("result files of GuideLLM: nothing measured, a run that was cut") {
+    const std::string some =
+        R"({"successful": {"mean": 20.0, "median": 19.0, "count": 2, "percentiles": {"p99": 30.0}}})";
+    const std::string none =
+        R"({"successful": {"mean": 0.0, "median": 0.0, "count": 0, "percentiles": {"p99": 0.0}}})";
+    const auto cut =
+        read_all(
+            R"({"benchmarks": [{"config": {"strategy": {"type_": "throughput", "max_concurrency": 8}},
+        "duration": 4.0, "start_time": 1e99, "metrics": {
+        "request_totals": {"successful": 2, "errored": 1, "incomplete": 5, "total": 8}, "request_latency": )" +
+            some + R"(, "time_to_first_token_ms": )" + some + R"(, "time_per_output_token_ms": )" +
+            none + "}}]}")
+            .front();
+    CHECK(cut.labels == std::vector<std::string>{"throughput@8"});
+    CHECK(cut.date == "1e+99");
+    CHECK(cut.unread == std::map<std::string, std::string>{{"incomplete requests", "5"}});
+    CHECK(cut.result.requested_requests == 3);
+    CHECK(cut.result.maximum_concurrency == 8);
+    CHECK(cut.result.latency.p99 == 30);
+    CHECK(cut.result.time_to_first_token.p50 == 0.019);
+    CHECK_FALSE(cut.result.time_per_output_token.mean);
+    CHECK(figures_of(read_all(R"({"benchmarks": [{"metrics": {}}]})").front().result).empty());
+    CHECK(reading_error(R"({"metadata": {"guidellm_version": "0.7.3"}, "benchmarks": []})") ==
+          "f:1:1: a file of guidellm without a result");
+}
+
+TEST_CASE("result files: what is no longer read says so in one sentence") {
+    for (const auto& [content, said] : std::vector<std::pair<std::string, std::string>>{
+             {R"({"benchmarks": [{"args": {}, "run_stats": {}, "metrics": {}}]})",
+              "f:1:1: a report of GuideLLM before 0.4"},
+             {R"_({"Time taken for tests (s)": 5.0, "Number of concurrency": 4,
+                 "Succeed requests": 10, "Average latency (s)": 1.5})_",
+              "f:1:1: a summary of evalscope before 0.17.1"},
+             {R"({"run_number": 1, "error_type": "E", "error": "e", "serve_overrides": {}})",
+              "f:1:1: a run of `vllm bench sweep` that failed has no figures"},
+             {"| model | size | test | t/s |\n| a | 4 GiB | pp512 | 5.0 |\n",
+              "f: no result in it: give the JSON or CSV"}}) {
+        INFO(content);
+        const std::string error = reading_error(content);
+        INFO(error);
+        CHECK(error.starts_with(said));
+        CHECK(error.find('\n') == std::string::npos);
+    }
+}
+
+TEST_CASE(
+    "result files of GenAI-Perf and AIPerf: units as given, what is left out of a clean run, no "
+    "streaming") {
+    const auto metric = [](const std::string& unit, const std::string& value) {
+        return R"({"unit": ")" + unit + R"(", "avg": )" + value + "}";
+    };
+    const std::string rate = R"("request_throughput": )" + metric("requests/sec", "2.0");
+    const auto first = [&](const std::string& more) {
+        return read_all("{" + rate + ", " + more + "}").front().result;
+    };
+    CHECK(first(R"("request_latency": )" + metric("ns", "2500000.0")).latency.mean == 0.0025);
+    CHECK(first(R"("request_latency": )" + metric("us", "2500")).latency.mean == 0.0025);
+    CHECK(first(R"("request_latency": )" + metric("sec", "2.5")).latency.mean == 2.5);
+    CHECK_FALSE(first(R"("request_latency": )" + metric("fortnights", "2.5")).latency.mean);
+    CHECK_FALSE(first(R"("request_goodput": )" + metric("requests/sec", "-1.0") +
+                      R"(, "request_latency": )" + metric("ms", "1"))
+                    .goodput_requests_per_second);
+    const BenchmarkResult whole =
+        first(R"("request_latency": )" + metric("ms", "5.0") + R"(, "time_to_first_token": )" +
+              metric("ms", "5.0") + R"(, "input_config": {"endpoint": {"streaming": false}})");
+    CHECK(whole.latency.mean == 0.005);
+    CHECK_FALSE(whole.time_to_first_token.mean);
+    const std::string count = R"("request_count": )" + metric("requests", "9.0");
+    CHECK_FALSE(first(count + R"(, "schema_version": "1.5")").failed_requests);
+    CHECK(first(count + R"(, "schema_version": "1.5", "error_summary": [])").failed_requests == 0);
+    CHECK(first(count + R"(, "schema_version": "1.5", "request_error_rate": )" + metric("%", "0"))
+              .requested_requests == 9);
+    CHECK(
+        first(
+            count +
+            R"(, "aiperf_version": "1", "run_info": {"variation_values": {"phases.profiling.concurrency": 8}})")
+            .maximum_concurrency == 8);
+    CHECK(read_all("{" + rate + R"(, "was_cancelled": true})").front().unread.at("was_cancelled") ==
+          "true");
+    CHECK(read_all(R"({"schema_version": "1.5", "error_request_count": )" +
+                   metric("requests", "4") + "}")
+              .front()
+              .result.failed_requests == 4);
+}
+
+TEST_CASE("result files: what is no result is refused with what was found and what is known") {
+    const std::string unknown = reading_error(R"({"one": 1, "two": {"three": 3}})");
+    CHECK(
+        unknown.starts_with("f:1:1: no benchmark's result: an object with the keys one, two; "
+                            "known:\n  servetune: servetune.figures\n"));
+    CHECK(unknown.find("\n  vllm: duration, completed, request_throughput") != std::string::npos);
+    CHECK(reading_error(R"([{"metric": "latency"}, {}])")
+              .starts_with("f:1:1: no benchmark's result: a list of 2 values (vLLM's "
+                           "*.pytorch.json are such lists: the result is the file "
+                           "beside it); known:\n"));
+    CHECK(reading_error("[]").find("a list of 0 values") != std::string::npos);
+    CHECK(reading_error("{}").find("an empty object") != std::string::npos);
+    CHECK(reading_error(vllm_result() + "\n" + vllm_result() + "\n{\"a\": 1}\n")
+              .starts_with("f:3:1: no benchmark's result: an object with the keys a;"));
+    CHECK(reading_error(vllm_result() + "\nand text").starts_with("f:2:1: a JSON object wanted"));
+    CHECK(reading_error(R"({"experiments": [], "version": 1})").find("keys experiments, version") !=
+          std::string::npos);
+    CHECK(reading_error("{\"a\": 1,\n \"b\" 2}") == "f:2:6: not JSON, or cut off");
+    CHECK(reading_error("{\"a\": 1, \"b\" 2} {}") == "f:1:14: not JSON");
+}
+
+TEST_CASE("result files: hostile ones end with our errors") {
+    const std::string whole = read_file(samples / "vllm-detailed.json");
+    for (std::size_t length = 1; length < whole.size(); length += 7)
+        CHECK_FALSE(reading_error(whole.substr(0, length)).empty());
+    CHECK(reading_error(std::string(10'000, '[')).find("no result in it") != std::string::npos);
+    CHECK(reading_error("[" + std::string(10'000, '{'))
+              .find("f:1:101: JSON nested more than 100 deep") == 0);
+    std::string deep = "{\"a\": ";
+    for (int i = 0; i < 10'000; ++i) deep += "[";
+    CHECK(reading_error(deep).find("JSON nested more than 100 deep") != std::string::npos);
+    CHECK(reading_error(vllm_result(R"(, "x": 1e999)")).starts_with("f:1:1: not readable: "));
+    CHECK(reading_error(vllm_result(", \"x\": \"\xFF\"")).find("not JSON") != std::string::npos);
+    CHECK(reading_error(vllm_result(R"(, "x": "\ud800")")).find("not JSON") != std::string::npos);
+    CHECK(reading_error("}").find("no result in it") != std::string::npos);
+    CHECK(reading_error(std::string(largest_result_bytes + 1, ' ')) ==
+          "f: results have at most 268435456 bytes, got 268435457");
+    // Names are one line of bounded length: they go into tables.
+    const PublishedResult named =
+        read_all(vllm_result(R"(, "model_id": "a\u0000b\nc", "label": ")" +
+                             std::string(10'000, 'x') + "\xC3\xA9\""))
+            .front();
+    CHECK(named.model == "a b c");
+    CHECK(named.labels.front().size() == 500);
+    CHECK(read_all(vllm_result(R"(, "label": ")" + std::string(499, 'x') + "\xC3\xA9\""))
+              .front()
+              .labels.front()
+              .size() == 499);
+    CHECK(parse_table(csv_of({named}), "t.csv").rows.size() == 1);
+    // Every key with a value of another kind: nothing is a figure, nothing throws but our errors.
+    for (const char* file : {"vllm-new.json", "sglang-details.jsonl", "guidellm-v2.json",
+                             "aiperf.json", "genai-perf.json"}) {
+        const auto json = nlohmann::json::parse(read_file(samples / file), nullptr, false);
+        if (json.is_discarded()) continue;
+        for (const auto& [key, value] : json.items())
+            for (const nlohmann::json& other :
+                 {nlohmann::json(), nlohmann::json("x"), nlohmann::json::array({1}),
+                  nlohmann::json{{"a", -1}}}) {
+                auto changed = json;
+                changed[key] = other;
+                try {
+                    for (const PublishedResult& result : read_all(changed.dump()))
+                        (void)csv_of({result});
+                } catch (const Error&) {
+                    continue;
+                }
+            }
+    }
+}
