@@ -262,8 +262,8 @@ OptionRows import_options(ImportArguments& a) {
             "DOCUMENT", &a.documents,
             "JSON or CSV of a benchmark tool (vLLM, SGLang, GuideLLM, llama-bench, evalscope, "
             "InferenceX, ...: docs/reference/result-formats.md); text or Markdown with printed "
-            "results; a table of your own, with --objective; with --write-workload a log of an "
-            "engine, a proxy or a web server (also .gz), or histograms of Prometheus")
+            "results; a table of your own, with --objective; with --write-workload a log of "
+            "requests (JSON Lines, CSV)")
             .must(),
         {"--study", &a.study, "The study whose parameters and workloads the rows use"},
         {"--command", &a.command, "Command that started the engine, for results without one"},
@@ -342,6 +342,8 @@ struct Gone {
 constexpr std::array gone_words{
     Gone{"", "--serve", "the page of a run is --view now"},
     Gone{"", "--token-file", "the page is `autotune view` now"},
+    Gone{"serve", "--hangs-after", "a unit of systemd or a compose file can check its health"},
+    Gone{"watch", "--metrics", "packaging/grafana/alerts.yaml has rules for Prometheus"},
     Gone{"bench", "--no-usage", "a server that counts no tokens is noticed"},
     Gone{"recommend", "--nodes", "an engine stays on one machine"},
 };
@@ -455,7 +457,7 @@ std::vector<CommandRow> commands() {
                     recommend_as, recommend_options),
         command_row(
             "serve", use,
-            "Start what a study recommends and keep it running, else the default; Ctrl-C ends it",
+            "Start what a study recommends, again when it falls; Ctrl-C ends it",
             serve,
             [](auto& a) {
                 return OptionRows{
@@ -467,13 +469,9 @@ std::vector<CommandRow> commands() {
                     {"--port", &a.port, "Port to listen on", port_bounds},
                     {"--restarts",
                      &a.restarts,
-                     "How often a configuration is started again before the default takes its "
-                     "place; an hour of service makes up for one",
-                     {OptionBounds::Kind::integer, 0, 1000}},
-                    {"--hangs-after", &a.hangs_after_seconds,
-                     "Without a good health check for so long it is restarted, such as 180s",
-                     time_bounds},
-                    json_lines_row(a.json_lines)};
+                     "How often it is started again before it is given up (exit code 3); an hour "
+                     "of service makes up for one",
+                     {OptionBounds::Kind::integer, 0, 1000}}};
             }),
         command_row(
             "watch", use,
@@ -493,13 +491,7 @@ std::vector<CommandRow> commands() {
                         .without("--for"),
                     json_lines_row(a.json_lines),
                     {"--api-key-env", &a.api_key_environment,
-                     "Environment variable that holds the page's API key"},
-                    OptionRow("--metrics", &a.metrics,
-                              "Serve the verdict for Prometheus (default address: "
-                              "127.0.0.1:8420)")
-                        .named("HOST:PORT")
-                        .alone(page_address),
-                    OptionRow("--token-file", &a.token_file, token_help).with("--metrics")};
+                     "Environment variable that holds the page's API key"}};
             }),
         command_row(
             "export", use,

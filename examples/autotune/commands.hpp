@@ -78,11 +78,9 @@ struct RunArguments : StudyArguments {
 };
 
 struct ServeArguments : StudyArguments {
-    std::string host = "127.0.0.1";    ///< that the engine listens on
-    int port = 8000;                   ///< copies take the ports behind it
-    std::size_t restarts = 4;          ///< of a configuration before it is given up
-    double hangs_after_seconds = 180;  ///< without a good answer to a health check
-    bool json_lines = false;
+    std::string host = "127.0.0.1";  ///< that the engine listens on
+    int port = 8000;                 ///< copies take the ports behind it
+    std::size_t restarts = 4;        ///< before it is given up
 };
 
 struct DoctorArguments {
@@ -105,9 +103,6 @@ struct WatchArguments : StudyArguments {
     bool once = false;                    ///< one interval, and no judgement by the exit code
     bool json_lines = false;
     std::string api_key_environment{};  ///< the variable that holds the key
-    std::optional<std::string>
-        metrics{};  ///< the address where the verdict is served; empty: the usual one
-    std::optional<std::filesystem::path> token_file{};  ///< as of ServeArguments
 };
 
 /// Answers to the questions of `init`; empty: to be asked, or found on this machine.

@@ -41,15 +41,15 @@ int import_traffic(const ImportArguments& arguments) {
     NewFile new_workload(file);
     NewFile new_trace(trace);
     const Traffic traffic = read_traffic(arguments.documents, window_seconds);
-    new_trace.write(trace_text(traffic));
-    new_workload.write(workload_text(traffic, file.stem().string(), trace.filename().string()));
+    new_trace.write(traffic.trace_text());
+    new_workload.write(traffic.workload_text(file.stem().string(), trace.filename().string()));
     Workload workload = Catalogue::standard().workload(
         Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
     workload.requests = 1;
     (void)plan_requests(workload);  // what is left behind can be sent
     new_workload.keep();
     new_trace.keep();
-    const std::vector<std::string> lines = told(traffic);
+    const std::vector<std::string> lines = traffic.lines();
     if (arguments.json)
         put_json({{"workload", file.string()},
                   {"trace", trace.string()},

@@ -2,7 +2,6 @@
 #include "live_page.hpp"
 
 #include "output.hpp"
-#include "prometheus_text.hpp"
 
 #include "base/files.hpp"
 #include "servetune/detail/base/printable.hpp"
@@ -78,24 +77,109 @@ std::string tried_text(const Trial& trial, const StudySetup& setup) {
            (changes.empty() ? "the default" : changes);
 }
 
-/// The best so far with its gain over the default; empty: nothing passes.
-std::string best_text(const StudySetup& setup, const std::vector<Trial>& trials) {
+/// The best that passes so far, and what it gains over the default where that passes too.
+struct BestSoFar {
+    std::string metric{};
+    double value = 0;
+    std::optional<double> of_default{};
+    std::optional<Gain> gain{};
+    bool is_ratio = false;
+};
+
+std::optional<BestSoFar> best_in(const StudySetup& setup, const std::vector<Trial>& trials) {
     const Problem& problem = *setup.problem;
     const std::vector<Trial> search = search_history(problem, trials);
     const Standings standings = standings_of(problem, search);
     const Standing* best = standings.best();
-    if (best == nullptr) return "";
-    const std::string text =
-        "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
+    if (best == nullptr) return std::nullopt;
+    BestSoFar result{problem.objective.leading().metric, best->estimate().mean, {}, {},
+                     standings.scale().ratios()};
     const Standing* base = standings.find(problem.space.default_configuration());
-    if (base == nullptr || !base->passes() || base == best) return text;
-    const Gain gain = judged_gain(problem, standings, *best, *base);
-    if (!gain.has_interval())
-        return fmt::format("{}, {} over the default (not confirmed yet)", text,
-                           gain_text(gain.value, gain.scale));
-    return fmt::format("{}, {} over the default (95 % interval {} to {})", text,
-                       gain_text(gain.value, gain.scale), gain_text(gain.low, gain.scale),
-                       gain_text(gain.high, gain.scale));
+    if (base == nullptr || !base->passes()) return result;
+    result.of_default = base->estimate().mean;
+    if (base != best) result.gain = judged_gain(problem, standings, *best, *base);
+    return result;
+}
+
+std::string best_text(const std::optional<BestSoFar>& best) {
+    if (!best) return "";
+    const std::string text = "best " + figure_text(best->metric, best->value);
+    if (!best->gain) return text;
+    const Gain& gain = *best->gain;
+    return fmt::format("{}, {} over the default ({})", text, gain_text(gain.value, gain.scale),
+                       gain.has_interval()
+                           ? fmt::format("95 % interval {} to {}", gain_text(gain.low, gain.scale),
+                                         gain_text(gain.high, gain.scale))
+                           : "not confirmed yet");
+}
+
+/// Metrics of ours as Prometheus reads them.
+class PrometheusText {
+public:
+    explicit PrometheusText(const std::string& study) : study_("study=\"" + label(study) + "\"") {}
+
+    void gauge(const char* name, const char* help, double value, const std::string& labels = "") {
+        if (name != last_) text_ += fmt::format("# HELP servetune_{0} {1}\n# TYPE servetune_{0} gauge\n", name, help);
+        last_ = name;
+        text_ += fmt::format("servetune_{}{{{}{}}} {:.10g}\n", name, study_,
+                             labels.empty() ? "" : "," + labels, value);
+    }
+    [[nodiscard]] std::string text() && { return std::move(text_); }
+
+    /// The value of a label: without secrets and control characters, escaped.
+    static std::string label(const std::string& value) {
+        std::string result;
+        for (const char c : printable_line(secrets()(value))) {
+            if (c == '"' || c == '\\') result += '\\';
+            result += c;
+        }
+        return result;
+    }
+
+private:
+    std::string study_, text_{};
+    std::string_view last_{};
+};
+
+std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running,
+                            std::optional<double> seconds_left) {
+    PrometheusText out(setup.file.name);
+    const std::size_t told = told_in(trials), failed = failed_in(trials);
+    const auto started = static_cast<std::size_t>(
+        std::count_if(trials.begin(), trials.end(),
+                      [](const Trial& one) { return !one.told() && one.started_at; }));
+    for (const auto& [state, count] :
+         {std::pair{"measured", told - failed}, {"failed", failed}, {"running", started},
+          {"waiting", trials.size() - told - started}})
+        out.gauge("trials", "Trials of the study by their state.", static_cast<double>(count),
+                  fmt::format("state=\"{}\"", state));
+    std::map<std::string_view, std::size_t> failures;
+    for (const Trial& trial : trials)
+        if (const Failure* failure = trial.failure())
+            ++failures[name_in(failure_kinds, failure->kind)];
+    for (const auto& [kind, count] : failures)
+        out.gauge("failures", "Failed trials by kind.", static_cast<double>(count),
+                  fmt::format("kind=\"{}\"", kind));
+    out.gauge("running", "1 while a process measures the study.", running ? 1 : 0);
+    out.gauge("measuring_seconds", "What the told trials took.", seconds_in(trials));
+    if (seconds_left)
+        out.gauge("left_seconds", "At most so long until the study ends.", *seconds_left);
+    const std::optional<BestSoFar> best = best_in(setup, trials);
+    if (!best) return std::move(out).text();
+    const std::string metric = "metric=\"" + PrometheusText::label(best->metric) + "\"";
+    out.gauge("best", "The goal's metric, of the best that keeps all limits.", best->value, metric);
+    if (best->of_default)
+        out.gauge("default", "The same of the default.", *best->of_default, metric);
+    if (!best->gain || !best->is_ratio) return std::move(out).text();
+    const auto gain = [&](const char* bound, double value) {
+        out.gauge("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval.",
+                  value, fmt::format("bound=\"{}\"", bound));
+    };
+    gain("value", best->gain->value);
+    if (!best->gain->has_interval()) return std::move(out).text();
+    gain("low", best->gain->low);
+    gain("high", best->gain->high);
+    return std::move(out).text();
 }
 
 }  // namespace
@@ -126,67 +210,6 @@ LiveOptions live_options(const std::string& address,
                          ": a page there wants a token of 16 characters or more, in "
                          "SERVETUNE_TOKEN or in the file of --token-file");
     return result;
-}
-
-std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running,
-                            std::optional<double> seconds_left) {
-    const Problem& problem = *setup.problem;
-    PrometheusText out(setup.file.name);
-    const auto family = [&](const char* name, const char* help) {
-        out.family(name, "gauge", help);
-    };
-    const auto sample = [&](const char* name, const std::string& labels, double value) {
-        out.sample(name, labels, value);
-    };
-    std::size_t told = 0;
-    std::size_t started = 0;
-    for (const Trial& trial : trials) {
-        told += trial.told() ? 1 : 0;
-        started += !trial.told() && trial.started_at ? 1 : 0;
-    }
-    const std::size_t failed = failed_in(trials);
-    family("trials", "Trials of the study by their state.");
-    sample("trials", "state=\"measured\"", static_cast<double>(told - failed));
-    sample("trials", "state=\"failed\"", static_cast<double>(failed));
-    sample("trials", "state=\"running\"", static_cast<double>(started));
-    sample("trials", "state=\"waiting\"", static_cast<double>(trials.size() - told - started));
-    std::map<std::string_view, std::size_t> failures;
-    for (const Trial& trial : trials)
-        if (const Failure* failure = trial.failure())
-            ++failures[name_in(failure_kinds, failure->kind)];
-    if (!failures.empty()) family("failures", "Failed trials by kind.");
-    for (const auto& [kind, count] : failures)
-        sample("failures", fmt::format("kind=\"{}\"", kind), static_cast<double>(count));
-    family("running", "1 while a process measures the study.");
-    sample("running", "", running ? 1 : 0);
-    family("measuring_seconds", "What the told trials took.");
-    sample("measuring_seconds", "", seconds_in(trials));
-    if (seconds_left) {
-        family("left_seconds", "At most so long until the study ends.");
-        sample("left_seconds", "", *seconds_left);
-    }
-    const std::vector<Trial> search = search_history(problem, trials);
-    const Standings standings = standings_of(problem, search);
-    const Standing* best = standings.best();
-    if (best == nullptr) return std::move(out).text();
-    const std::string metric =
-        "metric=\"" + PrometheusText::label(problem.objective.leading().metric) + "\"";
-    family("best", "The goal's metric, of the best that keeps all limits.");
-    sample("best", metric, best->estimate().mean);
-    const Standing* base = standings.find(problem.space.default_configuration());
-    if (base == nullptr || !base->passes()) return std::move(out).text();
-    family("default", "The same of the default.");
-    sample("default", metric, base->estimate().mean);
-    if (!standings.scale().ratios()) return std::move(out).text();  // a difference is no ratio
-    const Gain gain = base == best ? Gain{} : judged_gain(problem, standings, *best, *base);
-    family(
-        "gain_ratio",
-        "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval once it is known.");
-    sample("gain_ratio", "bound=\"value\"", gain.value);
-    if (!gain.has_interval()) return std::move(out).text();
-    sample("gain_ratio", "bound=\"low\"", gain.low);
-    sample("gain_ratio", "bound=\"high\"", gain.high);
-    return std::move(out).text();
 }
 
 /// Reads, renders and tells, one thing after the other.
@@ -288,7 +311,7 @@ private:
         }
         stamp_ = now;
         ++version_;
-        best_ = best_text(setup_, trials_);
+        best_ = best_text(best_in(setup_, trials_));
     }
 
     /// Another one after a restart of the server, so that a page that is open is renewed.

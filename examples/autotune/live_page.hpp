@@ -27,12 +27,6 @@ struct LiveOptions {
 LiveOptions live_options(const std::string& address,
                          const std::optional<std::filesystem::path>& token_file);
 
-/// What Prometheus reads at `/metrics`: trials by state, best value, gain with its interval, time
-/// left. `seconds_left`: nothing where it is not known.
-std::string prometheus_text(const servetune::StudySetup& setup,
-                            const std::vector<servetune::Trial>& trials, bool running,
-                            std::optional<double> seconds_left);
-
 /// The report of a study in a browser while it runs. It reads the study's journal beside whoever
 /// writes it, on a thread of low priority, and only while somebody looks: the study does not wait
 /// for it.

@@ -96,19 +96,25 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder,
     return done;
 }
 
+/// The study with what the command line adds.
+StudyFile study_to_run(const RunArguments& arguments) {
+    StudyFile file = arguments.load();
+    if (arguments.trials) file.budget.trials = *arguments.trials;
+    if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
+    add_earlier_studies(file, arguments.learn_from);
+    add_suggestions(file, arguments.suggest);
+    return file;
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
     StopSignals signals("the trial that is running will be repeated by the next run", true);
-    StudyFile file = arguments.load();
-    if (arguments.trials) file.budget.trials = *arguments.trials;
-    if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
+    StudyFile file = study_to_run(arguments);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
     for (const auto& missing : {missing_models(file), missing_devices(file), missing_data(file),
                                 missing_power(file), set_by_own_environment(file)})
         if (!missing.empty()) throw UsageError(missing.front());
-    add_earlier_studies(file, arguments.learn_from);
-    add_suggestions(file, arguments.suggest);
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     const std::optional<NearestStudy> found = found_in_cache(
@@ -118,7 +124,9 @@ int run(const RunArguments& arguments) {
     std::optional<LivePage> page;  // with --view
     if (arguments.view) {
         const LiveOptions options = live_options(*arguments.view, arguments.token_file);
-        StudySetup shown = set_up(arguments.load());  // of its own: two threads share nothing
+        StudyFile same = study_to_run(arguments);  // of its own: two threads share nothing
+        learn_from_cache(same, folder, found);
+        StudySetup shown = set_up(std::move(same));
         shown.evaluator.reset();
         shown.neighbours.clear();
         try {

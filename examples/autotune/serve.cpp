@@ -1,114 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune serve`: what a study recommends, served under supervision.
-#include "clocks.hpp"
+// `autotune serve`: what a study recommends in the foreground, started again when it falls.
 #include "commands.hpp"
-#include "event_lines.hpp"
 #include "output.hpp"
-#include "run_log.hpp"
-#include "service_notice.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
-#include "supervisor.hpp"
 
+#include "base/waiting.hpp"
+#include "deploy/server_set.hpp"
 #include "engine/load_level.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/host/gpu_memory.hpp"
+#include "host/elapsed.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/port.hpp"
-#include "servetune/detail/study/clocks.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "study/study_lock.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
 
 namespace autotune {
 
 using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
 
 namespace {
+
+/// Seconds until the next start of an engine that fell, or nothing: it is given up. An hour of
+/// service makes up for one fall, so an engine that dies now and then is served on, and one that
+/// dies at once is given up within minutes.
+class Restarts {
+public:
+    explicit Restarts(std::size_t most) : most_(static_cast<double>(most)) {}
+
+    std::optional<double> fell(double served_seconds) {
+        constexpr double seconds_for_a_fall = 3600, longest_pause_seconds = 60;
+        falls_ = std::max(0.0, falls_ - served_seconds / seconds_for_a_fall) + 1;
+        if (falls_ > most_) return std::nullopt;
+        return std::min(std::exp2(falls_ - 1), longest_pause_seconds);
+    }
+
+private:
+    double most_, falls_ = 0;
+};
 
 /// Throws UsageError for a study whose trials were not processes or containers of this machine.
 void refuse_what_was_elsewhere(const StudyFile& file) {
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy != nullptr && !deploy->elsewhere()) return;
-    const std::string by = deploy == nullptr ? "" : deploy->wrapped->name;
-    const std::string as = by == "kubernetes" || by == "slurm" ? by
-                           : by == "ray"                       ? "rayservice"
-                                                               : "systemd";
-    throw UsageError(std::string(deploy == nullptr
-                                     ? "the trials of this study started no engine"
-                                     : "the engines of this study ran on other machines") +
-                     ", and `serve` starts a study's engine as its trials did, on this machine: "
-                     "for the file that starts it elsewhere, "
-                     "`autotune recommend --as " +
-                     as + "`");
+    throw UsageError(
+        std::string(deploy == nullptr ? "the trials of this study started no engine"
+                                      : "the engines of this study ran on other machines") +
+        ": `serve` starts engines here; `autotune recommend --as KIND` writes a file that starts "
+        "it elsewhere");
 }
 
-/// What is served, and what takes its place.
-std::vector<Supervisor::Choice> choices_of(const StudySetup& setup, const Recommendation& result) {
-    const Configuration usual = without_load_level(setup.problem->space.default_configuration());
-    const Configuration best = without_load_level(result.recommended);
-    std::vector<Supervisor::Choice> choices;
-    if (result.conclusion == Conclusion::recommended && best != usual)
-        choices.push_back({"recommended", best, setup.command_text(best)});
-    choices.push_back({"default", usual, setup.command_text(usual)});
-    return choices;
+/// Starts the servers and waits until they serve or have failed.
+using StartServers = std::function<std::unique_ptr<ServerSet>(const std::stop_token&)>;
+
+/// Why it serves no more; nothing: it is to stop. A line of the log that says that it broke counts
+/// once it does not answer: one request may print it too.
+std::optional<Failure> end_of(const ServerSet& servers, const std::stop_token& stop) {
+    constexpr double answer_within_seconds = 5;
+    while (!wait_or_stop(std::chrono::milliseconds(200), stop))
+        if (auto died = servers.died();
+            died && !servers.why_silent(answer_within_seconds, stop).empty())
+            return died;
+    return std::nullopt;
 }
 
-/// GPUs that other programs hold memory of before our engine has begun.
-std::vector<std::string> gpus_in_use(const std::vector<PlacedServer>& servers,
-                                     const DeployOptions& options) {
-    std::set<std::string> lines;
-    for (const PlacedServer& server : servers)
-        for (const GpuMemoryUse& gpu : GpuMemory(server.gpus, options.nvidia_smi).used())
-            if (gpu.used_bytes > GpuMemory::slack_bytes)
-                lines.insert(fmt::format(
-                    "GPU {} is in use by other programs: {} of its {} (nvidia-smi lists them)",
-                    gpu.index, mib_text(gpu.used_bytes), mib_text(gpu.total_bytes)));
-    return {lines.begin(), lines.end()};
-}
-
-/// Says what happens: a line with its time on standard error and in the log, or JSON.
-class ServeEvents {
-public:
-    ServeEvents(bool json, const ServiceNotice& notice) : json_(json), notice_(notice) {}
-
-    void log_into(const std::filesystem::path& folder) { log_.emplace(folder, nullptr); }
-    void tell(const std::string& event, const std::string& text, OrderedJson more) {
-        if (log_) log_->say(text);
-        notice_.send((event == "ready" ? "READY=1\nSTATUS=" : "STATUS=") +
-                     printable_line(secrets()(text)));  // lines are assignments
-        if (!json_) return complain("{} {}", local_stamp(), text);
-        OrderedJson line{{"event", event}, {"at", unix_seconds()}, {"message", text}};
-        if (more.is_object()) line.update(more);
-        put_event(std::move(line));
-    }
-
-private:
-    bool json_;
-    const ServiceNotice& notice_;
-    std::optional<RunLog> log_{};
-};
-
-/// The part of a folder that one port has. Throws IoError where a server has it already.
-std::unique_ptr<StudyLock> lock_of_port(const std::filesystem::path& folder, int port) {
-    std::filesystem::create_directories(folder);
-    try {
-        return std::make_unique<StudyLock>(folder);
-    } catch (const IoError& error) {
-        throw IoError(
-            fmt::format("this study cannot be served on port {}: {}", port, error.what()));
+int serve_until_stopped(const StartServers& start, std::size_t most_restarts,
+                        const std::stop_token& stop) {
+    const auto say = [](const std::string& text) { complain("autotune: {}\n", text); };
+    Restarts restarts(most_restarts);
+    for (bool first = true;; first = false) {
+        double served = 0;
+        std::optional<Failure> failure;
+        try {
+            const std::unique_ptr<ServerSet> servers = start(stop);
+            failure = servers->started().failure;
+            if (!failure) {
+                say(fmt::format("serves at {} after {}", fmt::join(servers->addresses(), ", "),
+                                seconds_text(servers->started().seconds)));
+                const auto since = std::chrono::steady_clock::now();
+                failure = end_of(*servers, stop);
+                served = seconds_since(since);
+            }
+            if (const std::string left = servers->stop().report; !left.empty()) say(left);
+        } catch (const IoError& error) {
+            if (first) throw;
+            failure = Failure{FailureKind::infrastructure, error.what()};
+        }
+        if (stop.stop_requested()) return done;
+        const std::string why = failure ? failure->message : "it ended";
+        for (const std::string& line : failure ? failure->log_lines : std::vector<std::string>{})
+            say("  " + line);
+        const auto pause = restarts.fell(served);
+        if (!pause) {
+            say(why + "; given up after " + counted_text(most_restarts, "restart"));
+            return environment_error;
+        }
+        say(why + "; starts again in " + seconds_text(*pause));
+        if (wait_or_stop(std::chrono::duration<double>(*pause), stop)) return done;
     }
 }
 
-int serve_study(const ServeArguments& arguments, const ServiceNotice& notice) {
-    StopSignals signals("the engine is ended first");
-    ServeEvents events(arguments.json_lines, notice);
+int serve_study(const ServeArguments& arguments) {
+    const StopSignals signals("the engine is ended first");
     StudyFile file = arguments.load_to_read(UnsetVariable::fails);
     if (!file.said_twice.empty()) throw ParseError(file.said_twice.front());
     refuse_what_was_elsewhere(file);
@@ -128,78 +131,52 @@ int serve_study(const ServeArguments& arguments, const ServiceNotice& notice) {
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));
     if (result.conclusion == Conclusion::nothing_passes) {
-        complain("autotune: {}. {}", headline.title, headline.reason);
+        complain("autotune: {}. {}\n", headline.title, headline.reason);
         return nothing_feasible;
     }
     if (somebody_writes(study))
-        throw IoError(study.string() +
-                      " is measured at this moment, and a server would disturb it; serve it once "
-                      "the run has ended");
+        throw IoError(study.string() + " is measured at this moment: serve it once the run ended");
 
+    const bool proven = result.conclusion == Conclusion::recommended;
     EngineEvaluator::Options as_trials = std::get<DeployChoice>(setup.file.measuring).options;
     as_trials.quality.reset();
     as_trials.weight_cache = false;
-    EngineEvaluator evaluator(*setup.file.composition, setup.file.model, {},
-                              as_trials);  // knows which devices an engine gets
-    DeployOptions options = as_trials.deploy;
-    options.folder = folder;
-    options.log_rotates = true;
-    Supervisor::Options supervised;
-    supervised.choices = choices_of(setup, result);
-    const std::vector<PlacedServer> first_servers =
-        evaluator.servers_for(supervised.choices.front().configuration);
-    std::size_t ports = 1;
-    for (const Supervisor::Choice& choice : supervised.choices)
-        ports = std::max(ports, ServerSet::ports_of(evaluator.servers_for(choice.configuration)));
-    supervised.restarts = arguments.restarts;
-    supervised.hangs_after_seconds = arguments.hangs_after_seconds;
-    supervised.ports_free_within_seconds = options.stop_within_seconds;
-    supervised.port_trouble = [&arguments, ports] {
-        for (std::size_t i = 0; i < ports; ++i)
-            if (std::string why =
-                    why_cannot_listen(arguments.host, arguments.port + static_cast<int>(i));
-                !why.empty())
-                return why;
-        return std::string();
-    };
-    supervised.tell = [&events](const std::string& event, const std::string& text,
-                                OrderedJson more) { events.tell(event, text, std::move(more)); };
-    supervised.start = [&](const Configuration& configuration, const std::stop_token& stop) {
-        DeployOptions mine = options;
-        if (const auto* launcher = mine.launcher.get();
-            launcher != nullptr && launcher->in_containers()) {
-            const Value* image = configuration.find(image_parameter);
-            mine.image = image != nullptr ? text_of(*image) : launcher->images().front();
-        }
-        return std::make_unique<ServerSet>(
-            *setup.file.composition, configuration, setup.file.model,
-            evaluator.servers_for(configuration),
-            ServerSet::Options{mine, arguments.host, "127.0.0.1", arguments.port, {}}, stop);
-    };
-
-    const std::unique_ptr<StudyLock> lock = lock_of_port(folder, arguments.port);
-    events.log_into(folder);
+    const Configuration chosen = without_load_level(
+        proven ? result.recommended : setup.problem->space.default_configuration());
+    const std::vector<PlacedServer> placed =
+        EngineEvaluator(*setup.file.composition, setup.file.model, {}, as_trials)
+            .servers_for(chosen);
+    ServerSet::Options options{as_trials.deploy, arguments.host, "127.0.0.1", arguments.port, {}};
+    options.deploy.folder = folder;
+    if (const auto* launcher = options.deploy.launcher.get();
+        launcher != nullptr && launcher->in_containers()) {
+        const Value* image = chosen.find(image_parameter);
+        options.deploy.image = image != nullptr ? text_of(*image) : launcher->images().front();
+    }
+    std::filesystem::create_directories(folder);
+    const StudyLock lock(folder);
     end_what_was_left(setup);
-    if (const std::string why = supervised.port_trouble(); !why.empty())
-        throw IoError(why + "; choose another with --port");
-    events.tell(
-        "study",
-        headline.title +
-            (result.conclusion == Conclusion::inconclusive ? ": the default is served" : ""),
-        {{"conclusion", name_in(conclusions, result.conclusion)}, {"folder", folder.string()}});
-    for (const std::string& line : gpus_in_use(first_servers, options))
-        events.tell("gpu_in_use", line, {});
-    return Supervisor(std::move(supervised)).run(signals.token()) ? done : environment_error;
+    for (std::size_t i = 0; i < ServerSet::ports_of(placed); ++i)
+        if (std::string why = why_cannot_listen(arguments.host, arguments.port + static_cast<int>(i));
+            !why.empty())
+            throw IoError(why + "; choose another with --port");
+    complain("autotune: {}{}\n{}\n", headline.title, proven ? "" : ": the default is served",
+             setup.command_text(chosen));
+    return serve_until_stopped(
+        [&](const std::stop_token& stop) {
+            return std::make_unique<ServerSet>(*setup.file.composition, chosen, setup.file.model,
+                                               placed, options, stop);
+        },
+        arguments.restarts, signals.token());
 }
 
 }  // namespace
 
 int serve(const ServeArguments& arguments) {
-    const ServiceNotice notice;  // before the first thread
     try {
-        return serve_study(arguments, notice);
+        return serve_study(arguments);
     } catch (const IoError& error) {
-        complain("autotune: {}", error.what());
+        complain("autotune: {}\n", error.what());
         return environment_error;
     }
 }

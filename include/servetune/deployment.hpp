@@ -36,7 +36,6 @@ struct DeployOptions {
     std::optional<double> ready_within_seconds{};  ///< else the engine file's
     bool answers_alone =
         true;  ///< false: it answers no request by itself, so none is sent to see whether it serves
-    bool log_rotates = false;         ///< ProcessOptions::log_rotates
     double stop_within_seconds = 20;  ///< for TERM, then again for KILL
     double failed_line_grace_seconds =
         20;  ///< an engine that printed why it fails and does not end by itself is ended after so long

@@ -91,7 +91,6 @@ ProcessOptions process_options(const Launch& launch, const Command& command,
     result.folder = options.folder;
     if (!options.folder.empty()) result.log = options.folder / "engine.log";
     result.log_bytes = options.log_bytes;
-    result.log_rotates = options.log_rotates;
     result.mark = options.mark;
     if (!options.launcher || options.launcher->on_this_machine()) result.cores = options.cores;
     result.watchdog = options.watchdog;

@@ -14,17 +14,10 @@ namespace servetune {
 /// A file of bounded size that keeps the first half and the last of what is written. The second
 /// half is a ring while it is written; `finish` puts it in order, with a line that says how many
 /// bytes are left out. A disk that is full ends the writing, not the program.
-///
-/// Or, for a program that runs for weeks, a file that is renamed to `FILE.1` at the end of a line
-/// once it has that size, that one to `FILE.2`, and so on; an earlier program's file too. After a
-/// full disk it goes on with a gap.
 class LogFile {
 public:
-    /// Of those that are renamed, so many are kept; the oldest goes.
-    static constexpr int older_files = 4;
-
     /// Throws IoError where it cannot be made. An empty path: nothing is written.
-    LogFile(const std::filesystem::path& file, std::size_t most_bytes, bool rotates = false);
+    LogFile(const std::filesystem::path& file, std::size_t most_bytes);
     void write(std::string_view bytes);
     void finish();
     /// Why what came last is not in it; empty while all is well. From any thread.
@@ -32,16 +25,12 @@ public:
 
 private:
     bool put(std::string_view bytes, std::size_t at);
-    void make();
-    void rename_older() const;
-    void write_rotating(std::string_view bytes);
 
     std::filesystem::path path_;
     Descriptor file_{};
-    bool rotates_;
-    std::size_t head_most_;  ///< where it rotates: the whole file's
+    std::size_t head_most_;
     std::size_t ring_most_;
-    std::size_t head_ = 0;        ///< bytes of the first half, or of the file that rotates
+    std::size_t head_ = 0;        ///< bytes of the first half
     std::size_t ring_total_ = 0;  ///< bytes that went into the ring, overwritten ones too
     mutable std::mutex mutex_{};
     std::string trouble_{};

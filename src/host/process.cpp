@@ -115,7 +115,7 @@ bool read_once(int from, std::vector<char>& buffer, const Take& take) {
 struct Process::State {
     explicit State(const ProcessOptions& options)
         : program(program_of(options, token)),
-          log((write_files(options), options.log), options.log_bytes, options.log_rotates),
+          log((write_files(options), options.log), options.log_bytes),
           answer_most(options.answer_bytes),
           watchdog(options.watchdog) {
         require_process_table();

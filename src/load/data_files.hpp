@@ -40,6 +40,7 @@ struct TraceRow {
         blocks{};  ///< names of the blocks that the prompt begins with, where the trace has them
     std::int64_t block_tokens =
         512;  ///< of each (Mooncake, "Kimi's KVCache-centric architecture", 2024, trace format)
+    std::uint64_t session = 0;  ///< a hash of the conversation's name; 0: not said
 };
 
 /// `count` conversations of a ShareGPT file that pass the data set's filters, drawn by the seed
@@ -50,5 +51,14 @@ FilePrompts read_conversations(const std::string& file, const Dataset& dataset, 
 FilePrompts read_prompts(const std::string& file, std::size_t most, double scale);
 /// The first `most` rows of a trace.
 std::vector<TraceRow> read_trace(const std::string& file, std::size_t most);
+
+/// A log of requests in the form of a trace, with lines of other things between.
+struct LoggedRequests {
+    std::vector<TraceRow> rows{};  ///< as the file has them; `seconds`: by its clock
+    std::size_t unread = 0;        ///< lines without time or lengths
+    std::size_t first_unread = 0;  ///< its number, from 1
+};
+/// Throws IoError, and ParseError for a line of more than 16 MiB.
+LoggedRequests read_requests(const std::string& file);
 
 }  // namespace servetune

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
 #include "json_line.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "text_stream.hpp"
@@ -33,6 +34,9 @@ constexpr Columns output_names{{"output_tokens", "output_length", "GeneratedToke
                                 "completion_tokens", "Response tokens", "num_decode_tokens", ""}};
 constexpr Columns time_names{{"timestamp_seconds", "timestamp_milliseconds", "timestamp",
                               "TIMESTAMP", "Timestamp", "arrived_at", ""}};
+
+constexpr Columns session_names{
+    {"session_id", "session", "conversation_id", "", "", "", ""}};
 
 template <class Has>
 std::string_view first_column(const Columns& columns, const Has& has) {
@@ -182,6 +186,7 @@ public:
         input_ = column(input_names);
         output_ = column(output_names);
         time_ = column(time_names);
+        session_ = column(session_names);
         if (input_.second < 0)
             stream.fail(line, "a column with the prompts' lengths wanted, one of: " +
                                   names_of(input_names));
@@ -202,6 +207,7 @@ public:
         RawRow result;
         result.row.input_tokens = length_of(stream, line, input_.first, cell(input_));
         result.row.output_tokens = length_of(stream, line, output_.first, cell(output_));
+        if (session_.second >= 0) result.row.session = fingerprint_of(cell(session_)).bits;
         if (time_.second >= 0)
             result.moment = moment_at(stream, line, time_.first, cell(time_),
                                       time_.first == "timestamp_milliseconds");
@@ -210,7 +216,7 @@ public:
 
 private:
     std::size_t count_ = 0;
-    std::pair<std::string, std::ptrdiff_t> input_, output_, time_;
+    std::pair<std::string, std::ptrdiff_t> input_, output_, time_, session_;
 };
 
 /// Of a list or an object its kind only: printing one takes a stack as deep as it nests.
@@ -241,6 +247,8 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     const bool milliseconds = time == "timestamp_milliseconds" ||
                               (time == "timestamp" && (input == "input_length" || has("hash_ids")));
     if (!time.empty()) result.moment = moment_at(stream, line, time, plain(time), milliseconds);
+    if (const std::string_view session = first_column(session_names, has); !session.empty())
+        result.row.session = fingerprint_of(plain(session)).bits;
     if (const auto tokens = object.find("block_tokens"); tokens != object.end()) {
         result.row.block_tokens = length_of(stream, line, "block_tokens", text_of_cell(*tokens));
         if (result.row.block_tokens < 1)
@@ -259,39 +267,82 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     return result;
 }
 
+/// The rows of a file, one after the other.
+class TraceRows {
+public:
+    explicit TraceRows(const std::string& file) : stream_(file) {}
+
+    /// False at the end. Throws ParseError for a line that is no row; the next call goes on behind.
+    bool next(RawRow& row) {
+        for (line_ = stream_.line_number(); stream_.line(text_, most_row_bytes);
+             line_ = stream_.line_number()) {
+            const std::size_t begin = text_.find_first_not_of(" \t\r");
+            if (begin == std::string::npos) continue;
+            ++lines_;
+            if (csv_) row = csv_->row(stream_, line_, text_);
+            else if (text_[begin] == '{') row = json_row(stream_, line_, text_);
+            else if (lines_ > 1) stream_.fail(line_, "an object as on the lines before wanted");
+            else {
+                csv_.emplace(stream_, line_, text_);
+                --lines_;
+                continue;
+            }
+            // Azure's have answers of 0 tokens; an engine cannot be asked for that.
+            row.row.output_tokens = std::max<std::int64_t>(1, row.row.output_tokens);
+            return true;
+        }
+        return false;
+    }
+    [[nodiscard]] std::size_t line() const { return line_; }    ///< of the last one, from 1
+    [[nodiscard]] std::size_t lines() const { return lines_; }  ///< that should be rows
+    [[noreturn]] void fail(const std::string& why) const { stream_.fail(line_, why); }
+
+private:
+    TextStream stream_;
+    std::optional<CsvTrace> csv_{};
+    std::string text_{};
+    std::size_t line_ = 1, lines_ = 0;
+};
+
 }  // namespace
 
 std::vector<TraceRow> read_trace(const std::string& file, std::size_t most) {
-    TextStream stream(file);
+    TraceRows rows(file);
     std::vector<TraceRow> result;
-    std::optional<CsvTrace> csv;
     std::optional<Moment> first;
-    std::string text;
-    for (std::size_t line = stream.line_number();
-         result.size() < most && stream.line(text, most_row_bytes); line = stream.line_number()) {
-        if (text.find_first_not_of(" \t") == std::string::npos) continue;
-        const bool json = text[text.find_first_not_of(" \t")] == '{';
-        if (!csv && !json) {
-            if (!result.empty()) stream.fail(line, "an object as on the lines before wanted");
-            csv.emplace(stream, line, text);
-            continue;
-        }
-        RawRow row = csv ? csv->row(stream, line, text) : json_row(stream, line, text);
-        if (row.row.output_tokens < 1)
-            row.row.output_tokens =
-                1;  // Azure's have answers of 0 tokens; an engine cannot be asked for that
+    for (RawRow row; result.size() < most && rows.next(row);) {
         if (row.moment) {
             if (!first) first = row.moment;
             row.row.seconds = row.moment->since(*first);
             if (!result.empty() && row.row.seconds < result.back().seconds)
-                stream.fail(line, "time stamps that do not go back wanted; sort the file by them");
+                rows.fail("time stamps that do not go back wanted; sort the file by them");
         }
         if (!result.empty() && row.moment.has_value() != result.back().seconds.has_value())
-            stream.fail(line, "a time stamp on every row wanted, or on none");
+            rows.fail("a time stamp on every row wanted, or on none");
         result.push_back(std::move(row.row));
     }
     if (result.empty())
         throw ParseError(file + ": at least one request wanted, the trace has none");
+    return result;
+}
+
+LoggedRequests read_requests(const std::string& file) {
+    TraceRows rows(file);
+    LoggedRequests result;
+    for (bool more = true; more;) {
+        RawRow row;
+        try {
+            more = rows.next(row);
+            if (!more) break;
+            if (row.moment) {
+                row.row.seconds = static_cast<double>(row.moment->whole) + row.moment->fraction;
+                result.rows.push_back(std::move(row.row));
+                continue;
+            }
+        } catch (const ParseError&) {  // NOLINT(bugprone-empty-catch): counted below
+        }
+        if (result.unread++ == 0) result.first_unread = rows.line();
+    }
     return result;
 }
 

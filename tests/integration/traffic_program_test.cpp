@@ -81,7 +81,7 @@ TEST_CASE("import --write-workload: what it refuses, and that it replaces nothin
               "--window: a second or more wanted, got 0.5 s"));
     const Ran none = run({"prose.txt", "--write-workload", "t.yaml"});
     CHECK(none.code == 2);
-    CHECK(has(none.err, "prose.txt: no line tells of a request"));
+    CHECK(has(none.err, "prose.txt: 1 of 1 lines"));
     CHECK_FALSE(has(none.err, "cat sat"));
     CHECK_FALSE(std::filesystem::exists(folder.path() / "t.yaml"));
     CHECK_FALSE(std::filesystem::exists(folder.path() / "t.jsonl"));

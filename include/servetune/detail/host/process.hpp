@@ -38,8 +38,6 @@ struct ProcessOptions {
         log{};  ///< what it prints, standard output and error in one; empty: kept in memory only
     std::size_t log_bytes =
         16UL << 20UL;  ///< of the log file at most: the first half and the last half are kept
-    bool log_rotates =
-        false;  ///< instead, a file of that size is renamed to `FILE.1`, and so on; four of these are kept
     /// Above 0: standard output does not go to log and `lines` but is kept in memory as the
     /// program's `answer`, its first bytes up to so many.
     std::size_t answer_bytes = 0;
