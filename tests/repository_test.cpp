@@ -25,10 +25,9 @@ namespace fs = std::filesystem;
 const fs::path source = SERVETUNE_SOURCE;
 
 /// From the ground up; src/CMakeLists.txt says which libraries hold them.
-const std::vector<std::string> modules{"base",   "space",      "trial",  "study",  "search",
-                                       "perf",   "load",       "host",   "engine", "predict",
-                                       "deploy", "study_file", "report", "results", "interop",
-                                       "handover"};
+const std::vector<std::string> modules{"base",   "space",      "trial",  "study",   "search",
+                                       "perf",   "load",       "host",   "engine",  "predict",
+                                       "deploy", "study_file", "report", "results", "handover"};
 
 /// A module includes itself and those before it.
 bool may_include(const std::string& from, const std::string& to) {
@@ -259,9 +258,7 @@ TEST_CASE("repository: no code names an engine or its flags, so that a new engin
     for (const char* root : {"include", "src"})
         for (const auto& [file, text] : files_below(source / root)) {
             const std::string where = fs::relative(file, source).string();
-            if (where.starts_with("src/interop/") || where.starts_with("src/results/") ||
-                where.starts_with("src/handover/"))
-                continue;
+            if (where.starts_with("src/results/") || where.starts_with("src/handover/")) continue;
             const auto exception = exceptions.find(where);
             for (const std::string& literal : named(text)) {
                 INFO(where << ": " << literal

@@ -456,8 +456,7 @@ std::vector<CommandRow> commands() {
         command_row("recommend", use, "Print a file that starts the recommended configuration",
                     recommend_as, recommend_options),
         command_row(
-            "serve", use,
-            "Start what a study recommends, again when it falls; Ctrl-C ends it",
+            "serve", use, "Start what a study recommends, again when it falls; Ctrl-C ends it",
             serve,
             [](auto& a) {
                 return OptionRows{

@@ -4,7 +4,7 @@
 #include "output.hpp"
 
 #include "base/files.hpp"
-#include "interop/traffic.hpp"
+#include "results/traffic.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"

@@ -54,9 +54,8 @@ const ArtefactKind& kind_named(std::string_view name) {
     const auto* const found = std::find_if(
         kinds.begin(), kinds.end(), [&](const ArtefactKind& kind) { return kind.name == name; });
     if (found == kinds.end())
-        throw UsageError("'" + std::string(name) +
-                         "' is no kind of file: " + fmt::format("{}", fmt::join(artefact_kinds(), ", ")) +
-                         " wanted");
+        throw UsageError("'" + std::string(name) + "' is no kind of file: " +
+                         fmt::format("{}", fmt::join(artefact_kinds(), ", ")) + " wanted");
     return *found;
 }
 

@@ -2,12 +2,12 @@
 // How words stand in the files of each format.
 #include "artefact_values.hpp"
 
-#include "word_template.hpp"
 #include "engine/shell_word.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 #include "template_files.hpp"
+#include "word_template.hpp"
 
 #include <functional>
 
@@ -51,9 +51,8 @@ std::string yaml_scalar(const std::string& text) {
 }
 
 std::string shell_place(const Json& word) {
-    const std::string result = word_as(word, quoted_where_needed, [](const std::string& name) {
-        return "\"${" + name + "}\"";
-    });
+    const std::string result = word_as(
+        word, quoted_where_needed, [](const std::string& name) { return "\"${" + name + "}\""; });
     return result.empty() ? "''" : result;
 }
 
@@ -111,8 +110,9 @@ std::string comment_place(const Json& word) {
 
 std::string json_place(const Json& value, int blanks) {
     try {
-        return value.is_object() && value.contains("pieces") ? word_as(value, same_text, no_variable)
-                                                             : value.dump(blanks);
+        return value.is_object() && value.contains("pieces")
+                   ? word_as(value, same_text, no_variable)
+                   : value.dump(blanks);
     } catch (const Json::exception&) {
         throw UsageError("a word of the command is not UTF-8, and JSON cannot hold it");
     }
@@ -122,33 +122,31 @@ std::string json_place(const Json& value, int blanks) {
 
 std::string filled_artefact(std::string_view text, const Json& values) {
     static const WordTemplates parts{
-        .escapes =
-            {{"shell", {shell_place}},
-             {"unit", {[](const Json& word) { return unit_place(word, "%$"); }}},
-             {"unit_value", {[](const Json& word) { return unit_place(word, "%"); }}},
-             {"unit_program", {unit_program}},
-             {"yaml",
-              {[](const Json& word) {
-                  return yaml_scalar(word_as(word, same_text, no_variable));
-              }}},
-             {"json", {[](const Json& value) { return json_place(value, -1); }, ""}},
-             {"pretty", {[](const Json& value) { return json_place(value, 2); }, "", true}},
-             {"compose",
-              {[](const Json& word) {
-                   return yaml_scalar(word_as(word, doubled_dollars, [](const std::string& name) {
-                       return "${" + name + "?}";
-                   }));
-               },
-               ", "}},
-             {"kubernetes",
-              {[](const Json& word) {
-                   return yaml_scalar(word_as(word, doubled_dollars, [](const std::string& name) {
-                       return "$(" + name + ")";
-                   }));
-               },
-               ", "}},
-             {"comment", {comment_place}},
-             {"go_template", {go_template_place}}},
+        .escapes = {{"shell", {shell_place}},
+                    {"unit", {[](const Json& word) { return unit_place(word, "%$"); }}},
+                    {"unit_value", {[](const Json& word) { return unit_place(word, "%"); }}},
+                    {"unit_program", {unit_program}},
+                    {"yaml", {[](const Json& word) {
+                         return yaml_scalar(word_as(word, same_text, no_variable));
+                     }}},
+                    {"json", {[](const Json& value) { return json_place(value, -1); }, ""}},
+                    {"pretty", {[](const Json& value) { return json_place(value, 2); }, "", true}},
+                    {"compose",
+                     {[](const Json& word) {
+                          return yaml_scalar(
+                              word_as(word, doubled_dollars,
+                                      [](const std::string& name) { return "${" + name + "?}"; }));
+                      },
+                      ", "}},
+                    {"kubernetes",
+                     {[](const Json& word) {
+                          return yaml_scalar(
+                              word_as(word, doubled_dollars,
+                                      [](const std::string& name) { return "$(" + name + ")"; }));
+                      },
+                      ", "}},
+                    {"comment", {comment_place}},
+                    {"go_template", {go_template_place}}},
         .templates = {{"head", head_in.text},
                       {"exports", exports_in.text},
                       {"needs", needs_in.text},

@@ -65,12 +65,11 @@ Json engine_values(const DeploymentModel& deployment, std::size_t i) {
                 {"files", Json::array()},
                 {"binds", Json::array()}};
     const auto shared = [&](const auto& entry) {
-        return std::all_of(deployment.engines.begin(), deployment.engines.end(),
-                           [&](const DeployedEngine& other) {
-                               const auto found = other.environment.find(entry.first);
-                               return found != other.environment.end() &&
-                                      found->second == entry.second;
-                           });
+        return std::all_of(
+            deployment.engines.begin(), deployment.engines.end(), [&](const DeployedEngine& other) {
+                const auto found = other.environment.find(entry.first);
+                return found != other.environment.end() && found->second == entry.second;
+            });
     };
     for (const auto& entry : engine.environment) {
         const Json value = environment_value(entry.first, entry.second);
@@ -190,8 +189,7 @@ void add_engine_argument(const std::vector<Word>& flag, Json& arguments) {
     Json* at = &arguments;
     for (std::size_t from = 0; from != std::string::npos;) {
         const auto dot = rest.find('.', from);
-        const std::string key =
-            rest.substr(from, dot == std::string::npos ? dot : dot - from);
+        const std::string key = rest.substr(from, dot == std::string::npos ? dot : dot - from);
         if (!at->is_object() && !at->is_null())
             throw UsageError("flags that set '" + key + "' twice have no place in engine_kwargs");
         at = &(*at)[key];
@@ -301,8 +299,8 @@ void add_pod_with(const DeploymentModel& deployment, Json& values, std::int64_t 
         {"pull_policy", container.value("imagePullPolicy", "IfNotPresent")},
         {"command", word_values({engine.argv.front()})},
         {"args", values["rest"]},
-        {"has_environment", !engine.environment.empty() || !engine.variables.empty() ||
-                                !their_environment.empty()},
+        {"has_environment",
+         !engine.environment.empty() || !engine.variables.empty() || !their_environment.empty()},
         {"their_environment", their_environment},
         {"flags_variable", ""},
         {"working_folder", container.value("workingDir", "")},
@@ -402,10 +400,10 @@ void add_dynamo(const DeploymentModel& deployment, Json& values) {
     // The operator reads Dynamo's version from the image's tag, and refuses a component of an image
     // without one (deploy/operator/api/v1beta1/dynamocomponentdeployment_types.go).
     static const std::regex version(":v?[0-9]+[.][0-9]+[.][0-9]+([-+].*)?$");
-    values.update(Json{{"command", command},
-                       {"args", args},
-                       {"image_has_version",
-                        std::regex_search(shown_word(deployment.image), version)}});
+    values.update(
+        Json{{"command", command},
+             {"args", args},
+             {"image_has_version", std::regex_search(shown_word(deployment.image), version)}});
     add_platform(deployment, flags, "Dynamo", "-frontend", left_out, values);
 }
 
@@ -424,9 +422,8 @@ void add_rayservice(const DeploymentModel& deployment, Json& values) {
     Json head = values;
     pod(head, true);
     pod(values, false);
-    values.update(Json{{"ray_head", head},
-                       {"backend", deployment.platforms.ray},
-                       {"engine_kwargs", arguments}});
+    values.update(Json{
+        {"ray_head", head}, {"backend", deployment.platforms.ray}, {"engine_kwargs", arguments}});
 }
 
 void add_gpustack(const DeploymentModel& deployment, Json& values) {

@@ -89,8 +89,7 @@ public:
             return;
         }
         const FlagUnit* now = last_with(units_, to->key);
-        if (now == nullptr)
-            added_.insert(added_.end(), to->words.begin(), to->words.end());
+        if (now == nullptr) added_.insert(added_.end(), to->words.begin(), to->words.end());
         else if (now->dotted || to->dotted) throw ParseError(to->name() + " stands there in parts");
         else if (to->alone != now->alone) {
             if (!to->alone || now->end - now->begin > 2)
@@ -135,8 +134,7 @@ private:
         }
         const bool number = text.find_first_not_of("0123456789.") == std::string::npos;
         if (quote == 0 && !number && text.starts_with("--") &&
-            text.find_first_of(special) == std::string::npos &&
-            text.find(' ') == std::string::npos)
+            text.find_first_of(special) == std::string::npos && text.find(' ') == std::string::npos)
             return text;
         if (quote != '\'' && text.find_first_of("\"\\") == std::string::npos)
             return "\"" + text + "\"";
@@ -161,8 +159,7 @@ private:
     }
     /// Another value of a flag, or another model by position.
     void set(const FlagUnit& unit, const std::string& value) {
-        if (unit.end - unit.begin > 2)
-            throw ParseError(unit.name() + " takes several words there");
+        if (unit.end - unit.begin > 2) throw ParseError(unit.name() + " takes several words there");
         const std::string& first = now_[unit.begin];
         const std::size_t equals = first.starts_with('-') ? first.find('=') : std::string::npos;
         if (unit.end - unit.begin == 2) replace(unit.begin + 1, value);
@@ -273,8 +270,7 @@ std::string edited_text(const DeployFile& file, const DeployCommand& command,
 }  // namespace
 
 std::string FlagUnit::text(bool masked) const {
-    if (!masked || alone || known)
-        return with_blanks_between(words);
+    if (!masked || alone || known) return with_blanks_between(words);
     return words.front().substr(0, words.front().find('=')) + " ***";
 }
 
@@ -437,7 +433,8 @@ void replace_deploy_file(const std::filesystem::path& file, const std::string& b
         throw IoError("cannot write " + file.string() + ": " + why);
     };
     if (::stat(target.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) refuse("it is no regular file");
-    if (is.st_nlink > 1) refuse("it has several names (hard links), of which one would be replaced");
+    if (is.st_nlink > 1)
+        refuse("it has several names (hard links), of which one would be replaced");
     if (::geteuid() != 0 && is.st_uid != ::geteuid()) refuse("it belongs to somebody else");
     if (::access(target.c_str(), W_OK) != 0 || ::access(target.parent_path().c_str(), W_OK) != 0)
         refuse("Permission denied");

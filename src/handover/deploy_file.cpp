@@ -132,9 +132,9 @@ DeployWord placed_word(const std::string& file, const DeployNode& scalar) {
     const char first = scalar.begin < file.size() ? file[scalar.begin] : '\n';
     const bool quoted = first == '\'' || first == '"';
     const std::size_t begin = scalar.begin + (quoted ? 1 : 0);
-    const bool same = file.compare(begin, text.size(), text) == 0 &&
-                      text.find_first_of(quoted ? std::string{first, '\n'} : "\n") ==
-                          std::string::npos;
+    const bool same =
+        file.compare(begin, text.size(), text) == 0 &&
+        text.find_first_of(quoted ? std::string{first, '\n'} : "\n") == std::string::npos;
     if (text.empty() || !same || (first == '"' && text.find('\\') != std::string::npos) ||
         (quoted && (begin + text.size() >= file.size() || file[begin + text.size()] != first)))
         return word;
@@ -181,8 +181,8 @@ private:
         }
         for (const auto& [called, value] : node.entries) {
             const bool before = in_command_;
-            in_command_ = in_command_ || called == "command" || called == "args" ||
-                          called == "entrypoint";
+            in_command_ =
+                in_command_ || called == "command" || called == "args" || called == "entrypoint";
             walk(value, called, path + "/" + called);
             in_command_ = before;
         }
@@ -210,7 +210,8 @@ private:
             node.find("entrypoint") != nullptr || (of_cluster && node.find("command") != nullptr);
         std::size_t flags = launched_at(std::span(&engine_, 1), texts, 0).words;
         if (flags == 0) flags = words_of_dynamo(texts);
-        const bool image = engine_of_image(std::span(&engine_, 1), node.text_of("image")) != nullptr;
+        const bool image =
+            engine_of_image(std::span(&engine_, 1), node.text_of("image")) != nullptr;
         if (flags == 0 && (own_program || (!image && !begin_with_flags(texts)))) {
             if (!mentions(joined_with_blanks(texts))) return;
             found.unsure = "another program starts it";
@@ -295,8 +296,8 @@ private:
 
     void add(DeployCommand found) {
         constexpr std::array<std::string_view, 10> structure{
-            "spec", "template", "containers", "services", "podTemplate",
-            "jobTemplate", "components", "items", "data", "metadata"};
+            "spec",        "template",   "containers", "services", "podTemplate",
+            "jobTemplate", "components", "items",      "data",     "metadata"};
         const DeployNode* metadata = document_->find("metadata");
         const std::string object = metadata != nullptr ? metadata->text_of("name") : "";
         std::string label = document_->text_of("kind");

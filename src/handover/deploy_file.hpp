@@ -22,7 +22,7 @@ struct DeploySpec {
     std::shared_ptr<const CommandReader> reader{};  ///< of this engine
     std::vector<std::string> flags{};               ///< behind the launch, without secrets
     std::map<std::string, std::string> environment{};
-    std::set<std::string> tuned{};  ///< parameters, flags of JSON and variables of the search
+    std::set<std::string> tuned{};       ///< parameters, flags of JSON and variables of the search
     std::vector<std::string> unknown{};  ///< what no file says: files of options
     std::string model{};
     std::set<std::string> other_models{};  ///< that the study can serve instead; empty: one model
@@ -59,7 +59,8 @@ std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const En
 /// A word of a command in a file of YAML.
 struct DeployWord {
     std::string text{};
-    std::size_t begin = 0, end = 0;  ///< bytes of the file, its quotes too; both 0: not to be changed
+    std::size_t begin = 0,
+                end = 0;  ///< bytes of the file, its quotes too; both 0: not to be changed
     char quote = 0;
     enum class Stands { block_item, flow_item, in_line } stands = Stands::block_item;
     std::size_t list = 0;  ///< words of one list or line have one number
@@ -72,7 +73,8 @@ struct DeployCommand {
     std::vector<DeployWord> words{};   ///< behind the words that start the engine
     std::vector<std::string> paths{};  ///< of the lists that hold its words
     std::map<std::string, std::string> environment{};
-    std::string unsure{};  ///< why its flags are not known, or not to be changed; empty: they may be
+    std::string
+        unsure{};  ///< why its flags are not known, or not to be changed; empty: they may be
 
     [[nodiscard]] std::vector<std::string> texts() const;
 };

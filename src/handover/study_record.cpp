@@ -248,9 +248,9 @@ nlohmann::json canonical(const nlohmann::json& value) {
 /// The SHA-256 of what a report decides, of all that it says.
 std::string verdict_sha256(const nlohmann::json& report) {
     nlohmann::json decided;
-    for (const char* key : {"study", "objective", "verdict", "default", "recommended",
-                            "not_distinguishable", "front", "closest", "limits", "results",
-                            "refused", "audit", "noise"})
+    for (const char* key :
+         {"study", "objective", "verdict", "default", "recommended", "not_distinguishable", "front",
+          "closest", "limits", "results", "refused", "audit", "noise"})
         decided[key] = report.contains(key) ? canonical(report.at(key)) : nlohmann::json();
     return sha256_of(decided.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }

@@ -178,8 +178,7 @@ private:
 
 }  // namespace
 
-std::string fill_words(std::string_view text, const WordValue& values,
-                          const WordTemplates& parts) {
+std::string fill_words(std::string_view text, const WordValue& values, const WordTemplates& parts) {
     return WordTemplate(parts).fill(text, values);
 }
 

@@ -33,6 +33,6 @@ struct WordTemplates {
 /// put in is as far in as its line. Nothing that is put in is read again. `.` is the item itself. Throws UsageError for a value that the place cannot hold, std::logic_error
 /// for a template that is wrong.
 std::string fill_words(std::string_view text, const nlohmann::ordered_json& values,
-                          const WordTemplates& parts = {});
+                       const WordTemplates& parts = {});
 
 }  // namespace servetune

@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Without those that put no variables into words.
-const std::vector<std::string> all_artefacts{"shell", "systemd", "compose", "slurm",
-                                              "kubernetes", "llm-d", "kserve", "dynamo"};
+const std::vector<std::string> all_artefacts{"shell",      "systemd", "compose", "slurm",
+                                             "kubernetes", "llm-d",   "kserve",  "dynamo"};
 const std::string artefact_secret = "s3cr3t-value-1";
 
 struct AttackedStudy {
@@ -119,8 +119,7 @@ TEST_CASE("artefact attacks: no title, however its lines end, is more than one l
                 const std::string innocent = attacked_text(setup, kind);
                 std::string text =
                     attacked_text(setup, kind, {.image = "i", .title = "goal" + end + directive});
-                const std::string first =
-                    kind == "shell" || kind == "slurm" ? "#!/bin/sh\n" : "";
+                const std::string first = kind == "shell" || kind == "slurm" ? "#!/bin/sh\n" : "";
                 REQUIRE(text.starts_with(first + "# goal"));
                 const auto stop = text.find('\n', first.size());
                 const std::string comment = text.substr(first.size(), stop - first.size());
@@ -143,8 +142,7 @@ TEST_CASE(
              R"x( "a${SERVETUNE_TEST_SEC}$${b", "$${SERVETUNE_TEST_SEC}",)x"
              R"x( "$(touch PWNED)${SERVETUNE_TEST_SEC}`touch PWNED`"])x",
          .environment = R"x({ODD: "$${HOME}$(id)"})x"});
-    const std::string out =
-        words_from_script(folder, attacked_text(setup, "shell"), "$ODD");
+    const std::string out = words_from_script(folder, attacked_text(setup, "shell"), "$ODD");
     CHECK_FALSE(fs::exists(folder.path() / "PWNED"));
     CHECK(has(out,
               "<from-outside${x:-$(touch "
@@ -184,10 +182,9 @@ TEST_CASE(
     const std::string in_image =
         ", container: {program: [docker], image: \"reg/${SERVETUNE_TEST_SEC}:1\"}";
     const StudySetup contained = attacked_setup(folder, {.deploy = in_image});
-    CHECK(has(attacked_text(contained, "compose", {}),
-              "image: \"reg/${SERVETUNE_TEST_SEC?}:1\"\n"));
-    CHECK(has(message_of<UsageError>(
-                  [&] { (void)attacked_text(contained, "kubernetes", {}); }),
+    CHECK(
+        has(attacked_text(contained, "compose", {}), "image: \"reg/${SERVETUNE_TEST_SEC?}:1\"\n"));
+    CHECK(has(message_of<UsageError>([&] { (void)attacked_text(contained, "kubernetes", {}); }),
               "say it with --image"));
 }
 
@@ -204,8 +201,7 @@ TEST_CASE("artefact attacks: dollars reach a container as they are, an image's t
                   read_as_yaml(item_of_yaml(manifest, "- \"--odd\"\n            - "))) == word);
         CHECK(read_by_kubernetes(
                   read_as_yaml(item_of_yaml(manifest, "{name: \"V\", value: ", "}\n"))) == word);
-        const std::string compose =
-            attacked_text(setup, "compose", {.image = "reg/" + word});
+        const std::string compose = attacked_text(setup, "compose", {.image = "reg/" + word});
         std::string doubled;
         for (const char c : word) doubled += c == '$' ? std::string("$$") : std::string(1, c);
         CHECK(read_as_yaml(item_of_yaml(compose, "- \"--odd\"\n      - ")) == doubled);
@@ -223,9 +219,8 @@ TEST_CASE(
                                    "7b-run", "true", "Y", "-", "0o7", "~", "1_000", "12:30:45"}) {
         const StudySetup setup =
             attacked_setup(folder, {.name = name, .environment = "{on: v, y: w, NO: x}"});
-        const Artefact manifest =
-            artefact_of("kubernetes", setup,
-                        setup.problem->space.default_configuration(), {.image = "i"});
+        const Artefact manifest = artefact_of(
+            "kubernetes", setup, setup.problem->space.default_configuration(), {.image = "i"});
         const std::string called = manifest.name.substr(0, manifest.name.find('.'));
         INFO(name << ": " << called);
         CHECK(std::islower(static_cast<unsigned char>(called.front())) != 0);
@@ -276,7 +271,6 @@ TEST_CASE("artefact attacks: a word that YAML cannot hold as it is, is escaped")
         const StudySetup setup = attacked_setup(folder, {.arguments = "[--odd, " + quoted + "]"});
         CHECK(read_as_yaml(item_of_yaml(attacked_text(setup, "compose"),
                                         "- \"--odd\"\n      - ")) == "a" + odd + "b");
-        CHECK(has(words_from_script(folder, attacked_text(setup, "shell")),
-                  "<a" + odd + "b>\n"));
+        CHECK(has(words_from_script(folder, attacked_text(setup, "shell")), "<a" + odd + "b>\n"));
     }
 }

@@ -127,12 +127,13 @@ TEST_CASE("artefacts: what a platform cannot carry is refused or named") {
               }),
               "'-tp' has no name"));
     CHECK(has(message_of<UsageError>([&] {
-                  (void)artefact_of("rayservice", 
-                      with_words({"--compilation-config=3", "--compilation-config.mode=1"}));
+                  (void)artefact_of("rayservice", with_words({"--compilation-config=3",
+                                                              "--compilation-config.mode=1"}));
               }),
               "no place in engine_kwargs"));
-    const Artefact ray = artefact_of("rayservice", with_words(
-        {"--api-key", "k", "--seed", "-1", "--lora-dirs", "a", "b", "--quantization=007"}));
+    const Artefact ray =
+        artefact_of("rayservice", with_words({"--api-key", "k", "--seed", "-1", "--lora-dirs", "a",
+                                              "b", "--quantization=007"}));
     CHECK(ray.left_out == "--api-key k");
     CHECK(has(
         ray.text,

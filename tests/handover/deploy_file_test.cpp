@@ -91,23 +91,36 @@ TEST_CASE("deploy file: flags change, come and go where they stand, and nothing 
     };
     for (const auto& [text, flags, what, with] : std::vector<Case>{
              {compose, {"--max-num-seqs=512"}, "--max-num-seqs=64 ", "--max-num-seqs=512 "},
-             {compose, {"--max-num-seqs=64", "--max-num-batched-tokens=8192"}, dash,
+             {compose,
+              {"--max-num-seqs=64", "--max-num-batched-tokens=8192"},
+              dash,
               dash + "      - '--max-num-batched-tokens=8192'\n"},
-             {pod, {"--max-num-seqs=64", "--max-num-batched-tokens=8192"}, "\"8000\"]",
+             {pod,
+              {"--max-num-seqs=64", "--max-num-batched-tokens=8192"},
+              "\"8000\"]",
               "\"8000\", \"--max-num-batched-tokens=8192\"]"},
              {pod, {"--max-num-seqs=512"}, "\"64\"", "\"512\""},
              {compose, {}, "      - --max-num-seqs=64       # small\n", ""},
              {line, {"--max-num-seqs=512"}, "64", "512"},
-             {line, {"--max-num-seqs=64", "--no-enable-prefix-caching"}, "64\n",
+             {line,
+              {"--max-num-seqs=64", "--no-enable-prefix-caching"},
+              "64\n",
               "64 --no-enable-prefix-caching\n"},
              {replaced(compose, "--max-num-seqs=64       # small", "--enable-prefix-caching"),
-              {"--no-enable-prefix-caching"}, "--enable", "--no-enable"},
+              {"--no-enable-prefix-caching"},
+              "--enable",
+              "--no-enable"},
              {replaced(pod, "\"--max-num-seqs\", \"64\"", "--max_num_batched_tokens=4K"),
-              {"--max-num-batched-tokens=8192"}, "4K", "8192"},
+              {"--max-num-batched-tokens=8192"},
+              "4K",
+              "8192"},
              {replaced(pod, "\"--port\", \"8000\"", "\"--max-num-seqs\", \"128\""),
-              {"--max-num-seqs=512"}, "\"128\"", "\"512\""},
+              {"--max-num-seqs=512"},
+              "\"128\"",
+              "\"512\""},
              {compose,
-              {"--max-num-seqs=64", R"(--speculative-config={"method":"ngram"})"}, dash,
+              {"--max-num-seqs=64", R"(--speculative-config={"method":"ngram"})"},
+              dash,
               dash + "      - '--speculative-config={\"method\":\"ngram\"}'\n"}}) {
         std::string windows = "\xEF\xBB\xBF";
         for (const char c : text) windows += c == '\n' ? std::string("\r\n") : std::string(1, c);
@@ -134,29 +147,37 @@ TEST_CASE("deploy file: what is not literal, or stands for several places, is no
     args: ["--max-num-seqs", "64", "--port", "8000"])",
                                        "    command: [sh, -c]\n    args:\n    - |\n      exec vllm "
                                        "serve Qwen/Qwen3-8B --max-num-seqs 64");
-    for (const auto& [text, flags, why] : std::vector<Case>{
-             {replaced(compose, "--max-num-seqs=64", "--max-num-seqs=${SEQS}"), {}, "where it runs"},
-             {replaced(compose, "seqs=64", "seqs={{ .Values.n }}"), {}, "where it runs"},
-             {shell, {"--max-num-seqs=512"}, "another program starts it"},
-             {"services:\n  a:\n    image: vllm/vllm-openai\n    command: >\n      --model m\n      "
-              "--port 8000\n",
-              {"--max-num-seqs=512"}, "several lines"},
-             {"services:\n  a:\n    image: x\n    command: vllm serve m --x 'a b'\n",
-              {"--max-num-seqs=512"}, "signs of a shell"},
-             {"kind: ConfigMap\ndata:\n  run.sh: |\n    #!/bin/sh\n    vllm serve m\n",
-              {"--max-num-seqs=512"}, "a script"},
-             {replaced(compose, "'--api-key=abcdef-12345'", "--config=more.yaml"),
-              {"--max-num-seqs=512"}, "--config takes a file"},
-             {replaced(compose, "    command:\n",
-                       "    environment: {VLLM_ADDITIONAL_ARGS: x}\n    command:\n"),
-              {"--max-num-seqs=512"}, "VLLM_ADDITIONAL_ARGS sets flags"},
-             {compose, {"--max-num-seqs=$HOME"}, "may expand"},
-             {flow, {}, "would go"},
-             {replaced(pod, "\"--port\"", "--, \"--port\""), {"--max-num-seqs=64", "--seed=1"},
-              "no word behind which"},
-             {pod, {"--max-num-seqs=64", "--tensor-parallel-size=2"}, "GPUs is changed by hand"},
-             {"services:\n  a:\n    image: vllm/vllm-openai\n    command: [--max-num-seqs=64]\n",
-              {}, "nothing would be left"}}) {
+    for (
+        const auto& [text, flags, why] : std::vector<Case>{
+            {replaced(compose, "--max-num-seqs=64", "--max-num-seqs=${SEQS}"), {}, "where it runs"},
+            {replaced(compose, "seqs=64", "seqs={{ .Values.n }}"), {}, "where it runs"},
+            {shell, {"--max-num-seqs=512"}, "another program starts it"},
+            {"services:\n  a:\n    image: vllm/vllm-openai\n    command: >\n      --model m\n      "
+             "--port 8000\n",
+             {"--max-num-seqs=512"},
+             "several lines"},
+            {"services:\n  a:\n    image: x\n    command: vllm serve m --x 'a b'\n",
+             {"--max-num-seqs=512"},
+             "signs of a shell"},
+            {"kind: ConfigMap\ndata:\n  run.sh: |\n    #!/bin/sh\n    vllm serve m\n",
+             {"--max-num-seqs=512"},
+             "a script"},
+            {replaced(compose, "'--api-key=abcdef-12345'", "--config=more.yaml"),
+             {"--max-num-seqs=512"},
+             "--config takes a file"},
+            {replaced(compose, "    command:\n",
+                      "    environment: {VLLM_ADDITIONAL_ARGS: x}\n    command:\n"),
+             {"--max-num-seqs=512"},
+             "VLLM_ADDITIONAL_ARGS sets flags"},
+            {compose, {"--max-num-seqs=$HOME"}, "may expand"},
+            {flow, {}, "would go"},
+            {replaced(pod, "\"--port\"", "--, \"--port\""),
+             {"--max-num-seqs=64", "--seed=1"},
+             "no word behind which"},
+            {pod, {"--max-num-seqs=64", "--tensor-parallel-size=2"}, "GPUs is changed by hand"},
+            {"services:\n  a:\n    image: vllm/vllm-openai\n    command: [--max-num-seqs=64]\n",
+             {},
+             "nothing would be left"}}) {
         INFO(text);
         const DeployEdit edit = edited(text, wish_for(flags, {}, 2));
         CHECK(edit.text.empty());
@@ -184,9 +205,9 @@ TEST_CASE("deploy file: what is no such file is refused") {
              {"[Service]\nExecStart=vllm serve m\n", "x.service", "only files of YAML"},
              {std::string("a\0b", 3), "x.yaml", "zero byte"}}) {
         INFO(why);
-        CHECK(has(message_of<ParseError>(
-                      [&] { (void)read_deploy_file(text, name, more_seqs.engine); }),
-                  why));
+        CHECK(has(
+            message_of<ParseError>([&] { (void)read_deploy_file(text, name, more_seqs.engine); }),
+            why));
     }
     CHECK(read_deploy_file("a: 1\n", "x.yaml", more_seqs.engine).commands.empty());
     const std::string helm = "engineConfig:\n  maxNumSeqs: 64\n  extraArgs: [\"--x\"]\n";
@@ -265,8 +286,7 @@ TEST_CASE("deploy file: a changed file takes the place of what was read, and of 
     replace_deploy_file(folder.path() / "link.yaml", "old\n", "new\n");
     CHECK(read_file(file) == "new\n");
     CHECK(std::filesystem::is_symlink(folder.path() / "link.yaml"));
-    CHECK(std::filesystem::status(file).permissions() ==
-          static_cast<std::filesystem::perms>(0640));
+    CHECK(std::filesystem::status(file).permissions() == static_cast<std::filesystem::perms>(0640));
     CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "old\n", "x\n"); }),
               "changed since it was read"));
     std::filesystem::create_hard_link(file, folder.path() / "twice.yaml");

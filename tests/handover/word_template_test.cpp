@@ -20,15 +20,15 @@ TEST_CASE("words: places, sections and templates within templates") {
         {"rows", {{{"n", "1"}, {"some", true}}, {{"n", "2"}, {"name", "own"}}}},
         {"object", {{"k", 1}}}};
     const WordTemplates parts{
-        .escapes = {{"angle", {[](const auto& word) {
-                                  return "<" + word.template get<std::string>() + ">";
-                              },
-                               ", "}},
+        .escapes = {{"angle",
+                     {[](const auto& word) { return "<" + word.template get<std::string>() + ">"; },
+                      ", "}},
                     {"pretty", {[](const auto& value) { return value.dump(2); }, "", true}},
                     {"star", {[](const auto& word) {
                          return "*" + word.template get<std::string>() + "*";
                      }}}},
-        .templates = {{"part", "{{#rows}}\n{{n}}: {{name}}\n{{/rows}}\n"}, {"empty", "{{?none}}\nx\n{{/none}}\n"}}};
+        .templates = {{"part", "{{#rows}}\n{{n}}: {{name}}\n{{/rows}}\n"},
+                      {"empty", "{{?none}}\nx\n{{/none}}\n"}}};
     struct Case {
         std::string text, filled;
     };

@@ -78,7 +78,8 @@ StudySetup hard_setup(const TemporaryFolder& folder, const std::string& deploy =
         shipped_catalogue));
 }
 
-Artefact artefact_from(const StudySetup& setup, const std::string& kind, DeploymentOptions options = {}) {
+Artefact artefact_from(const StudySetup& setup, const std::string& kind,
+                       DeploymentOptions options = {}) {
     return artefact_of(kind, setup, setup.problem->space.default_configuration(), options);
 }
 
@@ -216,9 +217,7 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
     const TemporaryFolder folder;
     const StudySetup setup = hard_setup(folder);
     const std::string hard = "it's $HOME 100% \"of\" \\ $(id) `id`";
-    for (const std::string kind :
-         {"shell", "systemd", "compose",
-          "kubernetes", "slurm"}) {
+    for (const std::string kind : {"shell", "systemd", "compose", "kubernetes", "slurm"}) {
         const Artefact artefact = artefact_from(
             setup, kind, {.image = "org/i:1", .title = "Recommended\nExecStart=/bin/false"});
         INFO(artefact.text);
@@ -248,21 +247,18 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
     folder.write("job.sbatch", artefact_from(setup, "slurm").text);
     CHECK(ran({"/bin/sh", "-n", "job.sbatch"}, folder.path()).code == 0);
 
-    const std::string compose =
-        artefact_from(setup, "compose", {.image = "org/i:1"}).text;
+    const std::string compose = artefact_from(setup, "compose", {.image = "org/i:1"}).text;
     CHECK(artefact_has(compose, "- \"${SERVETUNE_TEST_TOKEN?}\"\n"));
     CHECK(artefact_has(compose, "\"HF_TOKEN\": \"${HF_TOKEN?}\"\n"));
     CHECK(artefact_has(compose, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
-    const std::string manifest =
-        artefact_from(setup, "kubernetes", {.image = "org/i:1"}).text;
+    const std::string manifest = artefact_from(setup, "kubernetes", {.image = "org/i:1"}).text;
     CHECK(artefact_has(manifest, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     CHECK(artefact_has(manifest, "- \"$(SERVETUNE_TEST_TOKEN)\"\n"));
     CHECK(artefact_has(manifest, "secretKeyRef: {name: \"hard\", key: \"HF_TOKEN\"}"));
 
     const StudySetup contained =
         hard_setup(folder, ", container: {program: [docker], image: org/i:1}");
-    CHECK(artefact_has(artefact_from(contained, "kubernetes").text,
-                       "image: \"org/i:1\""));
+    CHECK(artefact_has(artefact_from(contained, "kubernetes").text, "image: \"org/i:1\""));
     const std::string client = artefact_from(contained, "slurm").text;
     CHECK(artefact_has(client, "exec srun docker run --rm --network=host --shm-size=34359738368"));
     CHECK(artefact_has(client, "--env=HF_TOKEN"));

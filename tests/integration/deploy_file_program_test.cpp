@@ -209,10 +209,10 @@ TEST_CASE("recommend --check and --into: secrets of the file are never printed")
           "--max-num-seqs 8 --api-key " + deploy_secret,
           "[--max-num-seqs=8, --hf-token=" + deploy_secret + ", --own-key, " + deploy_secret + "]",
           "\n      - --api-key\n      - " + deploy_secret + "\n      - --max-num-seqs=8"}) {
-        const std::string text =
-            "# " + deploy_secret +
-            "\nservices:\n  chat:\n    image: vllm/vllm-openai\n    environment:\n      HF_TOKEN: " +
-            deploy_secret + "\n    command: " + command + "\n";
+        const std::string text = "# " + deploy_secret +
+                                 "\nservices:\n  chat:\n    image: vllm/vllm-openai\n    "
+                                 "environment:\n      HF_TOKEN: " +
+                                 deploy_secret + "\n    command: " + command + "\n";
         for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}}) {
             study.folder.write("compose.yaml", text);
             const Ran checked = study.check("compose.yaml", more);

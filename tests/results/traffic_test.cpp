@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interop/traffic.hpp"
+#include "results/traffic.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "support/test.hpp"
