@@ -1,83 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune mcp`: the program for agents, over standard input and output (Model Context Protocol).
+// `autotune mcp`: the tools for agents, which the Python package serves (python/servetune/mcp.py).
 #include "commands.hpp"
-#include "mcp_protocol.hpp"
+#include "machine_facts.hpp"
 #include "output.hpp"
-#include "stop_signals.hpp"
 
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/error.hpp"
-
-#include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
-#include <mutex>
+#include <cstdlib>
+#include <string>
 
 namespace autotune {
 
-using namespace servetune;
-
-namespace {
-
-/// Lines of standard input until it ends or the user stops the program. A line that is too long is
-/// given as it is so far and the rest left out: no JSON, so it is answered as such.
-class Lines {
-public:
-    /// False: the end.
-    bool next(std::string& line, const std::stop_token& stop) {
-        line.clear();
-        while (true) {
-            for (; at_ < held_.size(); ++at_) {
-                if (held_[at_] == '\n') {
-                    ++at_;
-                    return true;
-                }
-                constexpr std::size_t longest = 1UL << 20UL;
-                if (line.size() <= longest) line += held_[at_];
-            }
-            pollfd wait{STDIN_FILENO, POLLIN, 0};
-            constexpr int look_milliseconds = 100;  // a signal is seen so soon
-            if (stop.stop_requested()) return false;
-            if (poll(&wait, 1, look_milliseconds) <= 0) continue;
-            std::array<char, 65536> buffer{};
-            const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
-            if (got <= 0) return !line.empty();
-            held_.assign(buffer.data(), static_cast<std::size_t>(got));
-            at_ = 0;
-        }
-    }
-
-private:
-    std::string held_{};
-    std::size_t at_ = 0;
-};
-
-}  // namespace
-
 int mcp(const std::filesystem::path& folder) {
-    std::error_code error;
-    const std::filesystem::path root = std::filesystem::canonical(folder, error);
-    if (error || !std::filesystem::is_directory(root, error))
-        throw UsageError(folder.string() + " is not a folder");
-    const StopSignals signals("what runs is ended in good order");
-    std::mutex printing;
-    Tools tools(root);
-    {
-        McpServer server(tools, [&](const nlohmann::ordered_json& message) {
-            const std::string text =
-                message.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-            const std::scoped_lock lock(printing);
-            put_controls(stdout, printable(secrets()(text)) + "\n");
-            (void)std::fflush(stdout);
-        });
-        Lines lines;
-        for (std::string line; lines.next(line, signals.token());)
-            if (line.find_first_not_of(" \t\r") != std::string::npos) server.hear(line);
+    // The module's own file is found before a file of the folder that has its name.
+    static const std::string program = R"(import sys
+sys.path[:] = [place for place in sys.path if place]
+try:
+    from servetune.mcp import main
+except ImportError as error:
+    print(f"autotune: the tools for agents are in the Python package, and {sys.executable} cannot load it "
+          f"({error}): pip install 'servetune[mcp]'", file=sys.stderr)
+    sys.exit(3)
+sys.exit(main(sys.argv[1:])))";
+    const char* named = std::getenv("SERVETUNE_PYTHON");  // NOLINT(concurrency-mt-unsafe)
+    const std::filesystem::path python =
+        program_on_path(named != nullptr ? named : "python3");
+    if (python.empty()) {
+        complain("autotune: agents are served by Python, and there is no {} on the PATH: install "
+                 "it, then pip install 'servetune[mcp]'\n",
+                 named != nullptr ? named : "python3");
+        return environment_error;
     }
-    return signals.token().stop_requested() ? stopped : done;
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    setenv("SERVETUNE_AUTOTUNE", self.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    const std::string place = "--directory=" + folder.string();
+    execl(python.c_str(), python.c_str(), "-c", program.c_str(), place.c_str(), nullptr);
+    complain("autotune: {} cannot be started\n", python.string());
+    return environment_error;
 }
 
 }  // namespace autotune

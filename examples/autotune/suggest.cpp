@@ -334,7 +334,6 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted,
         entry.update(OrderedJson{{"source", match.recipe.source},
                                  {"licence", match.recipe.licence},
                                  {"chip", match.chip},
-                                 {"other_chip", !match.same_chip},
                                  {"quality_measured", false}});
         json["quantized"].push_back(std::move(entry));
     }
@@ -371,6 +370,9 @@ void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const 
           Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
                    "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
               .text()}});
+    for (std::size_t i = 0; i < suggestion.quantized.size(); ++i)
+        values.lists["quantized"][i].texts["other_chip"] =
+            flag(!present(suggestion.quantized[i].match).same_chip);
     put(stdout, "{}", fill_template(suggestion_txt_in.text, values));
 }
 

@@ -10,6 +10,7 @@ from ._program import find
 
 
 def autotune() -> NoReturn:
+    os.environ.setdefault("SERVETUNE_PYTHON", sys.executable)  # `autotune mcp` becomes this Python again
     _become("autotune")
 
 

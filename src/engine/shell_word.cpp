@@ -18,9 +18,9 @@ bool one_of(char c, std::string_view characters) {
 /// Reads the words of a text: as a shell does, or as people print them. Printed text has no
 /// operators, variables or comments, and a quote inside a word is a part of it (`--config={"a":1}`)
 /// unless the word, or what stands behind its `=`, begins with a quote.
-class WordReader {
+class ShellTextReader {
 public:
-    WordReader(std::string_view text, bool printed) : text_(text), printed_(printed) {}
+    ShellTextReader(std::string_view text, bool printed) : text_(text), printed_(printed) {}
 
     std::vector<ShellCommand> read() {
         while (at_ < text_.size()) step();
@@ -136,12 +136,12 @@ private:
 }  // namespace
 
 std::vector<ShellCommand> shell_commands(std::string_view text) {
-    return WordReader(text, false).read();
+    return ShellTextReader(text, false).read();
 }
 
 std::vector<std::string> shell_words(std::string_view line) {
     std::vector<std::string> words;
-    for (ShellCommand& command : WordReader(line, true).read())
+    for (ShellCommand& command : ShellTextReader(line, true).read())
         for (ShellWord& word : command) words.push_back(std::move(word.text));
     return words;
 }

@@ -25,7 +25,7 @@ enum class ArtefactKind {
     gpustack
 };
 
-inline constexpr std::array<std::pair<ArtefactKind, std::string_view>, 11> artefact_kinds{
+inline constexpr std::array<std::pair<ArtefactKind, std::string_view>, 10> artefact_kinds{
     {{ArtefactKind::shell, "shell"},
      {ArtefactKind::systemd, "systemd"},
      {ArtefactKind::compose, "compose"},

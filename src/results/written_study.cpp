@@ -45,7 +45,7 @@ struct SeenRow {
     }
 };
 
-std::string last_part(const std::string& path) {
+std::string name_in_path(const std::string& path) {
     const std::string trimmed = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
     return trimmed.substr(trimmed.rfind('/') + 1);
 }
@@ -53,7 +53,8 @@ std::string last_part(const std::string& path) {
 /// What is left of a checkpoint's name behind the model's: `FP8` of `Qwen3-14B-FP8`; nothing where
 /// it is another model.
 std::optional<std::string> suffix_of(const std::string& checkpoint, const std::string& model) {
-    const std::string name = lower_case(last_part(checkpoint)), base = lower_case(last_part(model));
+    const std::string name = lower_case(name_in_path(checkpoint)),
+                      base = lower_case(name_in_path(model));
     if (name == base) return "";
     if (!name.starts_with(base) || name.size() <= base.size() + 1 ||
         std::string_view("-_.").find(name[base.size()]) == std::string_view::npos)
@@ -213,7 +214,7 @@ private:
         std::map<std::string, std::string> facts;
         for (const GivenFact& fact : request_.facts)
             if (fact.file.empty() || fact.file == source_.files[index] ||
-                fact.file == last_part(source_.files[index]))
+                fact.file == name_in_path(source_.files[index]))
                 facts[fact.name] = fact.value;
         return facts;
     }

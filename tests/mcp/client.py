@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The official Python client tunes simengine through `autotune mcp`, from nothing but words.
 
-usage: client.py AUTOTUNE SIMENGINE MODE    MODE: auto (the newest protocol) or legacy (with `initialize`)
+usage: client.py AUTOTUNE SIMENGINE
 """
 
 import asyncio
@@ -66,16 +66,12 @@ async def study_of(client, folder):
     told = await called(client, "status", study="night.yaml")
     assert told["verdict"] == report["verdict"] and told["running"] is False, told
     told = await called(client, "status")
-    assert [(one["study"], one["verdict"], one["running"]) for one in told["studies"]] == [("night", report["verdict"], False)], told
+    assert [(one["study"], one["verdict"]) for one in told["studies"]] == [("night", report["verdict"])], told
     assert told["files"] == ["night.yaml"], told
     told = await called(client, "explain", study="night.yaml", trial=1)
     assert told["why"], told
     told = await called(client, "recommend", study="night.yaml")
     assert "exec vllm serve" in told["text"], told
-    resources = (await client.list_resources()).resources
-    assert {str(one.uri) for one in resources} == {"servetune://schema/study", "servetune://report/night"}, resources
-    text = (await client.read_resource("servetune://report/night")).contents[0].text
-    assert "max_num_seqs" in text or "max-num-seqs" in text, text
 
 
 async def other_tools(client, folder):
@@ -136,8 +132,8 @@ async def attacks(client, folder, outside):
         ("start", {"study": "night.yaml", "trials": -1}, "a whole number of at least 0"),
         ("audit", {"files": ["night.yaml", "/etc/shadow"]}, elsewhere), ("audit", {"files": []}, "a list of files"),
         ("suggest", {"model": "/etc/passwd", "hardware": "h100-sxm", "engine": "vllm"}, elsewhere),
-        ("recommend", {"study": "night.yaml", "as": "shell --output=/tmp/x"}, "one of shell, systemd,"),
-        ("init", {"output": "w.yaml", "as": "ssh"}, "one of kubernetes, ray wanted"),
+        ("recommend", {"study": "night.yaml", "as": "shell --output=/tmp/x"}, "--as"),
+        ("init", {"output": "w.yaml", "as": "ssh"}, "--as"),
         ("recommend", {"study": "night.yaml", "output": str(outside)}, "takes no `output`"),
         ("propose", {"study": "night.yaml", "configuration": {"--output": "x"}}, "names wanted"),
         ("propose", {"study": "night.yaml", "configuration": {"max_num_seqs": "512; touch owned"}}, "is outside its domain"),
@@ -157,7 +153,49 @@ async def attacks(client, folder, outside):
     assert not list(folder.rglob("owned")) and not list(pathlib.Path(".").glob("owned"))
 
 
-async def use(autotune, simengine, mode, folder, outside):
+def processes_of(folder):
+    """Those with the folder in their environment, but this one."""
+    found = []
+    for one in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if str(folder).encode() in (one / "environ").read_bytes() and int(one.name) != os.getpid():
+                found.append((one / "cmdline").read_bytes())
+        except OSError:
+            pass
+    return found
+
+
+async def comes_true(what, seconds=60):
+    for _ in range(seconds * 10):
+        if what():
+            return True
+        await asyncio.sleep(0.1)
+    return False
+
+
+async def killed_server(autotune, folder, environment):
+    """A run ends with the server also when that is killed, and goes on later."""
+    (folder / "long.yaml").write_text((folder / "night.yaml").read_text().replace("study: night", "study: long").replace("6", "60"))
+    server = await asyncio.create_subprocess_exec(
+        autotune, "mcp", "--directory", str(folder), env=environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+
+    async def asked(id, method, **parameters):
+        line = {"jsonrpc": "2.0", "method": method, "params": parameters} | ({"id": id} if id else {})
+        server.stdin.write(json.dumps(line).encode() + b"\n")
+        return json.loads(await server.stdout.readline()) if id else None
+
+    await asked(1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "test", "version": "1"})
+    await asked(0, "notifications/initialized")
+    told = await asked(2, "tools/call", name="start", arguments={"study": "long.yaml"})
+    assert told["result"]["structuredContent"]["state"] == "working", told
+    assert await comes_true(lambda: any(b"serve" in one for one in processes_of(folder)))
+    server.kill()
+    await server.wait()
+    assert await comes_true(lambda: not processes_of(folder)), processes_of(folder)
+
+
+async def use(autotune, simengine, folder, outside):
     (folder / "bin").mkdir()
     script = f'#!/bin/sh\nexec "{simengine}" --start-scale 1000 vllm "$@"\n'
     (folder / "bin" / "vllm").write_text(script)
@@ -165,18 +203,22 @@ async def use(autotune, simengine, mode, folder, outside):
     os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
     environment = {**os.environ, "HF_TOKEN": "hf_neverseenbyanyagent", "XDG_CACHE_HOME": str(folder / "cache")}
     parameters = StdioServerParameters(command=autotune, args=["mcp", "--directory", str(folder)], env=environment)
-    async with Client(stdio_client(parameters), mode=mode) as client:
+    async with Client(stdio_client(parameters)) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS, [tool.name for tool in tools]
-        kinds = next(tool for tool in tools if tool.name == "recommend").input_schema["properties"]["as"]["enum"]
-        assert kinds[0] == "shell" and "kubernetes" in kinds, kinds
+        schema = next(tool for tool in tools if tool.name == "start").input_schema
+        assert schema["required"] == ["study"] and schema["properties"]["trials"]["type"] == "integer", schema
         await study_of(client, folder)
-        if mode == "auto":  # what is behind the tools knows nothing of the protocol
-            await other_tools(client, folder)
-            await attacks(client, folder, outside)
+        await other_tools(client, folder)
+        await attacks(client, folder, outside)
+        (folder / "secret.yaml").write_text("study: s\nmodel: ${HF_TOKEN}\nengine: vllm\nobjective: {maximize: x}\n")
+        assert "neverseenbyanyagent" not in json.dumps(await called(client, "validate", study="secret.yaml"))
+        (folder / "secret.yaml").unlink()
+    assert await comes_true(lambda: not processes_of(folder)), processes_of(folder)
+    await killed_server(autotune, folder, environment)
     everything = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
     assert b"hf_neverseenbyanyagent" not in everything
-    print("done:", mode)
+    print("done")
 
 
 with tempfile.TemporaryDirectory(prefix="mcp-") as folder, tempfile.TemporaryDirectory() as outside:
