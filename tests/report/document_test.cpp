@@ -60,7 +60,7 @@ TEST_CASE("document: a terminal has even columns and no marks") {
     section.say("one\x1b line");
     document.add(std::move(section));
     CHECK(text_of(document, {}) ==
-          "Table\n\n  a      long title\n  größer 1\n  x      22\n\none\\u001b line\n\n");
+          "Table\n\n  a       long title\n  größer  1\n  x       22\n\none\\u001b line\n\n");
 }
 
 TEST_CASE("document: HTML has every section in its contents, escaped, with what scripts read") {
