@@ -28,18 +28,6 @@ void sql(const std::filesystem::path& file, const char* statement) {
     sqlite3_close(handle);
 }
 
-int number(const std::filesystem::path& file, const char* query) {
-    sqlite3* handle = nullptr;
-    sqlite3_stmt* statement = nullptr;
-    REQUIRE(sqlite3_open(file.c_str(), &handle) == SQLITE_OK);
-    REQUIRE(sqlite3_prepare_v2(handle, query, -1, &statement, nullptr) == SQLITE_OK);
-    REQUIRE(sqlite3_step(statement) == SQLITE_ROW);
-    const int result = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    sqlite3_close(handle);
-    return result;
-}
-
 /// A copy of one of those that were kept.
 std::filesystem::path kept_journal(const std::string& name, const TemporaryFolder& folder) {
     const auto file = folder.path() / "study.db";
@@ -113,7 +101,7 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
     }
     for (const int version :
          {SqliteJournal::schema_version - 1, SqliteJournal::schema_version + 1}) {
-        sql(file, "PRAGMA user_version = " + std::to_string(version));
+        sql(file, ("PRAGMA user_version = " + std::to_string(version)).c_str());
         const std::string message =
             message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); });
         CHECK(message.starts_with("journal " + file.string() + " has schema version " +
