@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 const fs::path source = SERVETUNE_SOURCE;
 
 /// From the ground up; src/CMakeLists.txt says which libraries hold them.
-const std::vector<std::string> modules{"base",   "space",      "trial",  "study",  "search",
-                                       "perf",   "load",       "host",   "engine", "predict",
+const std::vector<std::string> modules{"base",   "space",      "trial",  "study",   "search",
+                                       "perf",   "load",       "host",   "engine",  "predict",
                                        "deploy", "study_file", "report", "results", "interop"};
 
 /// A module includes itself and those before it.

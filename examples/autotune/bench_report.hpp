@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/result_file.hpp"
 #include "servetune/load_test.hpp"
+#include "servetune/result_file.hpp"
 
 #include <string>
 #include <string_view>

@@ -6,10 +6,10 @@
 
 #include "base/files.hpp"
 #include "base/variable_name.hpp"
-#include "servetune/launcher.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
+#include "servetune/launcher.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/yaml.hpp"
 #include "study_file/yaml_text.hpp"
@@ -141,21 +141,20 @@ TEST_CASE(
     const std::string victim = (folder.path() / "victim").string();
     // As a client would send it that does not check names. IFS parts words, PATH finds no tool.
     folder.write(
-        "told",
-        "set host h\nset program " + (folder.path() / "client").string() +
-            "\nstudy label\nname st-test\nset unheard_within 5\nstop_within 0\nenvironment "
-            "st_folder=" + victim +
-            "\nenvironment st_rm=/bin/false\nenvironment st_line=x\nenvironment IFS=1/\n"
-            "environment PATH=/nowhere\nenvironment ODD=a b'$c\nword /bin/sh\nword -c\n"
-            "word printf '%s|%s|%s' \"$ODD\" \"$SERVETUNE_LAUNCH\" \"$PATH\"; pwd > \"" +
-            (folder.path() / "place").string() + "\"; exit 7\n\n\n");
+        "told", "set host h\nset program " + (folder.path() / "client").string() +
+                    "\nstudy label\nname st-test\nset unheard_within 5\nstop_within 0\nenvironment "
+                    "st_folder=" +
+                    victim +
+                    "\nenvironment st_rm=/bin/false\nenvironment st_line=x\nenvironment IFS=1/\n"
+                    "environment PATH=/nowhere\nenvironment ODD=a b'$c\nword /bin/sh\nword -c\n"
+                    "word printf '%s|%s|%s' \"$ODD\" \"$SERVETUNE_LAUNCH\" \"$PATH\"; pwd > \"" +
+                    (folder.path() / "place").string() + "\"; exit 7\n\n\n");
     // The client is the other machine's login shell; a pipe that stays open: nobody has hung up.
     std::filesystem::permissions(
         folder.write("client", "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n"),
         std::filesystem::perms::owner_all);
-    folder.write("run.sh",
-                 "mkfifo pipe && exec 9<> pipe && cat told >&9\n" SERVETUNE_SOURCE
-                 "/launchers/ssh start <&9 3>facts\n");
+    folder.write("run.sh", "mkfifo pipe && exec 9<> pipe && cat told >&9\n" SERVETUNE_SOURCE
+                           "/launchers/ssh start <&9 3>facts\n");
     ChildProcess script({"/bin/sh", "run.sh"}, folder.path());
     CHECK(script.wait() == 7);
     INFO(script.err());

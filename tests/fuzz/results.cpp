@@ -3,9 +3,9 @@
 // as a block, and read again.
 #include "base/utf8.hpp"
 #include "fuzz/target.hpp"
+#include "interop/result_export.hpp"
 #include "results/import.hpp"
 #include "results/printed_block.hpp"
-#include "interop/result_export.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/result_file.hpp"
 #include "study/table.hpp"

@@ -7,7 +7,6 @@
 #include "support/ray_world.hpp"
 #include "support/test.hpp"
 
-
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -66,9 +65,8 @@ TEST_CASE("ray: the launchers' contract holds on a real Ray", "[ray]") {
     if (!world.works()) return;
     check_launcher({(on_ray(world.address(), RayWorld::token))});
     CHECK(has((on_ray(world.address()))->trouble(""), "wants a token (401)"));
-    CHECK(
-        has((on_ray(world.address(), "not the token, but as long as one"))->trouble(""),
-            "refuses the token (403)"));
+    CHECK(has((on_ray(world.address(), "not the token, but as long as one"))->trouble(""),
+              "refuses the token (403)"));
 
     const LauncherWorld launching{(on_ray(world.address(), RayWorld::token))};
     {  // what the node has in its environment is there; what is Ray's own is not
@@ -141,8 +139,7 @@ TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this
         "\", token_env: SERVETUNE_TEST_RAY_TOKEN, ports: 18200-18209, bound: 10min}, workers: 2, "
         "ready_within: 60s, stop_within: 4s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, "
         "environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: "
-        "\"BIN:/usr/bin:/bin\", SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE
-        "/search_spaces\"}";
+        "\"BIN:/usr/bin:/bin\", SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE "/search_spaces\"}";
     text.more = "budget: {trials: 8}\n";
     const DeployedStudy study(text);
     std::string file = read_file(study.folder() / "study.yaml");

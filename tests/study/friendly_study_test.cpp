@@ -151,9 +151,9 @@ TEST_CASE("friendly study: all unknown parameters at once, each with the nearest
         head + plain_goal +
         "space: {max_num_sqes: [64, 128], kv_cache_dtpye: [engine, fp8], block_size: [16]}\n");
     REQUIRE(errors.size() == 2);
-    CHECK(has(
-        errors[0],
-        "'space.max_num_sqes': no parameter or concept of the study's engines; known: max_num_seqs"));
+    CHECK(has(errors[0],
+              "'space.max_num_sqes': no parameter or concept of the study's engines; known: "
+              "max_num_seqs"));
     CHECK(has(errors[1],
               "'space.kv_cache_dtpye': no parameter or concept of the study's engines; known: "
               "kv_cache_dtype"));

@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -93,7 +93,8 @@ TEST_CASE("launchers of a study: their settings are read, and told to them as th
 
 TEST_CASE("launchers of a study: what cannot be is refused, with the place") {
     CHECK(has(PodStudy(plain_pod, "", ", ssh: {host: a}").refusal(), "started in one way"));
-    CHECK(has(PodStudy(plain_pod, "", ", weight_cache: on").refusal(), "processes of this machine"));
+    CHECK(
+        has(PodStudy(plain_pod, "", ", weight_cache: on").refusal(), "processes of this machine"));
     CHECK(has(PodStudy(plain_pod, "", ", workers: 2, replicas: fill").refusal(),
               "give `workers: 1`"));
     CHECK(has(PodStudy("a: [\n").refusal(), "pod.yaml:"));

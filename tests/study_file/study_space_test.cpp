@@ -184,8 +184,8 @@ TEST_CASE("a key that changes nothing of an engine's parameter is an error that 
         CHECK(has(said, "'space.performance_mode." + name +
                             "': the file of vllm says this of its parameter 'performance_mode'; "
                             "leave it out, or "));
-        CHECK(refusal("vllm.performance_mode", ", " + std::string(key))
-                  .find("leave it out, or ") != std::string::npos);
+        CHECK(refusal("vllm.performance_mode", ", " + std::string(key)).find("leave it out, or ") !=
+              std::string::npos);
     }
     CHECK(
         has(study_refusal("[vllm, sglang]",

@@ -13,8 +13,8 @@
 #include "study_file/all_errors.hpp"
 #include "study_file/found_hardware.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/study_readers.hpp"
 #include "study_file/secrets.hpp"
+#include "study_file/study_readers.hpp"
 #include "study_file/yaml.hpp"
 
 #include <algorithm>

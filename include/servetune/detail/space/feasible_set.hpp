@@ -185,5 +185,4 @@ private:
 
 }  // namespace servetune
 
-
 #include "servetune/detail/space/feasible_walks.hpp"
