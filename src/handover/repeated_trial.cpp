@@ -7,7 +7,7 @@
 #include "load/capacity.hpp"
 #include "load/judge_load_test.hpp"
 #include "servetune/error.hpp"
-#include "study_file/measuring/load_test.hpp"
+#include "study_file/measuring/kind.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -151,9 +151,10 @@ inline constexpr struct EarlierTraitsKeys : VersionTraitsKeys {
     static constexpr std::string_view called = "earlier_traits";
 } earlier_traits{};
 
-inline constexpr struct DefectKeys : BecauseKeys<&Defect::because> {
+inline constexpr struct DefectKeys {
     using T = Defect;
     static constexpr std::string_view called = "defect";
+    Key because = row<&T::because>("because", is::text, "why; shown when it happens", required);
     Key kind = row<&T::kind>("kind", is::one_of<defect_kinds>, "what happens", required);
     Key when = row<&T::when>("when", is::expression,
                              "an expression over the engine's own parameters", required);

@@ -169,11 +169,6 @@ struct SourceKeys {
 };
 
 template <auto... path>
-struct BecauseKeys {
-    Key because = row<path...>("because", is::text, "why; shown when it happens");
-};
-
-template <auto... path>
 struct ArchitecturesKeys {
     Key architectures = row<path...>("architectures", is::architecture_list,
                                      "the chips that it runs on, and its figures are of (all)");

@@ -29,8 +29,8 @@ namespace {
 void add_written(const KeyType& type, const Yaml& node, const std::string& path,
                  std::map<std::string, std::string>& result) {
     const KeyType& as = alternative(type, node);
-    if (node.is_mapping() && node.entries().empty()) result[path] = "{}";
-    else if (node.is_mapping())
+    if (node.is_mapping()) {
+        const std::size_t before = result.size();
         for (const auto& [name, value] : node.entries()) {
             const std::string below = path + "." + name;
             if (as.form == KeyType::Form::mapping) add_written(*as.element, value, below, result);
@@ -39,7 +39,8 @@ void add_written(const KeyType& type, const Yaml& node, const std::string& path,
                     if (key.name == name && !key.has(resolved) && !key.has(ignored))
                         add_written(*key.type, value, below, result);
         }
-    else if (node.is_sequence())
+        if (result.size() == before) result[path] = "{}";
+    } else if (node.is_sequence())
         for (std::size_t i = 0; i < node.items().size(); ++i)
             add_written(*as.element, node.items()[i], path + "[" + std::to_string(i) + "]", result);
     else result[path] = node.is_scalar() ? node.text() : "";

@@ -206,7 +206,8 @@ TEST_CASE(
     "name") {
     const std::string head =
         "engine: vllm\nrecipes:\n  - {models: [org/m], hardware: [h100-sxm], licence: MIT";
-    CHECK(has(message_of<ParseError>([&] { (void)recipes_in(head + "}\n"); }), "no source"));
+    CHECK(has(message_of<ParseError>([&] { (void)recipes_in(head + "}\n"); }),
+              "'source' is missing"));
     CHECK(has(message_of<ParseError>(
                   [&] { (void)recipes_in(head + ", source: s, flags: vllm serve m}\n"); }),
               "flags, without launcher and model wanted"));
