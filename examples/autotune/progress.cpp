@@ -8,6 +8,7 @@
 
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/study/clocks.hpp"
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"

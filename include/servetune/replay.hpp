@@ -68,8 +68,8 @@ public:
     /// that the table does not have, or the table one that the space does not.
     ReplayEvaluator(const MeasuredTable& table, const SearchSpace& space, Options options);
 
-    inline Outcome evaluate(const Configuration& configuration,
-                            const EvaluationContext& context) override;
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override;
     [[nodiscard]] bool replicates_inform() const override { return options_.noise_cv > 0; }
 
     /// "Only what was measured exists": the constraint that excludes every configuration without

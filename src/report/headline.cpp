@@ -3,6 +3,7 @@
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/study/confirmation_rounds.hpp"
 #include "servetune/detail/study/recommendation_text.hpp"
+#include "servetune/detail/study/smaller_command.hpp"
 #include "servetune/report.hpp"
 
 #include <fmt/format.h>

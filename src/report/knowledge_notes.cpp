@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_view.hpp"
 #include "search/given_up.hpp"
+#include "servetune/detail/study/unequal_work.hpp"
 
 #include <fmt/format.h>
 
