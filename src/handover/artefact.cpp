@@ -15,7 +15,7 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 enum class NeedsImage { no, of_engine, of_platform };
 
@@ -27,7 +27,7 @@ struct ArtefactKind {
     StartedIn where;
     NeedsImage image;
     bool roles = false;  ///< it takes prefill and decode apart
-    void (*add_values)(const DeploymentModel& deployment, Json& values) = nullptr;
+    void (*add_values)(const DeploymentModel& deployment, OrderedJson& values) = nullptr;
 };
 
 constexpr std::array kinds{
@@ -86,7 +86,7 @@ std::vector<std::string> artefact_kinds() {
 
 Artefact artefact_of(std::string_view name, const DeploymentModel& deployment) {
     const ArtefactKind& kind = kind_named(name);
-    Json values = values_of(deployment);
+    OrderedJson values = values_of(deployment);
     if (kind.add_values != nullptr) kind.add_values(deployment, values);
     Artefact result{file_name(kind, deployment.name), ""};
     result.left_out = deployment.left_out;
@@ -102,7 +102,7 @@ Artefact artefact_of(std::string_view name, const DeploymentModel& deployment) {
         return result;
     }
     for (std::size_t i = 0; i < deployment.engines.size(); ++i) {  // a file each
-        Json own = values;
+        OrderedJson own = values;
         own.update(values["engines"][i]);
         const std::string& role = deployment.engines[i].role;
         const std::string file =

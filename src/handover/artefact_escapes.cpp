@@ -14,14 +14,14 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// The word's text and variables, each put in its form.
 template <class Text, class Variable>
-std::string word_as(const Json& word, const Text& text, const Variable& variable) {
+std::string word_as(const OrderedJson& word, const Text& text, const Variable& variable) {
     if (word.is_string()) return text(word.get<std::string>());
     std::string result;
-    for (const Json& piece : word.at("pieces"))
+    for (const OrderedJson& piece : word.at("pieces"))
         result += piece.is_string() ? text(piece.get<std::string>())
                                     : variable(piece.at("variable").get<std::string>());
     return result;
@@ -50,7 +50,7 @@ std::string yaml_scalar(const std::string& text) {
     return yaml_quoted(text);
 }
 
-std::string shell_place(const Json& word) {
+std::string shell_place(const OrderedJson& word) {
     const std::string result = word_as(
         word, quoted_where_needed, [](const std::string& name) { return "\"${" + name + "}\""; });
     return result.empty() ? "''" : result;
@@ -58,7 +58,7 @@ std::string shell_place(const Json& word) {
 
 /// systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers": `%` is doubled; systemd.service(5):
 /// `$` too on a command line.
-std::string unit_place(const Json& word, std::string_view doubled) {
+std::string unit_place(const OrderedJson& word, std::string_view doubled) {
     return "\"" +
            word_as(
                word,
@@ -79,7 +79,7 @@ std::string unit_place(const Json& word, std::string_view doubled) {
 }
 
 /// What ExecStart= begins with changes how it is run, and no variable is put in there.
-std::string unit_program(const Json& word) {
+std::string unit_program(const OrderedJson& word) {
     const std::string path = word.is_string() ? word.get<std::string>() : "";
     if (path.empty() || std::string_view("@-:+!").find(path.front()) != std::string_view::npos ||
         path.find('$') != std::string::npos)
@@ -90,7 +90,7 @@ std::string unit_program(const Json& word) {
 
 /// Go templates are put into the whole of an LLMInferenceService, the user's words too (kserve:
 /// ReplaceVariables in pkg/controller/v1alpha2/llmisvc/config_merge.go).
-std::string go_template_place(const Json& word) {
+std::string go_template_place(const OrderedJson& word) {
     const auto text = word.get<std::string>();
     std::string result;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -102,44 +102,45 @@ std::string go_template_place(const Json& word) {
 }
 
 /// Nothing in it ends its line, and it does not go on in the next one.
-std::string comment_place(const Json& word) {
+std::string comment_place(const OrderedJson& word) {
     std::string line = printable_line(word.get<std::string>());
     if (line.ends_with('\\')) line += ' ';
     return line;
 }
 
-std::string json_place(const Json& value, int blanks) {
+std::string json_place(const OrderedJson& value, int blanks) {
     try {
         return value.is_object() && value.contains("pieces")
                    ? word_as(value, same_text, no_variable)
                    : value.dump(blanks);
-    } catch (const Json::exception&) {
+    } catch (const OrderedJson::exception&) {
         throw UsageError("a word of the command is not UTF-8, and JSON cannot hold it");
     }
 }
 
 }  // namespace
 
-std::string filled_artefact(std::string_view text, const Json& values) {
+std::string filled_artefact(std::string_view text, const OrderedJson& values) {
     static const WordTemplates parts{
         .escapes = {{"shell", {shell_place}},
-                    {"unit", {[](const Json& word) { return unit_place(word, "%$"); }}},
-                    {"unit_value", {[](const Json& word) { return unit_place(word, "%"); }}},
+                    {"unit", {[](const OrderedJson& word) { return unit_place(word, "%$"); }}},
+                    {"unit_value", {[](const OrderedJson& word) { return unit_place(word, "%"); }}},
                     {"unit_program", {unit_program}},
-                    {"yaml", {[](const Json& word) {
+                    {"yaml", {[](const OrderedJson& word) {
                          return yaml_scalar(word_as(word, same_text, no_variable));
                      }}},
-                    {"json", {[](const Json& value) { return json_place(value, -1); }, ""}},
-                    {"pretty", {[](const Json& value) { return json_place(value, 2); }, "", true}},
+                    {"json", {[](const OrderedJson& value) { return json_place(value, -1); }, ""}},
+                    {"pretty",
+                     {[](const OrderedJson& value) { return json_place(value, 2); }, "", true}},
                     {"compose",
-                     {[](const Json& word) {
+                     {[](const OrderedJson& word) {
                           return yaml_scalar(
                               word_as(word, doubled_dollars,
                                       [](const std::string& name) { return "${" + name + "?}"; }));
                       },
                       ", "}},
                     {"kubernetes",
-                     {[](const Json& word) {
+                     {[](const OrderedJson& word) {
                           return yaml_scalar(
                               word_as(word, doubled_dollars,
                                       [](const std::string& name) { return "$(" + name + ")"; }));

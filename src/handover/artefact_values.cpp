@@ -16,25 +16,26 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Flags = std::vector<std::vector<Word>>;  ///< a flag, with the words that are its values
 
-Json word_value(const Word& word) {
+OrderedJson word_value(const Word& word) {
     if (word.empty()) return "";
     if (word.size() == 1 && !word.front().variable) return word.front().text;
-    Json pieces = Json::array();
+    OrderedJson pieces = OrderedJson::array();
     for (const WordPiece& piece : word)
-        pieces.push_back(piece.variable ? Json{{"variable", piece.text}} : Json(piece.text));
+        pieces.push_back(piece.variable ? OrderedJson{{"variable", piece.text}}
+                                        : OrderedJson(piece.text));
     return {{"pieces", pieces}};
 }
 
-Json word_values(const std::vector<Word>& words) {
-    Json result = Json::array();
+OrderedJson word_values(const std::vector<Word>& words) {
+    OrderedJson result = OrderedJson::array();
     for (const Word& word : words) result.push_back(word_value(word));
     return result;
 }
 
-Json environment_value(const std::string& name, const Word& word) {
+OrderedJson environment_value(const std::string& name, const Word& word) {
     Word assignment{{name + "="}};
     assignment.insert(assignment.end(), word.begin(), word.end());
     const bool secret = has_variable(word);
@@ -44,26 +45,26 @@ Json environment_value(const std::string& name, const Word& word) {
             {"assignment", word_value(assignment)}};
 }
 
-Json engine_values(const DeploymentModel& deployment, std::size_t i) {
+OrderedJson engine_values(const DeploymentModel& deployment, std::size_t i) {
     const DeployedEngine& engine = deployment.engines[i];
     const bool alone = deployment.engines.size() == 1;
-    Json result{{"role", engine.role},
-                {"called", !engine.role.empty() ? engine.role
-                           : alone              ? "engine"
-                                                : fmt::format("engine-{}", i)},
-                {"argv", word_values(engine.argv)},
-                {"program", word_value(engine.argv.front())},
-                {"rest", word_values({engine.argv.begin() + 1, engine.argv.end()})},
-                {"port", engine.port},
-                {"container_port", deployment.first().port},
-                {"gpus", engine.gpus},
-                {"devices", engine.devices},
-                {"variables", engine.variables},
-                {"environment", Json::array()},
-                {"own_environment", Json::array()},
-                {"shared_environment", Json::array()},
-                {"files", Json::array()},
-                {"binds", Json::array()}};
+    OrderedJson result{{"role", engine.role},
+                       {"called", !engine.role.empty() ? engine.role
+                                  : alone              ? "engine"
+                                                       : fmt::format("engine-{}", i)},
+                       {"argv", word_values(engine.argv)},
+                       {"program", word_value(engine.argv.front())},
+                       {"rest", word_values({engine.argv.begin() + 1, engine.argv.end()})},
+                       {"port", engine.port},
+                       {"container_port", deployment.first().port},
+                       {"gpus", engine.gpus},
+                       {"devices", engine.devices},
+                       {"variables", engine.variables},
+                       {"environment", OrderedJson::array()},
+                       {"own_environment", OrderedJson::array()},
+                       {"shared_environment", OrderedJson::array()},
+                       {"files", OrderedJson::array()},
+                       {"binds", OrderedJson::array()}};
     const auto shared = [&](const auto& entry) {
         return std::all_of(
             deployment.engines.begin(), deployment.engines.end(), [&](const DeployedEngine& other) {
@@ -72,7 +73,7 @@ Json engine_values(const DeploymentModel& deployment, std::size_t i) {
             });
     };
     for (const auto& entry : engine.environment) {
-        const Json value = environment_value(entry.first, entry.second);
+        const OrderedJson value = environment_value(entry.first, entry.second);
         result["environment"].push_back(value);
         result[shared(entry) ? "shared_environment" : "own_environment"].push_back(value);
     }
@@ -135,7 +136,7 @@ Flags flags_for_platform(const DeploymentModel& deployment, std::string& left_ou
 /// Values of a platform that answers requests itself: flags of the engine's own server are left out,
 /// and so are secrets that only these have.
 void add_platform(const DeploymentModel& deployment, const Flags& flags, const char* platform,
-                  const char* service_ending, const std::string& left_out, Json& values) {
+                  const char* service_ending, const std::string& left_out, OrderedJson& values) {
     std::set<std::string> variables;
     const DeployedEngine& engine = deployment.first();
     for (const auto& [name, word] : engine.environment)
@@ -144,31 +145,32 @@ void add_platform(const DeploymentModel& deployment, const Flags& flags, const c
         for (const Word& word : flag)
             for (const WordPiece& piece : word)
                 if (piece.variable) variables.insert(piece.text);
-    values.update(Json{{"variables", variables},
-                       {"has_environment", values["has_environment"] == true &&
-                                               (!variables.empty() || !engine.environment.empty() ||
-                                                !values["their_environment"].empty())},
-                       {"platform", platform},
-                       {"service_ending", service_ending},
-                       {"left_out", left_out}});
+    values.update(OrderedJson{
+        {"variables", variables},
+        {"has_environment",
+         values["has_environment"] == true && (!variables.empty() || !engine.environment.empty() ||
+                                               !values["their_environment"].empty())},
+        {"platform", platform},
+        {"service_ending", service_ending},
+        {"left_out", left_out}});
 }
 
-Json engine_argument_value(const std::string& text, const std::string& flag) {
+OrderedJson engine_argument_value(const std::string& text, const std::string& flag) {
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
     if (text.size() > 1 &&
         std::string_view("kKmMgGtT").find(text.back()) != std::string_view::npos &&
         text.find_first_not_of("0123456789.") == text.size() - 1)
         throw UsageError(flag + " " + text + ": Ray's engine_kwargs take no '" + text.back() +
                          "', write the number out");
-    const auto parsed = shallow_json<Json>(text);
+    const auto parsed = shallow_json<OrderedJson>(text);
     const bool number = parsed.is_number() &&
                         (digits || text.find_first_not_of("0123456789.eE+-") == std::string::npos);
-    return number || parsed.is_boolean() || parsed.is_structured() ? parsed : Json(text);
+    return number || parsed.is_boolean() || parsed.is_structured() ? parsed : OrderedJson(text);
 }
 
 /// Puts a flag into the arguments of the engine in Python: `max_num_seqs`;
 /// `--compilation-config.mode` is a key of an object.
-void add_engine_argument(const std::vector<Word>& flag, Json& arguments) {
+void add_engine_argument(const std::vector<Word>& flag, OrderedJson& arguments) {
     const std::string first = word_without_secret(flag.front(), "Ray");
     const auto equals = first.find('=');
     const std::string spelled = first.substr(0, equals);
@@ -183,10 +185,10 @@ void add_engine_argument(const std::vector<Word>& flag, Json& arguments) {
     std::string rest = spelled.substr(off ? 5 : 2);
     const std::string base = rest.substr(0, rest.find('.'));
     std::replace(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(base.size()), '-', '_');
-    Json value = values.empty() ? Json(!off) : Json::array();
+    OrderedJson value = values.empty() ? OrderedJson(!off) : OrderedJson::array();
     for (const std::string& one : values) value.push_back(engine_argument_value(one, spelled));
-    if (values.size() == 1) value = Json(value.front());
-    Json* at = &arguments;
+    if (values.size() == 1) value = OrderedJson(value.front());
+    OrderedJson* at = &arguments;
     for (std::size_t from = 0; from != std::string::npos;) {
         const auto dot = rest.find('.', from);
         const std::string key = rest.substr(from, dot == std::string::npos ? dot : dot - from);
@@ -201,7 +203,7 @@ void add_engine_argument(const std::vector<Word>& flag, Json& arguments) {
 
 /// GPUStack splits an entry that begins with a flag as a shell does, keeps others as they are, and
 /// cuts blanks at both ends (flatten_to_argv in gpustack/utils/command.py).
-void add_backend_parameters(const Word& word, Json& list) {
+void add_backend_parameters(const Word& word, OrderedJson& list) {
     const std::string text = word_without_secret(word, "GPUStack");
     const auto whole = [&](const std::string& value) {
         if (value.empty() || value.starts_with("-") ||
@@ -224,8 +226,9 @@ void add_backend_parameters(const Word& word, Json& list) {
 
 /// What else an object of the user's says, but for these keys.
 template <std::size_t n>
-Json further_keys(const nlohmann::json& object, const std::array<std::string_view, n>& ours) {
-    Json result = Json::array();
+OrderedJson further_keys(const nlohmann::json& object,
+                         const std::array<std::string_view, n>& ours) {
+    OrderedJson result = OrderedJson::array();
     for (const auto& [key, value] : object.items())
         if (std::find(ours.begin(), ours.end(), key) == ours.end())
             result.push_back({{"key", key}, {"value", value}});
@@ -251,7 +254,8 @@ struct PodTemplate {
 };
 
 /// The pod of the engine. `gpus`: that its container asks for; `shm`: it gets a /dev/shm.
-void add_pod_with(const DeploymentModel& deployment, Json& values, std::int64_t gpus, bool shm) {
+void add_pod_with(const DeploymentModel& deployment, OrderedJson& values, std::int64_t gpus,
+                  bool shm) {
     if (has_variable(deployment.image))
         throw UsageError(
             "the image has a secret, and Kubernetes puts none in there; say it with --image");
@@ -261,7 +265,7 @@ void add_pod_with(const DeploymentModel& deployment, Json& values, std::int64_t 
     const auto none = nlohmann::json::array();
     const nlohmann::json their_mounts = container.value("volumeMounts", none),
                          their_volumes = pod.spec.value("volumes", none);
-    Json mounts = Json::array();
+    OrderedJson mounts = OrderedJson::array();
     const auto mount = [&](std::string name, const std::string& path, const char* what) {
         for (const auto& one : their_mounts)
             if (one.value("mountPath", "") == path) return;  // theirs is there
@@ -281,13 +285,13 @@ void add_pod_with(const DeploymentModel& deployment, Json& values, std::int64_t 
     if (!engine.files.empty()) mount("files", "/run/servetune", "map");
     nlohmann::json resources = container.value("resources", nlohmann::json::object());
     if (!resources.empty() && gpus > 0) resources["limits"][deployment.device_resource] = gpus;
-    Json their_environment = Json::array(), others = Json::array();
+    OrderedJson their_environment = OrderedJson::array(), others = OrderedJson::array();
     for (const auto& item : container.value("env", none))
         if (const std::string name = item.value("name", "");
             !engine.environment.contains(name) && !engine.variables.contains(name))
-            their_environment.push_back(Json(item));
+            their_environment.push_back(OrderedJson(item));
     for (std::size_t i = 0; i < pod.spec["containers"].size(); ++i)
-        if (i != pod.engine) others.push_back(Json(pod.spec["containers"][i]));
+        if (i != pod.engine) others.push_back(OrderedJson(pod.spec["containers"][i]));
     constexpr std::array<std::string_view, 8> of_container{
         "name",      "image",        "imagePullPolicy", "env",
         "resources", "volumeMounts", "lifecycle",       "workingDir"};
@@ -295,7 +299,7 @@ void add_pod_with(const DeploymentModel& deployment, Json& values, std::int64_t 
                                                      "terminationGracePeriodSeconds",
                                                      "enableServiceLinks"};
     constexpr double period_seconds = 10;
-    values.update(Json{
+    values.update(OrderedJson{
         {"pull_policy", container.value("imagePullPolicy", "IfNotPresent")},
         {"command", word_values({engine.argv.front()})},
         {"args", values["rest"]},
@@ -326,8 +330,8 @@ void add_pod_with(const DeploymentModel& deployment, Json& values, std::int64_t 
 
 }  // namespace
 
-Json values_of(const DeploymentModel& deployment) {
-    Json engines = Json::array(), head = Json::array();
+OrderedJson values_of(const DeploymentModel& deployment) {
+    OrderedJson engines = OrderedJson::array(), head = OrderedJson::array();
     std::set<std::string> variables;
     std::int64_t gpus = 0;
     for (std::size_t i = 0; i < deployment.engines.size(); ++i) {
@@ -339,29 +343,29 @@ Json values_of(const DeploymentModel& deployment) {
     if (!deployment.title.empty()) head.push_back(deployment.title);
     for (const std::string& note : deployment.to_change) head.push_back(note);
     const bool several = deployment.engines.size() > 1;
-    Json values = engines.front();
-    values.update(Json{{"name", deployment.name},
-                       {"head", head},
-                       {"model_name", deployment.model},
-                       {"image", word_value(deployment.image)},
-                       {"shm_bytes", deployment.shm_bytes},
-                       {"copies", deployment.copies()},
-                       {"count", deployment.engines.size()},
-                       {"several", several},
-                       {"replicas", several && !deployment.has_roles()},
-                       {"roles", deployment.has_roles()},
-                       {"last_port", deployment.engines.back().port},
-                       {"all_gpus", gpus},
-                       {"variables", variables},
-                       {"engines", engines}});
+    OrderedJson values = engines.front();
+    values.update(OrderedJson{{"name", deployment.name},
+                              {"head", head},
+                              {"model_name", deployment.model},
+                              {"image", word_value(deployment.image)},
+                              {"shm_bytes", deployment.shm_bytes},
+                              {"copies", deployment.copies()},
+                              {"count", deployment.engines.size()},
+                              {"several", several},
+                              {"replicas", several && !deployment.has_roles()},
+                              {"roles", deployment.has_roles()},
+                              {"last_port", deployment.engines.back().port},
+                              {"all_gpus", gpus},
+                              {"variables", variables},
+                              {"engines", engines}});
     return values;
 }
 
-void add_pod(const DeploymentModel& deployment, Json& values) {
+void add_pod(const DeploymentModel& deployment, OrderedJson& values) {
     add_pod_with(deployment, values, deployment.first().gpus, true);
 }
 
-void add_llm_d(const DeploymentModel& deployment, Json& values) {
+void add_llm_d(const DeploymentModel& deployment, OrderedJson& values) {
     add_pod(deployment, values);
     values["of_guide"] = true;
     values["beside"]["kustomization.yaml"] = filled_artefact(kustomization_yaml_in.text, values);
@@ -369,29 +373,29 @@ void add_llm_d(const DeploymentModel& deployment, Json& values) {
         values["beside"]["files.yaml"] = filled_artefact(config_map_yaml_in.text, values);
 }
 
-void add_kserve(const DeploymentModel& deployment, Json& values) {
+void add_kserve(const DeploymentModel& deployment, OrderedJson& values) {
     if (deployment.platforms.kserve.empty()) refuse_engine(deployment, "KServe");
     if (!deployment.mounts.empty())
         throw UsageError("KServe fetches the model itself, and " + deployment.model +
                          " is a folder here: hf://, s3://, oci:// or pvc:// wanted");
     add_pod_with(deployment, values, deployment.first().gpus, false);
     const bool hub = deployment.model.find("://") == std::string::npos;
-    const Json flags = word_values(deployment.first().flags());
-    values.update(Json{{"command", Json::array()},
-                       {"args", Json::array()},
-                       {"uri", (hub ? "hf://" : "") + deployment.model},
-                       {"flags", flags}});
+    const OrderedJson flags = word_values(deployment.first().flags());
+    values.update(OrderedJson{{"command", OrderedJson::array()},
+                              {"args", OrderedJson::array()},
+                              {"uri", (hub ? "hf://" : "") + deployment.model},
+                              {"flags", flags}});
     if (flags.empty()) return;
     values["flags_variable"] = deployment.platforms.kserve;
     values["has_environment"] = true;
 }
 
-void add_dynamo(const DeploymentModel& deployment, Json& values) {
+void add_dynamo(const DeploymentModel& deployment, OrderedJson& values) {
     if (deployment.platforms.dynamo.empty()) refuse_engine(deployment, "Dynamo");
     add_pod_with(deployment, values, deployment.first().gpus, false);
     std::string left_out;
     const Flags flags = flags_for_platform(deployment, left_out);
-    Json command = Json::array(), args = Json::array();
+    OrderedJson command = OrderedJson::array(), args = OrderedJson::array();
     for (const std::string& word : deployment.platforms.dynamo)
         (args.empty() && !word.starts_with("--") ? command : args)
             .push_back(word == "{model}" ? deployment.model : word);
@@ -400,38 +404,38 @@ void add_dynamo(const DeploymentModel& deployment, Json& values) {
     // The operator reads Dynamo's version from the image's tag, and refuses a component of an image
     // without one (deploy/operator/api/v1beta1/dynamocomponentdeployment_types.go).
     static const std::regex version(":v?[0-9]+[.][0-9]+[.][0-9]+([-+].*)?$");
-    values.update(
-        Json{{"command", command},
-             {"args", args},
-             {"image_has_version", std::regex_search(shown_word(deployment.image), version)}});
+    values.update(OrderedJson{
+        {"command", command},
+        {"args", args},
+        {"image_has_version", std::regex_search(shown_word(deployment.image), version)}});
     add_platform(deployment, flags, "Dynamo", "-frontend", left_out, values);
 }
 
-void add_rayservice(const DeploymentModel& deployment, Json& values) {
+void add_rayservice(const DeploymentModel& deployment, OrderedJson& values) {
     if (deployment.platforms.ray.empty()) refuse_engine(deployment, "Ray Serve LLM");
     if (!deployment.first().files.empty()) throw UsageError("Ray Serve LLM takes no options file");
     std::string left_out;
     const Flags flags = flags_for_platform(deployment, left_out);
-    Json arguments = Json::object();
+    OrderedJson arguments = OrderedJson::object();
     for (const std::vector<Word>& flag : flags) add_engine_argument(flag, arguments);
-    const auto pod = [&](Json& into, bool head) {
+    const auto pod = [&](OrderedJson& into, bool head) {
         add_pod_with(deployment, into, head ? 0 : deployment.first().gpus, !head);
-        into["command"] = into["args"] = Json::array();  // KubeRay's own
+        into["command"] = into["args"] = OrderedJson::array();  // KubeRay's own
         add_platform(deployment, flags, "Ray", "-serve-svc", left_out, into);
     };
-    Json head = values;
+    OrderedJson head = values;
     pod(head, true);
     pod(values, false);
-    values.update(Json{
+    values.update(OrderedJson{
         {"ray_head", head}, {"backend", deployment.platforms.ray}, {"engine_kwargs", arguments}});
 }
 
-void add_gpustack(const DeploymentModel& deployment, Json& values) {
+void add_gpustack(const DeploymentModel& deployment, OrderedJson& values) {
     const DeployedEngine& engine = deployment.first();
     if (deployment.platforms.gpustack.empty()) refuse_engine(deployment, "GPUStack");
     if (!engine.files.empty()) throw UsageError("GPUStack takes no options file of the engine");
     (void)word_without_secret(deployment.image, "GPUStack");
-    Json parameters = Json::array(), set = Json::object();
+    OrderedJson parameters = OrderedJson::array(), set = OrderedJson::object();
     for (const Word& word : engine.flags()) add_backend_parameters(word, parameters);
     std::vector<std::string> missing, description = values["head"];
     for (const auto& [name, word] : engine.environment)
@@ -441,13 +445,13 @@ void add_gpustack(const DeploymentModel& deployment, Json& values) {
     // JSON has no comments: the description is what a person reads there.
     if (!missing.empty()) description.push_back("Set its secrets: " + left_out);
     const bool local = !deployment.mounts.empty();
-    values.update(Json{{"local", local},
-                       {"source", local ? "local_path" : "huggingface"},
-                       {"backend", deployment.platforms.gpustack},
-                       {"parameters", parameters},
-                       {"variables_set", set},
-                       {"left_out", left_out},
-                       {"description", fmt::format("{}", fmt::join(description, " "))}});
+    values.update(OrderedJson{{"local", local},
+                              {"source", local ? "local_path" : "huggingface"},
+                              {"backend", deployment.platforms.gpustack},
+                              {"parameters", parameters},
+                              {"variables_set", set},
+                              {"left_out", left_out},
+                              {"description", fmt::format("{}", fmt::join(description, " "))}});
 }
 
 }  // namespace servetune

@@ -107,19 +107,19 @@ void add_share(DeployedEngine& engine, const StudySetup& setup, const Deployment
     engine.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(engine.devices)}};
 }
 
-using UnorderedJson = nlohmann::json;
+using Json = nlohmann::json;
 
 /// The pod that a launcher's `template` says; empty where there is none.
-UnorderedJson pod_of(const WrappedOptions& launcher) {
-    UnorderedJson result = UnorderedJson::object();
+Json pod_of(const WrappedOptions& launcher) {
+    Json result = Json::object();
     for (const auto& [word, text] : launcher.lines)
         if (word == "data" && text.starts_with("template ")) {
-            result = UnorderedJson::parse(text.substr(text.find(' ') + 1), nullptr, false);
+            result = Json::parse(text.substr(text.find(' ') + 1), nullptr, false);
             if (result.is_object() && result.contains("template")) result = result["template"];
         }
     return result.is_object() && result.contains("spec") && result["spec"].is_object()
                ? result
-               : UnorderedJson::object();
+               : Json::object();
 }
 
 /// An image that the study's containers, or the configuration, name; empty: none.
@@ -131,9 +131,9 @@ std::string image_of(const StudySetup& setup, const Configuration& configuration
     if (!deploy->wrapped) return "";
     if (const auto images = deploy->wrapped->setting("images"); !images.empty())
         return images.front();
-    const UnorderedJson containers =
-        pod_of(*deploy->wrapped).value("/spec/containers"_json_pointer, UnorderedJson::array());
-    for (const UnorderedJson& container : containers)
+    const Json containers =
+        pod_of(*deploy->wrapped).value("/spec/containers"_json_pointer, Json::array());
+    for (const Json& container : containers)
         if (container.value("name", "") == "engine" || containers.size() == 1)
             return container.value("image", "");
     return "";
@@ -143,7 +143,7 @@ std::string image_of(const StudySetup& setup, const Configuration& configuration
 void add_pod_template(DeploymentModel& model, const StudyFile& file, bool cluster) {
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr || !deploy->wrapped) return;
-    const UnorderedJson pod = pod_of(*deploy->wrapped);
+    const Json pod = pod_of(*deploy->wrapped);
     if (!pod.contains("spec")) return;
     for (const std::string& resource : deploy->wrapped->setting("devices"))
         if (!resource.empty()) model.device_resource = resource;
