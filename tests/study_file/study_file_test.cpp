@@ -120,7 +120,8 @@ TEST_CASE("a workload that cannot be read is not missed where workloads are coun
 TEST_CASE("bad input: every way of writing a study or an engine wrong is said with its place") {
     const auto file =
         std::filesystem::path(SERVETUNE_SOURCE) / "tests/data/cases/study_errors.yaml";
-    for (const Yaml& row : Yaml::load(file).items()) {
+    const Yaml rows = Yaml::load(file);
+    for (const Yaml& row : rows.items()) {
         const std::string what = row.items()[1].text(), with = row.items()[2].text();
         const std::string says =
             row.items()[0].text() == "study" ? study_error(what, with) : engine_error(what, with);
