@@ -56,7 +56,8 @@ using OrderedJson = nlohmann::ordered_json;
 namespace {
 
 constexpr double gib_bytes = 1UL << 30UL;
-constexpr std::chrono::seconds client_patience(10);  // a GPU that the driver has to wake takes 1 to 3 s
+constexpr std::chrono::seconds client_patience(
+    10);  // a GPU that the driver has to wake takes 1 to 3 s
 
 enum class State { fine, worth_knowing, stops };
 constexpr std::array<std::string_view, 3> state_words{"fine", "worth knowing", "stops you"};
@@ -74,7 +75,8 @@ struct Machine {
     Catalogue catalogue = Catalogue::standard();
     Environment facts = environment_now({.inherits = false});
     NvidiaSmi smi{"nvidia-smi", client_patience};
-    FoundDevices devices = smi.present() ? find_devices("nvidia-smi", client_patience) : FoundDevices{};
+    FoundDevices devices =
+        smi.present() ? find_devices("nvidia-smi", client_patience) : FoundDevices{};
     SmiAnswer<GpuState> gpus = devices.all.empty() ? SmiAnswer<GpuState>{} : smi.gpus();
     SmiAnswer<GpuSettings> settings =
         devices.all.empty() ? SmiAnswer<GpuSettings>{} : smi.settings();
@@ -103,17 +105,15 @@ AllFound gpus(Machine& m) {
                 "an engine can serve from the processor (`autotune init --gpus 0`) or on another "
                 "machine (docs/guides/other-machines.md)");
         const auto told = tool->read(client_patience);
-        if (!told || told->empty())
-            return stops(tool->name() + " lists none: " + tool->trouble());
+        if (!told || told->empty()) return stops(tool->name() + " lists none: " + tool->trouble());
         return fine(fmt::format("{} by {}", told->size(), tool->name()));
     }
     const FoundDevices& found = m.devices;
     if (found.all.empty()) return stops(found.trouble);
     if (found.visible.size() == found.all.size()) return fine(found.text());
-    return worth_knowing(
-        fmt::format("{} of {} are visible: CUDA_VISIBLE_DEVICES hides the others",
-                    found.visible.size(), found.all.size()),
-        "unset it, or name them in the study: `deploy: {gpus: ...}`");
+    return worth_knowing(fmt::format("{} of {} are visible: CUDA_VISIBLE_DEVICES hides the others",
+                                     found.visible.size(), found.all.size()),
+                         "unset it, or name them in the study: `deploy: {gpus: ...}`");
 }
 
 AllFound driver(Machine& m) {
@@ -190,14 +190,14 @@ std::string gpus_that(const Machine& m, const Is& is) {
     std::vector<int> found;
     for (const GpuSettings& gpu : m.settings.rows)
         if (is(gpu)) found.push_back(gpu.index);
-    return found.empty() ? ""
-                         : fmt::format("GPU{} {}", found.size() == 1 ? "" : "s",
-                                       fmt::join(found, ", "));
+    return found.empty()
+               ? ""
+               : fmt::format("GPU{} {}", found.size() == 1 ? "" : "s", fmt::join(found, ", "));
 }
 
 AllFound persistence(Machine& m) {
-    const std::string off =
-        gpus_that(m, [](const GpuSettings& gpu) { return gpu.persistence == std::optional(false); });
+    const std::string off = gpus_that(
+        m, [](const GpuSettings& gpu) { return gpu.persistence == std::optional(false); });
     if (off.empty()) return {};
     return worth_knowing("off on " + off +
                          ": the driver unloads between trials, and each start waits for it");
@@ -242,10 +242,10 @@ AllFound engines(Machine& m) {
             result.push_back(
                 {State::fine,
                  fmt::format("{} {} in {}; {}", engine.name, version, place,
-                             !facts                      ? "no flags of it are stored"
-                             : facts->version == version ? "its flags are stored"
-                                                         : "the flags stored of " +
-                                                               facts->version + " count")});
+                             !facts ? "no flags of it are stored"
+                             : facts->version == version
+                                 ? "its flags are stored"
+                                 : "the flags stored of " + facts->version + " count")});
         }
     }
     if (!result.empty()) return result;
@@ -269,11 +269,14 @@ std::pair<int, std::string> client_said(std::vector<std::string> argv) {
 Found gpus_of_containers(const std::string& name) {
     const fs::path tool = program_on_path("nvidia-ctk");
     if (tool.empty() && program_on_path("nvidia-container-runtime-hook").empty())
-        return {State::worth_knowing, name + " cannot give containers GPUs: NVIDIA's container "
-                                             "toolkit is not on the PATH",
+        return {State::worth_knowing,
+                name +
+                    " cannot give containers GPUs: NVIDIA's container "
+                    "toolkit is not on the PATH",
                 "install nvidia-container-toolkit"};
-    if (name == "podman" && client_said({tool.string(), "cdi", "list"}).second.find(
-                                "nvidia.com/gpu=") == std::string::npos)
+    if (name == "podman" &&
+        client_said({tool.string(), "cdi", "list"}).second.find("nvidia.com/gpu=") ==
+            std::string::npos)
         return {State::worth_knowing,
                 name + " cannot give containers GPUs: nvidia-ctk lists no device",
                 "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"};
@@ -312,8 +315,9 @@ AllFound processor(Machine& m) {
         return text.empty() ? enough : std::strtod(text.c_str(), nullptr);
     };
     if (std::min(number(cores), number(limit)) >= enough) return fine(found);
-    return worth_knowing(found + ": the load generator shares them with the engine, so results "
-                                 "may be suspect");
+    return worth_knowing(found +
+                         ": the load generator shares them with the engine, so results "
+                         "may be suspect");
 }
 
 AllFound governor(Machine& m) {
@@ -341,7 +345,8 @@ AllFound memory(Machine& m) {
     const std::string found = gib_text(allowed) + " of " + gib_text(memory_row("MemTotal")) +
                               " available" +
                               (limit.empty() ? "" : " (control group: " + limit + ")");
-    if (!limit.empty()) allowed = std::min(allowed, std::strtod(limit.c_str(), nullptr) * (1 << 20));
+    if (!limit.empty())
+        allowed = std::min(allowed, std::strtod(limit.c_str(), nullptr) * (1 << 20));
     if (allowed >= little) return fine(found);
     return worth_knowing(found + ": little for an engine that loads weights through it");
 }
@@ -441,8 +446,7 @@ AllFound this_folder(Machine& /*m*/) {
     if (const std::string shared = network_system(folder); !shared.empty())
         return worth_knowing(found + ", on " + shared +
                              ": a journal can only be read on the machine that writes it");
-    if (bytes < gib_bytes)
-        return worth_knowing(found + ": the logs of a long study may not fit");
+    if (bytes < gib_bytes) return worth_knowing(found + ": the logs of a long study may not fit");
     return fine(found);
 }
 
@@ -537,8 +541,7 @@ constexpr std::array<Check, 23> checks{{
     {"/dev/shm", shared_memory, "start this container with --shm-size=8g or --ipc=host"},
     {"open files", open_files,
      "raise it (ulimit -Hn, limits.conf, --ulimit nofile=65536 of a container)"},
-    {"ports", ports,
-     "give this container a network of its own with a loopback, or --network=host"},
+    {"ports", ports, "give this container a network of its own with a loopback, or --network=host"},
     {"/proc", process_table, "mount it: engines are found and ended by it"},
     {"this folder", this_folder, "go to a folder of a local disk, or give one with --directory"},
     {"temporary files", temporary_files, "set TMPDIR to a folder that can be written"},
@@ -555,9 +558,9 @@ int doctor(bool json) {
     std::size_t stopping = 0;
     for (const Check& check : checks)
         for (const Found& found : check.ask(machine)) {
-            const std::string remedy = !found.remedy.empty()         ? found.remedy
+            const std::string remedy = !found.remedy.empty()        ? found.remedy
                                        : found.state == State::fine ? ""
-                                                                     : check.remedy;
+                                                                    : check.remedy;
             const std::string_view word = state_words.at(static_cast<std::size_t>(found.state));
             stopping += found.state == State::stops ? 1 : 0;
             list.push_back({{"name", check.name},

@@ -92,7 +92,10 @@ std::optional<BestSoFar> best_in(const StudySetup& setup, const std::vector<Tria
     const Standings standings(search, problem.objective, problem.decision);
     const Standing* best = standings.best();
     if (best == nullptr) return std::nullopt;
-    BestSoFar result{problem.objective.leading().metric, best->estimate().mean, {}, {},
+    BestSoFar result{problem.objective.leading().metric,
+                     best->estimate().mean,
+                     {},
+                     {},
                      standings.scale().ratios()};
     const Standing* base = standings.find(problem.space.default_configuration());
     if (base == nullptr || !base->passes()) return result;
@@ -119,7 +122,9 @@ public:
     explicit PrometheusText(const std::string& study) : study_("study=\"" + label(study) + "\"") {}
 
     void gauge(const char* name, const char* help, double value, const std::string& labels = "") {
-        if (name != last_) text_ += fmt::format("# HELP servetune_{0} {1}\n# TYPE servetune_{0} gauge\n", name, help);
+        if (name != last_)
+            text_ +=
+                fmt::format("# HELP servetune_{0} {1}\n# TYPE servetune_{0} gauge\n", name, help);
         last_ = name;
         text_ += fmt::format("servetune_{}{{{}{}}} {:.10g}\n", name, study_,
                              labels.empty() ? "" : "," + labels, value);
@@ -145,12 +150,14 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
                             std::optional<double> seconds_left) {
     PrometheusText out(setup.file.name);
     const std::size_t told = told_in(trials), failed = failed_in(trials);
-    const auto started = static_cast<std::size_t>(
-        std::count_if(trials.begin(), trials.end(),
-                      [](const Trial& one) { return !one.told() && one.started_at; }));
-    for (const auto& [state, count] :
-         {std::pair{"measured", told - failed}, {"failed", failed}, {"running", started},
-          {"waiting", trials.size() - told - started}})
+    const auto started =
+        static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) {
+            return !one.told() && one.started_at;
+        }));
+    for (const auto& [state, count] : {std::pair{"measured", told - failed},
+                                       {"failed", failed},
+                                       {"running", started},
+                                       {"waiting", trials.size() - told - started}})
         out.gauge("trials", "Trials of the study by their state.", static_cast<double>(count),
                   fmt::format("state=\"{}\"", state));
     std::map<std::string_view, std::size_t> failures;
@@ -172,8 +179,9 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
         out.gauge("default", "The same of the default.", *best->of_default, metric);
     if (!best->gain || !best->is_ratio) return std::move(out).text();
     const auto gain = [&](const char* bound, double value) {
-        out.gauge("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval.",
-                  value, fmt::format("bound=\"{}\"", bound));
+        out.gauge("gain_ratio",
+                  "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval.", value,
+                  fmt::format("bound=\"{}\"", bound));
     };
     gain("value", best->gain->value);
     if (!best->gain->has_interval()) return std::move(out).text();

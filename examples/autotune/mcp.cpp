@@ -23,12 +23,12 @@ except ImportError as error:
     sys.exit(3)
 sys.exit(main(sys.argv[1:])))";
     const char* named = std::getenv("SERVETUNE_PYTHON");  // NOLINT(concurrency-mt-unsafe)
-    const std::filesystem::path python =
-        program_on_path(named != nullptr ? named : "python3");
+    const std::filesystem::path python = program_on_path(named != nullptr ? named : "python3");
     if (python.empty()) {
-        complain("autotune: agents are served by Python, and there is no {} on the PATH: install "
-                 "it, then pip install 'servetune[mcp]'\n",
-                 named != nullptr ? named : "python3");
+        complain(
+            "autotune: agents are served by Python, and there is no {} on the PATH: install "
+            "it, then pip install 'servetune[mcp]'\n",
+            named != nullptr ? named : "python3");
         return environment_error;
     }
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();

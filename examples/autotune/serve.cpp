@@ -157,7 +157,8 @@ int serve_study(const ServeArguments& arguments) {
     const StudyLock lock(folder);
     end_what_was_left(setup);
     for (std::size_t i = 0; i < ServerSet::ports_of(placed); ++i)
-        if (std::string why = why_cannot_listen(arguments.host, arguments.port + static_cast<int>(i));
+        if (std::string why =
+                why_cannot_listen(arguments.host, arguments.port + static_cast<int>(i));
             !why.empty())
             throw IoError(why + "; choose another with --port");
     complain("autotune: {}{}\n{}\n", headline.title, proven ? "" : ": the default is served",

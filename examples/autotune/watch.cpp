@@ -69,7 +69,10 @@ public:
         const double interval = arguments_.interval_seconds;
         const double began = steady_seconds();
         const double count =
-            arguments_.once ? 1 : std::max(1.0, std::round(arguments_.for_seconds.value_or(20 * interval) / interval));
+            arguments_.once
+                ? 1
+                : std::max(1.0,
+                           std::round(arguments_.for_seconds.value_or(20 * interval) / interval));
         if (!step()) return false;
         for (double i = 1; i <= count; ++i) {
             const double left = began + i * interval - steady_seconds();
@@ -132,7 +135,8 @@ private:
 
 std::string watched_verdict(const ProductionCheck& check) {
     switch (check.verdict()) {
-        case WatchVerdict::as_recommended: return "As recommended: the traffic is that of the study.";
+        case WatchVerdict::as_recommended:
+            return "As recommended: the traffic is that of the study.";
         case WatchVerdict::tune_again: {
             std::string changed;
             for (const JudgedFigure& one : check.judged())

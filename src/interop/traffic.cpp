@@ -50,9 +50,8 @@ std::vector<TraceRow> all_requests(const std::vector<std::filesystem::path>& fil
         traffic.unread += found.unread;
         std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all));
     }
-    std::stable_sort(all.begin(), all.end(), [](const TraceRow& a, const TraceRow& b) {
-        return time_of(a) < time_of(b);
-    });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const TraceRow& a, const TraceRow& b) { return time_of(a) < time_of(b); });
     return all;
 }
 
@@ -68,8 +67,8 @@ bool spread_over_seconds(std::vector<TraceRow>& rows) {
         while (to < rows.size() && rows[to].seconds == rows[from].seconds) ++to;
         any = any || to - from > 1;
         for (std::size_t i = from; i < to; ++i)
-            rows[i].seconds = time_of(rows[i]) +
-                              static_cast<double>(i - from) / static_cast<double>(to - from);
+            rows[i].seconds =
+                time_of(rows[i]) + static_cast<double>(i - from) / static_cast<double>(to - from);
         from = to;
     }
     return any;
@@ -124,8 +123,9 @@ Traffic read_traffic(const std::vector<std::filesystem::path>& files, double win
     traffic.spread = spread_over_seconds(all);
     traffic.logged = all.size();
     traffic.log_seconds = time_of(all.back()) - time_of(all.front());
-    traffic.requests = traffic.log_seconds <= window_seconds ? std::move(all)
-                                                             : busiest(std::move(all), window_seconds);
+    traffic.requests = traffic.log_seconds <= window_seconds
+                           ? std::move(all)
+                           : busiest(std::move(all), window_seconds);
     const double first = time_of(traffic.requests.front());
     traffic.begins = moment_text(first);
     for (TraceRow& row : traffic.requests) row.seconds = time_of(row) - first;
@@ -141,7 +141,8 @@ std::string Traffic::trace_text() const {
                   ", \"input_length\": " + std::to_string(row.input_tokens) +
                   ", \"output_length\": " + std::to_string(row.output_tokens);
         if (!row.blocks.empty())
-            result += ", \"block_tokens\": " + std::to_string(row.block_tokens) + ", \"hash_ids\": [";
+            result +=
+                ", \"block_tokens\": " + std::to_string(row.block_tokens) + ", \"hash_ids\": [";
         for (std::size_t i = 0; i < row.blocks.size(); ++i)
             result += (i == 0 ? "" : ", ") + std::to_string(row.blocks[i]);
         result += row.blocks.empty() ? "}\n" : "]}\n";

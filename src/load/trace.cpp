@@ -35,8 +35,7 @@ constexpr Columns output_names{{"output_tokens", "output_length", "GeneratedToke
 constexpr Columns time_names{{"timestamp_seconds", "timestamp_milliseconds", "timestamp",
                               "TIMESTAMP", "Timestamp", "arrived_at", ""}};
 
-constexpr Columns session_names{
-    {"session_id", "session", "conversation_id", "", "", "", ""}};
+constexpr Columns session_names{{"session_id", "session", "conversation_id", "", "", "", ""}};
 
 template <class Has>
 std::string_view first_column(const Columns& columns, const Has& has) {

@@ -17,13 +17,13 @@ namespace {
 
 constexpr double alpha_of_change = 0.01;
 constexpr double requests_in_batch = 100;
-constexpr std::size_t fewest_batches = 5, most_batches = 10;
+constexpr std::size_t fewest_judged = 5, most_judged = 10;
 constexpr std::string_view speed_figure = "seconds per output token";
 
 /// How far a figure may be from the study's, and whether less of it is a change.
 struct FigureRule {
     std::string_view name;
-    double margin;       ///< as a factor 1 + margin; of a share as a difference
+    double margin;  ///< as a factor 1 + margin; of a share as a difference
     bool less_is_change;
     bool share = false;
 };
@@ -58,7 +58,8 @@ TrafficFigures traffic_figures(const PageCounters& grown, double seconds) {
         set("requests in flight", *latencies / seconds);  // Little's law
     else if (const auto running = value("running_requests"))
         set("requests in flight", *running + value("waiting_requests").value_or(0));
-    set("prompt tokens", ratio_of(grown, "request_prompt_tokens_sum", "request_prompt_tokens_count"));
+    set("prompt tokens",
+        ratio_of(grown, "request_prompt_tokens_sum", "request_prompt_tokens_count"));
     set("output tokens",
         ratio_of(grown, "request_generated_tokens_sum", "request_generated_tokens_count"));
     auto hits = ratio_of(grown, "prefix_hit_tokens", "prefix_queried_tokens");
@@ -95,10 +96,10 @@ double requests_in(const PageCounters& grown) {
 }
 
 void judge_figure(JudgedFigure& figure, const std::vector<double>& values, const FigureRule& rule) {
-    figure.now = std::accumulate(values.begin(), values.end(), 0.0) /
-                 static_cast<double>(values.size());
+    figure.now =
+        std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
     figure.likeness = Likeness::undecided;
-    if (values.size() < fewest_batches) return;
+    if (values.size() < fewest_judged) return;
     std::vector<double> differences;
     for (const double value : values)
         differences.push_back(rule.share ? value - *figure.study : std::log(value / *figure.study));
@@ -141,8 +142,8 @@ WatchedStudy watched_study(const StudySetup& setup, std::span<const Trial> trial
             file.workloads.front().name + "' is compared");
     }
     const Workload& workload = file.workloads.front();
-    const Metrics metrics = view.means(view.recommendation.recommended,
-                                       file.workloads.size() > 1 ? workload.name : "");
+    const Metrics metrics =
+        view.means(view.recommendation.recommended, file.workloads.size() > 1 ? workload.name : "");
     if (metrics.empty())
         result.notes.emplace_back(
             "nothing was measured of what is recommended: the workload says what to expect");
@@ -191,14 +192,14 @@ WatchedStudy watched_study(const StudySetup& setup, std::span<const Trial> trial
     return result;
 }
 
-PageCounters read_counters(std::string_view page,
-                             const std::map<std::string, std::string>& names) {
+PageCounters read_counters(std::string_view page, const std::map<std::string, std::string>& names) {
     PageCounters result;
     const auto read = [&](const std::string& ours, const std::string& theirs) {
         double sum = 0;
         for (std::size_t at = 0; at != std::string::npos;) {  // `a + b`
             const std::size_t end = theirs.find(" + ", at);
-            const auto one = metric_in(page, theirs.substr(at, end == std::string::npos ? end : end - at));
+            const auto one =
+                metric_in(page, theirs.substr(at, end == std::string::npos ? end : end - at));
             if (!one) return;
             sum += *one;
             at = end == std::string::npos ? end : end + 3;
@@ -231,7 +232,7 @@ std::optional<TrafficFigures> ProductionCheck::add(const PageCounters& counters,
     if (const auto batch = growth(begun_, counters);
         batch && requests_in(*batch) >= requests_in_batch) {
         batches_.push_back(traffic_figures(*batch, at_seconds - begun_at_));
-        if (batches_.size() > most_batches) batches_.pop_front();
+        if (batches_.size() > most_judged) batches_.pop_front();
         begun_ = counters;
         begun_at_ = at_seconds;
     }
@@ -257,7 +258,7 @@ std::vector<JudgedFigure> ProductionCheck::judged() const {
         figure.name = rule.name;
         figure.study = study->second;
         const std::vector<double> values = values_of(rule.name);
-        if (batches_.size() < fewest_batches) figure.likeness = Likeness::undecided;
+        if (batches_.size() < fewest_judged) figure.likeness = Likeness::undecided;
         if (!values.empty() && !(changed && rule.name == speed_figure))
             judge_figure(figure, values, rule);
         changed = changed || figure.likeness == Likeness::changed;
@@ -269,14 +270,13 @@ std::vector<JudgedFigure> ProductionCheck::judged() const {
 WatchVerdict ProductionCheck::verdict() const {
     const std::vector<JudgedFigure> figures = judged();
     const auto any = [&](Likeness likeness) {
-        return std::find_if(figures.begin(), figures.end(), [&](const JudgedFigure& one) {
-            return one.likeness == likeness;
-        });
+        return std::find_if(figures.begin(), figures.end(),
+                            [&](const JudgedFigure& one) { return one.likeness == likeness; });
     };
     if (const auto found = any(Likeness::changed); found != figures.end())
         return found->name == speed_figure ? WatchVerdict::slower : WatchVerdict::tune_again;
-    const bool open = any(Likeness::undecided) != figures.end() ||
-                      any(Likeness::same) == figures.end();
+    const bool open =
+        any(Likeness::undecided) != figures.end() || any(Likeness::same) == figures.end();
     return open ? WatchVerdict::undecided : WatchVerdict::as_recommended;
 }
 

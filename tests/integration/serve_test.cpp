@@ -90,8 +90,7 @@ TEST_CASE(
     const Tuned study;
     Served served(study);
     REQUIRE(served.comes_to_answer());
-    REQUIRE(served.comes_to_say("serves at http://127.0.0.1:" +
-                                std::to_string(served.port())));
+    REQUIRE(served.comes_to_say("serves at http://127.0.0.1:" + std::to_string(served.port())));
     CHECK(says(http(served.port(), "/v1/models").body, "Qwen/Qwen3-8B"));
     REQUIRE(served.engines().size() == 1);
     CHECK(says(served.engines().front().words, "--max-num-seqs=32"));

@@ -42,7 +42,8 @@ TEST_CASE(
 TEST_CASE(
     "metrics page: a number that cannot be makes its metric absent, and no line makes a reader of "
     "others") {
-    for (const char* value : {"NaN", "-1", "+Inf", "-Inf", "1e16", "1e999", "", "x", "0x10", "1,5"}) {
+    for (const char* value :
+         {"NaN", "-1", "+Inf", "-Inf", "1e16", "1e999", "", "x", "0x10", "1,5"}) {
         INFO(value);
         CHECK_FALSE(metric_in("a 3\na{b=\"c\"} " + std::string(value) + "\n", "a"));
     }

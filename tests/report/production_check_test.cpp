@@ -58,8 +58,7 @@ struct MadeUpServer {
 };
 
 void watch(ProductionCheck& check, MadeUpServer& server, int minutes) {
-    for (int i = 0; i < minutes; ++i)
-        (void)check.add(server.minute(), check.seconds() + 60 * (i + 1));
+    for (double i = 0; i < minutes; ++i) (void)check.add(server.minute(), 60 * i);
 }
 
 }  // namespace
@@ -94,7 +93,8 @@ TEST_CASE("watch: each change is found within half an hour, by its name") {
           Change{"output tokens", &MadeUpServer::output, 70, WatchVerdict::tune_again},
           Change{"requests per second", &MadeUpServer::rate, 5, WatchVerdict::tune_again},
           Change{"cache hits", &MadeUpServer::hits, 0.6, WatchVerdict::tune_again},
-          Change{"seconds per output token", &MadeUpServer::per_token, 0.05, WatchVerdict::slower}}) {
+          Change{"seconds per output token", &MadeUpServer::per_token, 0.05,
+                 WatchVerdict::slower}}) {
         INFO(change.name);
         ProductionCheck check(as_studied);
         MadeUpServer server(3);
