@@ -17,7 +17,7 @@ namespace {
 
 constexpr double alpha_of_change = 0.01;
 constexpr double requests_in_batch = 100;
-constexpr std::size_t fewest_batches = 5, most_batches = 10;
+constexpr std::size_t fewest_judged = 5, most_judged = 10;
 constexpr std::string_view speed_figure = "seconds per output token";
 
 /// How far a figure may be from the study's, and whether less of it is a change.
@@ -99,7 +99,7 @@ void judge_figure(JudgedFigure& figure, const std::vector<double>& values, const
     figure.now =
         std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
     figure.likeness = Likeness::undecided;
-    if (values.size() < fewest_batches) return;
+    if (values.size() < fewest_judged) return;
     std::vector<double> differences;
     for (const double value : values)
         differences.push_back(rule.share ? value - *figure.study : std::log(value / *figure.study));
@@ -232,7 +232,7 @@ std::optional<TrafficFigures> ProductionCheck::add(const PageCounters& counters,
     if (const auto batch = growth(begun_, counters);
         batch && requests_in(*batch) >= requests_in_batch) {
         batches_.push_back(traffic_figures(*batch, at_seconds - begun_at_));
-        if (batches_.size() > most_batches) batches_.pop_front();
+        if (batches_.size() > most_judged) batches_.pop_front();
         begun_ = counters;
         begun_at_ = at_seconds;
     }
@@ -258,7 +258,7 @@ std::vector<JudgedFigure> ProductionCheck::judged() const {
         figure.name = rule.name;
         figure.study = study->second;
         const std::vector<double> values = values_of(rule.name);
-        if (batches_.size() < fewest_batches) figure.likeness = Likeness::undecided;
+        if (batches_.size() < fewest_judged) figure.likeness = Likeness::undecided;
         if (!values.empty() && !(changed && rule.name == speed_figure))
             judge_figure(figure, values, rule);
         changed = changed || figure.likeness == Likeness::changed;

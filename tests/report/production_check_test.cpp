@@ -58,8 +58,7 @@ struct MadeUpServer {
 };
 
 void watch(ProductionCheck& check, MadeUpServer& server, int minutes) {
-    for (int i = 0; i < minutes; ++i)
-        (void)check.add(server.minute(), check.seconds() + 60 * (i + 1));
+    for (double i = 0; i < minutes; ++i) (void)check.add(server.minute(), 60 * i);
 }
 
 }  // namespace
