@@ -52,7 +52,7 @@ Recommendation concluded_of_work(const std::vector<Trial>& history, const Object
     return recommend(problem, history);
 }
 
-const Objective requests{"requests_per_second"};
+const Objective most_requests{"requests_per_second"};
 
 }  // namespace
 
@@ -60,7 +60,7 @@ TEST_CASE("other work: answers of half the length are no gain in requests a seco
           "[decision]") {
     const auto history = twice(work_of(10, 20, 32), work_of(18.3, 20, 16));
     for (const Objective& objective :
-         {requests, Objective("latency_mean_seconds", Direction::minimize)}) {
+         {most_requests, Objective("latency_mean_seconds", Direction::minimize)}) {
         const Recommendation result = concluded_of_work(history, objective);
         CHECK(result.conclusion == Conclusion::inconclusive);
         CHECK(result.doubt == Doubt::unequal_work);
@@ -73,7 +73,7 @@ TEST_CASE("other work: answers of half the length are no gain in requests a seco
         CHECK(other.leading().equal_work == 0.5);
         CHECK(other.passes());
     }
-    CHECK(Standings(history, requests, {}).find(history[1].configuration)->estimate().mean ==
+    CHECK(Standings(history, most_requests, {}).find(history[1].configuration)->estimate().mean ==
           Approx(18.3 / 2));
 }
 
@@ -81,8 +81,8 @@ TEST_CASE("other work: a gain counts as far as it is one in requests and in toke
           "[decision]") {
     // Twice as many tokens in all, with answers that are a tenth shorter: 1.8 times is left of the
     // requests.
-    const Recommendation shorter =
-        concluded_of_work(twice(work_of(10, 20, 320, 0.5), work_of(20, 20, 270, 0.5)), requests);
+    const Recommendation shorter = concluded_of_work(
+        twice(work_of(10, 20, 320, 0.5), work_of(20, 20, 270, 0.5)), most_requests);
     CHECK(shorter.conclusion == Conclusion::recommended);
     CHECK(shorter.gain.value == Approx(2 * 270.0 / 320 - 1));
     // Longer answers have a larger share of the cheap tokens: what is left of 1.5 times the tokens
@@ -100,7 +100,7 @@ TEST_CASE("other work: a gain counts as far as it is one in requests and in toke
         twice(work_of(10, 1000, 100), work_of(15, 500, 100)), {"total_tokens_per_second"});
     CHECK(cut.keep_default);
     const std::vector<Trial> cut_prompts = twice(work_of(10, 1000, 100), work_of(15, 500, 100));
-    CHECK(Standings(cut_prompts, requests, {}).all()[1].other_work.front().output == false);
+    CHECK(Standings(cut_prompts, most_requests, {}).all()[1].other_work.front().output == false);
 }
 
 TEST_CASE(
@@ -117,7 +117,7 @@ TEST_CASE(
                       {Limit::parse("latency_mean_seconds <= 0.5")});
     const auto fast = twice(work_of(10, 20, 32), work_of(30, 20, 16));
     CHECK(concluded_of_work(fast, limited).doubt == Doubt::unequal_work);
-    CHECK(concluded_of_work(fast, requests).conclusion == Conclusion::recommended);
+    CHECK(concluded_of_work(fast, most_requests).conclusion == Conclusion::recommended);
     // A metric that has nothing to do with lengths is judged as ever.
     auto own = history;
     for (Trial& trial : own) {
@@ -133,17 +133,15 @@ TEST_CASE("other work: within the noise of natural lengths, or without counts, n
     // 400 answers that spread as much as their mean: 5 % each, 7 % together. 1.96 of these are 14
     // %.
     const auto natural = twice(work_of(10, 20, 320, 1), work_of(12, 20, 300, 1));
-    CHECK(concluded_of_work(natural, requests).gain.value == Approx(0.2));
-    CHECK(Standings(natural, requests, {}).all()[1].other_work.empty());
+    CHECK(concluded_of_work(natural, most_requests).gain.value == Approx(0.2));
+    CHECK(Standings(natural, most_requests, {}).all()[1].other_work.empty());
     // Of fixed lengths 0.5 % is what the audit allows.
-    CHECK(
-        concluded_of_work(twice(work_of(10, 20, 320), work_of(12, 20, 319)), requests).gain.value ==
-        Approx(0.2));
-    CHECK(
-        concluded_of_work(twice(work_of(10, 20, 320), work_of(12, 20, 316)), requests).gain.value ==
-        Approx(1.2 * 316 / 320 - 1));
+    CHECK(concluded_of_work(twice(work_of(10, 20, 320), work_of(12, 20, 319)), most_requests)
+              .gain.value == Approx(0.2));
+    CHECK(concluded_of_work(twice(work_of(10, 20, 320), work_of(12, 20, 316)), most_requests)
+              .gain.value == Approx(1.2 * 316 / 320 - 1));
     // A few output tokens beside long prompts may differ by 5 %.
-    CHECK(concluded_of_work(twice(work_of(10, 1000, 20), work_of(12, 1000, 19.2)), requests)
+    CHECK(concluded_of_work(twice(work_of(10, 1000, 20), work_of(12, 1000, 19.2)), most_requests)
               .gain.value == Approx(0.2));
     // Totals of others, without an error, are taken as lengths that spread as much as their mean.
     auto foreign = twice(work_of(10, 20, 320), work_of(12, 20, 300));
@@ -152,7 +150,7 @@ TEST_CASE("other work: within the noise of natural lengths, or without counts, n
         measurement.metrics["output_tokens"].standard_error.reset();
         trial.outcome = measurement;
     }
-    CHECK(concluded_of_work(foreign, requests).gain.value == Approx(0.2));
+    CHECK(concluded_of_work(foreign, most_requests).gain.value == Approx(0.2));
     for (const char* name : {"output_tokens", "successful_requests"}) {
         auto without = twice(work_of(10, 20, 32), work_of(18.3, 20, 16));
         for (Trial& trial : without) {
@@ -160,7 +158,7 @@ TEST_CASE("other work: within the noise of natural lengths, or without counts, n
             measurement.metrics.erase(name);
             trial.outcome = measurement;
         }
-        CHECK(concluded_of_work(without, requests).gain.value == Approx(0.83));
+        CHECK(concluded_of_work(without, most_requests).gain.value == Approx(0.83));
     }
 }
 
@@ -175,12 +173,12 @@ TEST_CASE(
         return metrics;
     };
     const auto history = twice(both(10, 32), both(20, 16));
-    CHECK(concluded_of_work(history, requests).doubt == Doubt::unequal_work);
-    CHECK(Standings(history, requests, {}).all()[1].other_work.front().text() ==
+    CHECK(concluded_of_work(history, most_requests).doubt == Doubt::unequal_work);
+    CHECK(Standings(history, most_requests, {}).all()[1].other_work.front().text() ==
           "16 output tokens a request on chat, 32 with the default");
     CHECK(concluded_of_work(history, {"requests_per_second@chat"}).doubt == Doubt::unequal_work);
     const auto faster = twice(both(10, 32), both(20, 32));
-    CHECK(concluded_of_work(faster, requests).conclusion == Conclusion::recommended);
+    CHECK(concluded_of_work(faster, most_requests).conclusion == Conclusion::recommended);
 }
 
 TEST_CASE("other work: another configuration with a gain of its own is recommended beside it",
@@ -188,7 +186,7 @@ TEST_CASE("other work: another configuration with a gain of its own is recommend
     auto history = twice(work_of(10, 20, 32), work_of(18.3, 20, 16));
     for (const std::uint64_t id : {4, 5})
         history.push_back(styled(id, {{"style", "third"}}, work_of(11, 20, 32)));
-    const Recommendation result = concluded_of_work(history, requests);
+    const Recommendation result = concluded_of_work(history, most_requests);
     CHECK(result.conclusion == Conclusion::recommended);
     CHECK(result.recommended == history[4].configuration);
 }
@@ -199,10 +197,10 @@ TEST_CASE(
     "[decision]") {
     const Assignment fp8{{"bits", "fp8"}};
     const auto history = twice(work_of(10, 20, 320), work_of(20, 20, 270), fp8);
-    const Recommendation result = concluded_of_work(history, requests);
+    const Recommendation result = concluded_of_work(history, most_requests);
     CHECK(result.doubt == Doubt::unequal_work);
     CHECK(result.unequal == history[1].configuration);
-    CHECK(unchecked_answers(styles(), Standings(history, requests, {}).all()[1]) ==
+    CHECK(unchecked_answers(styles(), Standings(history, most_requests, {}).all()[1]) ==
           std::vector<std::string_view>{"bits"});
     auto compared = history;
     for (Trial& trial : compared) {
@@ -210,7 +208,7 @@ TEST_CASE(
         measurement.metrics["quality_drop"] = {0.01};
         trial.outcome = measurement;
     }
-    CHECK(concluded_of_work(compared, requests).conclusion == Conclusion::recommended);
-    CHECK(concluded_of_work(twice(work_of(10, 20, 320), work_of(20, 20, 320), fp8), requests)
+    CHECK(concluded_of_work(compared, most_requests).conclusion == Conclusion::recommended);
+    CHECK(concluded_of_work(twice(work_of(10, 20, 320), work_of(20, 20, 320), fp8), most_requests)
               .conclusion == Conclusion::recommended);
 }

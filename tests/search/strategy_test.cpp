@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
+#include "servetune/budget.hpp"
+#include "servetune/detail/study/confirmation.hpp"
+#include "servetune/detail/study/smaller_command.hpp"
 #include "servetune/servetune.hpp"
 #include "support/tuning_task.hpp"
 
