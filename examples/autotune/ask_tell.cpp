@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer for programs in any language: JSON lines in and out (docs/reference/your-own-program.md).
+// The optimizer for programs in any language: JSON lines in and out
+// (docs/reference/your-own-program.md).
 #include "ask_tell_conversation.hpp"
 #include "clocks.hpp"
 #include "commands.hpp"

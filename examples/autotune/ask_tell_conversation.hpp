@@ -15,7 +15,8 @@ namespace autotune {
 /// Bytes of a line of ask and tell; a trial with a thousand metrics has some 50 thousand.
 inline constexpr std::size_t longest_line = 1 << 20;
 
-/// Ask and tell over lines of JSON (docs/reference/your-own-program.md): answers each line, in order.
+/// Ask and tell over lines of JSON (docs/reference/your-own-program.md): answers each line, in
+/// order.
 class AskTellConversation {
 public:
     /// All three outlive it.

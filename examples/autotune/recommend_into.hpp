@@ -20,9 +20,9 @@ struct RecommendedHere {
 };
 
 /// `recommend --into FILE` and `--check FILE`. Returns `done`, `answer_is_no` (`--check`: the file
-/// says something else), `undecided` (`--check`: it cannot be told), `left_alone` (the file cannot be
-/// changed safely, or starts no such engine) or `environment_error` (it cannot be written). Throws UsageError where it starts several and
-/// `--at` names none.
+/// says something else), `undecided` (`--check`: it cannot be told), `left_alone` (the file cannot
+/// be changed safely, or starts no such engine) or `environment_error` (it cannot be written).
+/// Throws UsageError where it starts several and `--at` names none.
 int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended);
 
 /// `--check http://HOST:PORT`: of a server that runs. Returns `done`, `answer_is_no`,

@@ -68,15 +68,15 @@ public:
 private:
     // ---- start
     bool take_port();
-    bool refused(bool in_use, const std::string& host, std::uint16_t port,
-                 const servetune::Error& error);
+    bool port_refused(bool in_use, const std::string& host, std::uint16_t port,
+                      const servetune::Error& error);
     bool take_side_channel();
     void begin_start();
     void plan_end_of_start(double seconds);
     void be_ready();
     void listen();
     // ---- load
-    void handle(const HttpRequest& request, Exchange& exchange);
+    void take(const HttpRequest& request, Exchange& exchange);
     void fetch(std::size_t work, const Handover& from, std::int64_t tokens);
     void wake();
     void pump();
@@ -84,7 +84,7 @@ private:
     // ---- end
     void wait_for_signals();
     void stop();
-    void end(int code);
+    void finish(int code);
     [[noreturn]] void die(const std::vector<std::string>& lines) const;
 
     void after(double seconds, std::function<void()> action);
@@ -131,7 +131,7 @@ Life::Life(const EngineSetup& setup, const Options& options)
       caches_(context_, side_channel_of(dialect_, setup.command, host_),
               dialect_.kind == EngineKind::sglang),
       server_(context_, {.handle = [this](const HttpRequest& request,
-                                          Exchange& exchange) { handle(request, exchange); },
+                                          Exchange& exchange) { take(request, exchange); },
                          .gone =
                              [this](std::size_t work) {
                                  caches_.give_up(work);
@@ -209,12 +209,12 @@ int Life::run() {
 }
 
 /// It ends without the port.
-bool Life::refused(bool in_use, const std::string& host, std::uint16_t port,
-                   const servetune::Error& error) {
+bool Life::port_refused(bool in_use, const std::string& host, std::uint16_t port,
+                        const servetune::Error& error) {
     say({in_use ? said(dialect_, dialect_.port_in_use,
                        {{"host", host}, {"port", std::to_string(port)}})
                 : error.what()});
-    end(1);
+    finish(1);
     return false;
 }
 
@@ -224,7 +224,7 @@ bool Life::take_port() {
         server_.bind(host_, port_);
         return true;
     } catch (const servetune::IoError& error) {
-        return refused(server_.port_in_use(), host_, port_, error);
+        return port_refused(server_.port_in_use(), host_, port_, error);
     }
 }
 
@@ -250,7 +250,7 @@ void Life::begin_start() {
 void Life::plan_end_of_start(double seconds) {
     const Faults& faults = options_.faults;
     if (faults.exit_at_load)
-        return after(seconds / 2, [this] { end(*options_.faults.exit_at_load); });
+        return after(seconds / 2, [this] { finish(*options_.faults.exit_at_load); });
     if (faults.oom_then_hang)
         return after(seconds / 2, [this] { say(setup_.log_lines("weights")); });
     if (faults.never_ready) return;
@@ -259,7 +259,7 @@ void Life::plan_end_of_start(double seconds) {
         if (start.end == StartResult::End::serves) return be_ready();
         say(start.log);
         if (!start.cause.empty()) say({"simengine: " + start.cause});
-        if (start.end == StartResult::End::exits) end(start.exit_code);
+        if (start.end == StartResult::End::exits) finish(start.exit_code);
     });
 }
 
@@ -293,7 +293,7 @@ void Life::listen() {
     try {
         server_.listen();
     } catch (const servetune::IoError& error) {
-        return (void)refused(server_.port_in_use(), host_, port_, error);
+        return (void)port_refused(server_.port_in_use(), host_, port_, error);
     }
     listening_ = true;
     if (options_.faults.grandchild_keeps_port) leave_grandchild();
@@ -306,7 +306,7 @@ bool Life::take_side_channel() {
         caches_.listen();
         return true;
     } catch (const servetune::IoError& error) {
-        return refused(caches_.port_in_use(), caches_.side().host, caches_.side().port, error);
+        return port_refused(caches_.port_in_use(), caches_.side().host, caches_.side().port, error);
     }
 }
 
@@ -319,7 +319,7 @@ void Life::fetch(std::size_t work, const Handover& from, std::int64_t tokens) {
                   [this, work](const std::string& error) { service_->arrived(work, error); });
 }
 
-void Life::handle(const HttpRequest& request, Exchange& exchange) {
+void Life::take(const HttpRequest& request, Exchange& exchange) {
     if (!ready_)
         return exchange.answer(503, "application/json",
                                error_json(dialect_, {503, "Loading model", "unavailable_error"}));
@@ -374,10 +374,10 @@ void Life::wait_for_signals() {
 void Life::stop() {
     server_.close();
     if (!options_.quiet) say({"INFO:     Shutting down"});
-    end(0);
+    finish(0);
 }
 
-void Life::end(int code) {
+void Life::finish(int code) {
     exit_code_ = code;
     context_.stop();
 }

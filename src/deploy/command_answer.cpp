@@ -119,7 +119,7 @@ std::string names_near(const std::string& wanted,
 }
 
 /// At most 4 KiB of it, as of a line of a log: journals and reports hold it.
-std::string text_in(const Json& object, const std::string& key, const std::string& where) {
+std::string text_at_key(const Json& object, const std::string& key, const std::string& where) {
     constexpr std::size_t most = 4096;
     const auto found = object.find(key);
     if (found == object.end()) return "";
@@ -166,7 +166,7 @@ std::optional<Metric> read_metric(const std::string& name, const Json& value) {
 Validity read_validity(const Json& object) {
     check_keys(object, "'validity'", {"verdict", "findings"});
     Validity result;
-    const std::string verdict = text_in(object, "verdict", "'validity'");
+    const std::string verdict = text_at_key(object, "verdict", "'validity'");
     const auto known = named_in(verdicts, verdict);
     if (!known)
         throw ParseError("'verdict' in 'validity' must be one of " + names_near(verdict, verdicts) +
@@ -179,7 +179,7 @@ Validity read_validity(const Json& object) {
                          excerpt(findings->dump()));
     for (const Json& finding : *findings) {
         check_keys(finding, "a finding", {"id", "left", "right", "cause"});
-        const auto text = [&](const char* key) { return text_in(finding, key, "a finding"); };
+        const auto text = [&](const char* key) { return text_at_key(finding, key, "a finding"); };
         result.findings.push_back({text("id"), text("left"), text("right"), text("cause")});
         if (result.findings.back().id.empty()) throw ParseError("a finding needs an 'id'");
     }
@@ -190,8 +190,8 @@ Failure read_failure(const Json& object) {
     static const std::vector<FailureKind> ours{
         FailureKind::cancelled, FailureKind::not_in_table};  // not for a program to say
     check_keys(object, "'failure'", {"kind", "message"});
-    const std::string kind = text_in(object, "kind", "'failure'");
-    const std::string message = text_in(object, "message", "'failure'");
+    const std::string kind = text_at_key(object, "kind", "'failure'");
+    const std::string message = text_at_key(object, "message", "'failure'");
     const auto known = named_in(failure_kinds, kind);
     if (!known || std::find(ours.begin(), ours.end(), *known) != ours.end())
         throw ParseError("'kind' in 'failure' must be one of " +

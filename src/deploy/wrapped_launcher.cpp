@@ -59,7 +59,7 @@ Lines facts_in(const std::shared_ptr<const Descriptor>& file) {
     return result;
 }
 
-std::vector<std::string> texts_of(const Lines& facts, std::string_view word) {
+std::vector<std::string> facts_named(const Lines& facts, std::string_view word) {
     std::vector<std::string> result;
     for (const auto& [key, text] : facts)
         if (key == word) result.push_back(text);
@@ -68,7 +68,7 @@ std::vector<std::string> texts_of(const Lines& facts, std::string_view word) {
 
 /// `failed KIND TEXT`; a kind that is none is the launcher's own fault.
 std::optional<Failure> failure_in(const Lines& facts) {
-    const std::vector<std::string> all = texts_of(facts, "failed");
+    const std::vector<std::string> all = facts_named(facts, "failed");
     if (all.empty()) return std::nullopt;
     const std::size_t blank = std::min(all.back().find(' '), all.back().size());
     Failure result{FailureKind::infrastructure,
@@ -85,15 +85,15 @@ public:
     [[nodiscard]] std::string name() const override { return options_.name; }
     [[nodiscard]] bool on_this_machine() const override { return false; }
     [[nodiscard]] bool gives_out_devices() const override {
-        return !texts_of(about(), "devices").empty();
+        return !facts_named(about(), "devices").empty();
     }
     [[nodiscard]] std::string listen_address() const override {
-        const auto said = texts_of(about(), "listen");
+        const auto said = facts_named(about(), "listen");
         return said.empty() ? "127.0.0.1" : said.back();
     }
     [[nodiscard]] std::pair<int, int> ports() const override {
         std::pair<int, int> result{0, 0};
-        for (const std::string& text : texts_of(about(), "ports")) {
+        for (const std::string& text : facts_named(about(), "ports")) {
             const char* const end = text.data() + text.size();
             const auto first = std::from_chars(text.data(), end, result.first);
             if (first.ptr < end) (void)std::from_chars(first.ptr + 1, end, result.second);
@@ -110,7 +110,7 @@ public:
 
     [[nodiscard]] std::string wrong_settings() const override {
         std::string all;
-        for (const std::string& text : texts_of(about(), "wrong"))
+        for (const std::string& text : facts_named(about(), "wrong"))
             all += (all.empty() ? "`" + options_.name + "` of `deploy`: " : "; ") + text;
         return all;
     }
@@ -121,8 +121,8 @@ public:
             if (!image.empty()) add_line(request, "image", image);
             const Lines answer = ask("check", request);
             const std::scoped_lock lock(mutex_);
-            remarks_ = texts_of(answer, "note");
-            const auto wrong = texts_of(answer, "wrong");
+            remarks_ = facts_named(answer, "note");
+            const auto wrong = facts_named(answer, "wrong");
             return wrong.empty() ? "" : wrong.front();
         } catch (const Error& error) {
             return error.what();
@@ -184,7 +184,7 @@ public:
         const std::vector<std::string>& /*lines*/) const override {
         const Lines facts = facts_in(launch.facts);
         if (auto failure = failure_in(facts)) return failure;
-        if (!texts_of(facts, "ended").empty()) return std::nullopt;
+        if (!facts_named(facts, "ended").empty()) return std::nullopt;
         return Failure{FailureKind::infrastructure,
                        "the launcher " + options_.name + " ended with exit code " +
                            std::to_string(exit_code) + " and did not say how the engine did"};
@@ -279,7 +279,7 @@ private:
     [[nodiscard]] static std::string launched(const Launch& launch) {
         std::string result = launch.told;
         result.pop_back();
-        for (const std::string& at : texts_of(facts_in(launch.facts), "at"))
+        for (const std::string& at : facts_named(facts_in(launch.facts), "at"))
             add_line(result, "at", at);
         return result;
     }
@@ -290,7 +290,7 @@ private:
         bool blocks = true;
         try {
             const Lines facts = ask("remove", request);
-            blocks = !texts_of(facts, "left").empty();
+            blocks = !facts_named(facts, "left").empty();
             for (const auto& [word, text] : facts)
                 if (word == "left" || word == "note") all += (all.empty() ? "" : "; ") + text;
         } catch (const IoError& error) {
@@ -322,7 +322,7 @@ private:
         if (mark.empty()) return {};
         std::string request = begun();
         add_line(request, "study", label_here_of(mark));
-        return texts_of(ask(verb, request), "left");
+        return facts_named(ask(verb, request), "left");
     }
 
     const WrappedOptions options_;

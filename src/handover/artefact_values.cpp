@@ -133,8 +133,8 @@ Flags flags_for_platform(const DeploymentModel& deployment, std::string& left_ou
     return flags;
 }
 
-/// Values of a platform that answers requests itself: flags of the engine's own server are left out,
-/// and so are secrets that only these have.
+/// Values of a platform that answers requests itself: flags of the engine's own server are left
+/// out, and so are secrets that only these have.
 void add_platform(const DeploymentModel& deployment, const Flags& flags, const char* platform,
                   const char* service_ending, const std::string& left_out, OrderedJson& values) {
     std::set<std::string> variables;

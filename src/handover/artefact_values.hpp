@@ -14,8 +14,8 @@ namespace servetune {
 /// "NAME"}]}`; `engines` has a row for each server, and the values of the first stand beside it.
 nlohmann::ordered_json values_of(const DeploymentModel& deployment);
 
-// What templates of a cluster name beside that. All throw UsageError for an engine that the platform
-// does not run, and for what it cannot carry. `beside`: further files; `left_out`: flags.
+// What templates of a cluster name beside that. All throw UsageError for an engine that the
+// platform does not run, and for what it cannot carry. `beside`: further files; `left_out`: flags.
 void add_pod(const DeploymentModel& deployment, nlohmann::ordered_json& values);
 void add_llm_d(const DeploymentModel& deployment, nlohmann::ordered_json& values);
 void add_kserve(const DeploymentModel& deployment, nlohmann::ordered_json& values);

@@ -110,7 +110,8 @@ struct DeployEdit {
     std::string unsafe{};  ///< why the file is not changed; `text` is then empty
 };
 /// Writes the recommended flags and model into a command of the file. What comes out is read again:
-/// its command must say what is recommended, and all else the same as before, or the edit is unsafe.
+/// its command must say what is recommended, and all else the same as before, or the edit is
+/// unsafe.
 DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command,
                             const DeploySpec& spec, std::string_view name);
 

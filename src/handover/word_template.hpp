@@ -29,9 +29,10 @@ struct WordTemplates {
 ///     {{?name}} ... {{/name}}   where it is not empty; {{^name}} ... {{/name}} where it is
 ///     {{>name}}       another template
 ///     {{!words}}      a comment
-/// A mark of the last four kinds that is alone on its line takes the line with it. A template that is
-/// put in is as far in as its line. Nothing that is put in is read again. `.` is the item itself. Throws UsageError for a value that the place cannot hold, std::logic_error
-/// for a template that is wrong.
+/// A mark of the last four kinds that is alone on its line takes the line with it. A template that
+/// is put in is as far in as its line. Nothing that is put in is read again. `.` is the item
+/// itself. Throws UsageError for a value that the place cannot hold, std::logic_error for a
+/// template that is wrong.
 std::string fill_words(std::string_view text, const nlohmann::ordered_json& values,
                        const WordTemplates& parts = {});
 

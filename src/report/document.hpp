@@ -11,8 +11,8 @@
 
 namespace servetune {
 
-// A report as a value: built once, written as Markdown, as text of a terminal and as HTML. All texts
-// in it may be of others: the writers take secrets out and escape.
+// A report as a value: built once, written as Markdown, as text of a terminal and as HTML. All
+// texts in it may be of others: the writers take secrets out and escape.
 
 struct Heading {
     std::string text;

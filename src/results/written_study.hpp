@@ -46,10 +46,10 @@ struct WrittenStudy {
 /// not say (JSON results) comes from the settings of the server in the file, or from `facts`. What
 /// is searched is the rate that most results have: of all tokens, of output tokens, of requests.
 ///
-/// The default is the result with the fewest settings that no rule excludes. Neither file replaces what is there, and both go again where the study cannot run.
-/// Throws SpaceError where nothing can be replayed: no model, no engine, or several workloads and
-/// none named. Throws UsageError where the study or its table is there already, IoError and
-/// ParseError.
+/// The default is the result with the fewest settings that no rule excludes. Neither file replaces
+/// what is there, and both go again where the study cannot run. Throws SpaceError where nothing can
+/// be replayed: no model, no engine, or several workloads and none named. Throws UsageError where
+/// the study or its table is there already, IoError and ParseError.
 WrittenStudy write_study(const ResultSource& source, const StudyRequest& request,
                          const std::filesystem::path& file, const Catalogue& catalogue);
 

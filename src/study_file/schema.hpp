@@ -18,12 +18,12 @@ std::vector<std::string> schema_kinds();
 /// test keeps them equal.
 std::string json_schema(std::string_view kind);
 
-/// The page (search_spaces/FORMAT.md) with the tables of keys below its headings `### TABLE` written
-/// anew; its other text stays. Throws ParseError where a table has no heading.
+/// The page (search_spaces/FORMAT.md) with the tables of keys below its headings `### TABLE`
+/// written anew; its other text stays. Throws ParseError where a table has no heading.
 std::string with_key_tables(const std::string& page);
 
-/// What `autotune schema KIND` prints: a schema, or for `format` that page of the search spaces with
-/// its tables of today.
+/// What `autotune schema KIND` prints: a schema, or for `format` that page of the search spaces
+/// with its tables of today.
 std::string schema_text(std::string_view kind);
 
 /// Every table of keys: those of the kinds of file, each before the tables that stand below it.

@@ -131,7 +131,8 @@ TEST_CASE("first minute: the demo tells a whole study, and needs nothing of the 
     CHECK(leftovers(folder.string()).empty());
 }
 
-TEST_CASE("first minute: Ctrl-C ends the demo and its engines; it needs a folder to write into") {
+TEST_CASE(
+    "first minute: Ctrl-C ends the demo and its engines, and it needs a folder to write into") {
     const NewComputer computer;
     ChildProcess process(computer.words({"demo"}), computer.path("work"));
     const fs::path folder = computer.path("work/autotune-demo");
