@@ -6,8 +6,8 @@
 #include "templates.hpp"
 
 #include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
-#include "base/own_folder.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/model_file.hpp"
 #include "predict/cost_belief.hpp"
@@ -239,11 +239,15 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
     return best;
 }
 
+/// Where the study of a guess stands: on no disk.
+const std::string draft_folder = "/suggest";
+const std::string draft_name = "/suggest.yaml";
+
 /// The cost model's guess on so many devices, of the study that `init` would write. Throws where
 /// nothing starts there.
-Suggestion guess_on(const Wanted& wanted, std::size_t devices, const std::filesystem::path& draft) {
+Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
     FirstStudy study;
-    study.file = draft;
+    study.file = draft_name;
     study.model = wanted.model_file.empty() ? wanted.model : wanted.model_file.string();
     study.engine = wanted.engine.name;
     study.hardware = wanted.chip.name;
@@ -252,7 +256,10 @@ Suggestion guess_on(const Wanted& wanted, std::size_t devices, const std::filesy
     study.spread_by = parameter_of(wanted.engine, "tensor_parallel_size");
     study.gpus = study.layout = devices;
     study.all_said = true;
-    write_file(draft, study.text());
+    Texts texts{{study_of_texts, draft_name}, {draft_name, study.text()}};
+    if (!wanted.model_file.empty())
+        texts[wanted.model_file.string()] = read_text(wanted.model_file);
+    const auto draft = keep_texts(draft_folder, std::move(texts), UnsetVariable::fails);
     const StudySetup setup = set_up(load_study(draft, wanted.catalogue));
     Suggestion result;
     Configuration best = best_believed(setup, result.gain);
@@ -277,13 +284,11 @@ Suggestion guess_on(const Wanted& wanted, std::size_t devices, const std::filesy
 /// The same on the fewest devices that hold the model; nothing: no number does, and why.
 std::optional<Suggestion> by_cost_model(const Wanted& wanted, std::string& why_not) {
     constexpr std::size_t most_devices = 64;  // eight machines of eight
-    const OwnFolder folder(temporary_files() / "servetune-");
-    const std::filesystem::path draft = folder.path() / "suggest.yaml";
     for (std::size_t devices = 1; devices <= most_devices; devices *= 2) try {
-            return guess_on(wanted, devices, draft);
+            return guess_on(wanted, devices);
         } catch (const Error& error) {
             why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name,
-                                  with_path(error.what(), draft, "its study"));
+                                  with_path(error.what(), draft_folder + draft_name, "its study"));
         }
     return std::nullopt;
 }

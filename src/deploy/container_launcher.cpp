@@ -368,7 +368,7 @@ std::optional<Failure> ContainerLauncher::ended(const Launch& launch, int exit_c
 std::string ContainerLauncher::remove_container(const std::string& name) const {
     // At once, in any state, with its anonymous volumes.
     std::vector<std::string> words{"rm", "--force", "--volumes", name};
-    if (is_podman_) words.insert(words.begin() + 1, "--time=0");
+    if (is_podman_) words.insert(words.begin() + 2, "--time=0");
     try {
         const RanCommand command = ask(words);
         if (command.exit_code == 0) return {};

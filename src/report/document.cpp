@@ -155,7 +155,7 @@ private:
             out_ += "<details class=\"data\"><summary>" + title + " as a table</summary>\n";
         out_ += fmt::format(
             "<div class=\"wide\" tabindex=\"0\" role=\"region\" "
-            "aria-label=\"{}\"><table{}{}><thead><tr>",
+            "aria-label=\"{0}\"><table aria-label=\"{0}\"{1}{2}><thead><tr>",
             title, table.id.empty() ? "" : " id=\"" + table.id + "\"",
             table.sortable ? " class=\"sortable\"" : "");
         for (std::size_t i = 0; i < table.header.size(); ++i)

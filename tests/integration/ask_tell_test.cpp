@@ -242,7 +242,8 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"tell": {"configuration": {"seqs": )" + std::string(300'000, '[') +
              std::string(300'000, ']') + R"(}, "value": 3}})",
          "nests deeper than 100"}};
-    for (const Yaml& one : Yaml::load(SERVETUNE_SOURCE "/tests/data/cases/ask_tell.yaml").items())
+    const Yaml cases = Yaml::load(SERVETUNE_SOURCE "/tests/data/cases/ask_tell.yaml");
+    for (const Yaml& one : cases.items())
         bad.emplace_back(one.entry(std::string_view("line"))->text(),
                          one.entry(std::string_view("says"))->text());
     for (const auto& [line, message] : bad) {
@@ -418,7 +419,8 @@ TEST_CASE("ask-tell: the page's example runs") {
     const std::string page =
         read_file(fs::path(SERVETUNE_SOURCE) / "docs/reference/your-own-program.md");
     const auto block = [&](const std::string& language) {
-        const auto from = page.find("```" + language + "\n") + 4 + language.size();
+        const auto from =
+            page.find("```" + language + "\n", page.find("## ask-tell")) + 4 + language.size();
         return page.substr(from, page.find("```", from) - from);
     };
     const TemporaryFolder folder;

@@ -273,11 +273,9 @@ TEST_CASE("launcher: names that would be read as options, and volumes that are n
             (void)load_study(file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces"));
         });
     };
-    CHECK(holds(refusal("launcher: podman"),
-                "an old key: leave it out, `container`, `ssh`, `slurm`, `kubernetes` or `ray` says "
-                "it (docker: `container: {program: "
-                "[docker], ...}`)"));
-    CHECK(holds(refusal("container: {image: a}, ssh: {host: b}"), "one of them"));
+    CHECK(holds(refusal("launcher: podman"), "'evaluator.deploy.launcher': `program` wanted"));
+    CHECK(holds(refusal("container: {image: a}, ssh: {host: b}"),
+                "'evaluator.deploy.ssh': an engine is started in one way"));
     CHECK(holds(refusal("container: {program: [docker], image: \"--privileged\"}"),
                 "image: a name such as"));
     CHECK(holds(refusal("container: {program: [docker]}"), "image"));

@@ -363,7 +363,7 @@ TEST_CASE(
         return has(exchanged(port, get("/metrics")), "servetune_running{study=\"page\"} 0\n");
     }));
     const std::string page = exchanged(port, get("/"));
-    CHECK(has(page, "What the flags do"));  // fitted once nobody measures any more
+    CHECK(has(page, "What the parameters do"));  // fitted once nobody measures any more
     server.signal(SIGINT);
     CHECK(server.wait() == 0);
     fs::remove(folder.path() / "page.yaml");  // the journal has it
@@ -407,7 +407,7 @@ TEST_CASE("live page: a browser renews it while the study runs") {
     for (const auto& line :
          {"TypeError", "ReferenceError", "SyntaxError", "Content Security Policy"})
         CHECK_FALSE(has(shown.err, line));
-    const std::string all = "<dt>trials</dt><dd>12, 1 failed</dd>";
+    const std::string all = ">trials</td><td class=\"text\">12, 1 failed</td>";
     CHECK_FALSE(has(loaded_by_then, all));
     CHECK(has(shown.out, all));
     CHECK(has(shown.out, "id=\"live-trial\">The run has ended: Recommended"));

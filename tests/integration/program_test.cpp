@@ -223,7 +223,7 @@ TEST_CASE("validate says what the space is, status and report read a study that 
     const std::string report = autotune({"report", study}, folder.path()).out;
     CHECK(report == read_file(folder.path() / "qwen3-14b-h100/report.md"));
     CHECK(report.find("# qwen3-14b-h100: Qwen/Qwen3-14B on one NVIDIA H100 SXM") == 0);
-    CHECK(has(report, "ended: strategy_finished"));
+    CHECK(has(report, "| ended | strategy_finished |"));
     CHECK(Json::parse(autotune({"report", study, "--json"}, folder.path())
                           .out)["recommended"]["keep_default"] == false);
 }

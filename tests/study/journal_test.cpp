@@ -3,6 +3,8 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
+#include "study/journal_event.hpp"
+
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/json.hpp"
@@ -26,14 +28,6 @@ void sql(const std::filesystem::path& file, const char* statement) {
     REQUIRE(sqlite3_open(file.c_str(), &handle) == SQLITE_OK);
     CHECK(sqlite3_exec(handle, statement, nullptr, nullptr, nullptr) == SQLITE_OK);
     sqlite3_close(handle);
-}
-
-/// A copy of one of those that were kept.
-std::filesystem::path kept_journal(const std::string& name, const TemporaryFolder& folder) {
-    const auto file = folder.path() / "study.db";
-    std::filesystem::copy_file(std::filesystem::path(SERVETUNE_SOURCE) / "tests/regress" / name,
-                               file);
-    return file;
 }
 
 }  // namespace
@@ -123,17 +117,19 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
 
 TEST_CASE("events that make no sense are reported, not skipped") {
     const TemporaryFolder folder;
-    const auto file = kept_journal("journal-v2.db",
-                                   folder);  // an event of version 3 must have the right checksum
-    sql(file,
-        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, "
-        "'started', 1, '{}', '', '');"
-        "DELETE FROM events WHERE trial = 14 AND event = 'told';"
-        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, "
-        "'told', 1, '{\"metrics\":5}', '', '')");
+    const auto file = folder.path() / "study.db";
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+        journal.asked({0, Configuration()});
+        journal.started(0, 1);
+    }
+    JournalEvent told{3, 0, "told", 1, R"({"metrics":5})", "", "", ""};
+    const std::string insert = "INSERT INTO events VALUES (3, 0, 'told', 1, '" + told.body +
+                               "', '', '', '" + told.right_checksum() + "')";
+    sql(file, insert.c_str());
     CHECK(message_of<IoError>([&] { SqliteJournal::read(folder.path()); })
               .starts_with("journal " + file.string() +
-                           ": the 'told' event of trial 14 cannot be read: not an outcome"));
+                           ": the 'told' event of trial 0 cannot be read: not an outcome"));
 }
 
 TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the others") {
