@@ -97,16 +97,18 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
     std::vector<UnderWay> under_way;
     const auto ask = [&] {
         Contender::Asked asked{problem->space.default_configuration(), "the default", 0};
+        Purpose purpose = Purpose::search;
         if (!history.empty()) {
             start = Clock::now();
             // The last trials of every contender are those of a study: they confirm.
             const bool searches = history.size() < search_trials(*problem, key.budget);
             const Answer confirming =
                 searches ? Answer(Finished{}) : Confirmation(*problem, history, key.budget).next();
-            if (const auto* next = std::get_if<Proposal>(&confirming))
+            if (const auto* next = std::get_if<Proposal>(&confirming)) {
                 asked = {next->configuration, next->why, 0};
-            else if (std::holds_alternative<Waiting>(confirming) ||
-                     std::any_of(history.begin(), history.end(), confirms))
+                purpose = Purpose::confirm;
+            } else if (std::holds_alternative<Waiting>(confirming) ||
+                       std::any_of(history.begin(), history.end(), confirms))
                 asked.configuration.reset();
             else asked = contender.ask(history);
             asks.push_back(seconds_since(start));
@@ -115,6 +117,7 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
         result.infeasible += asked.infeasible;
         if (!asked.configuration) return false;
         Trial trial{history.size(), *asked.configuration, {}, key.seed, asked.why};
+        trial.purpose = purpose;
         trial.started_at = clock;
         under_way.push_back({history.size(), clock + task.seconds(*asked.configuration)});
         history.push_back(std::move(trial));

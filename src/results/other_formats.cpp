@@ -285,7 +285,8 @@ std::vector<PublishedResult> read_evalscope_percentiles(const Json& value) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// InferenceX (InferenceMAX before): agg_*.json of one run, or agg_bmk.json, a list of them. A row of
+// InferenceX (InferenceMAX before): agg_*.json of one run, or agg_bmk.json, a list of them. A row
+// of
 // a fixed load is made of vLLM's result: times in seconds, tokens a second of one GPU. A row of a
 // replayed agent is made of AIPerf's records and nests its figures.
 

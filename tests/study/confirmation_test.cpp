@@ -66,9 +66,9 @@ TEST_CASE(
     "and begin anew after a search") {
     const Problem problem(SearchSpace({Parameter::integer("mode", 0, 4)}), {metric}, {});
     std::vector<Trial> history;
-    const auto told = [&](const Configuration& configuration, double rate, const std::string& why) {
+    const auto told = [&](const Configuration& configuration, double rate, Purpose purpose) {
         Trial trial{history.size(), configuration};
-        trial.why = why;
+        trial.purpose = purpose;
         trial.outcome = Measurement{{{metric, {rate}}}};
         history.push_back(std::move(trial));
     };
@@ -77,7 +77,7 @@ TEST_CASE(
     };
     for (const auto& [one, rate] :
          {std::pair(0, 1000.0), std::pair(1, 940.0), std::pair(2, 950.0), std::pair(3, 1003.0)})
-        told(mode(one), rate, "search");
+        told(mode(one), rate, Purpose::search);
     const auto measure = [&](std::size_t most, double gain) {
         const Answer answer = Confirmation(problem, history, most).next();
         const auto* next = std::get_if<Proposal>(&answer);
@@ -85,7 +85,7 @@ TEST_CASE(
         // Noise that is not to be told from a gain of 2 %.
         const double noise = history.size() % 3 == 0 ? 1.03 : 0.98;
         told(next->configuration,
-             (next->configuration == mode(0) ? 1000 : 1000 * (1 + gain)) * noise, next->why);
+             (next->configuration == mode(0) ? 1000 : 1000 * (1 + gain)) * noise, Purpose::confirm);
         return true;
     };
     while (measure(1000, 0.02)) {
@@ -100,7 +100,7 @@ TEST_CASE(
     for (const Trial& trial : history) all.push_back(&trial);
     CHECK(confirmation_rounds(all).size() == 12);
 
-    told(mode(4), 1500, "search");  // a larger budget found something
+    told(mode(4), 1500, Purpose::search);  // a larger budget found something
     REQUIRE(measure(1000, 0.4));
     CHECK(history.back().configuration == mode(0));
     REQUIRE(measure(1000, 0.4));
