@@ -598,7 +598,7 @@ std::vector<CommandRow> commands() {
         command_row<std::string>(
             "completion", shell, "Print a completion script: source <(autotune completion bash)",
             [](const std::string& name) {
-                put(stdout, "{}", completion_script(commands(), name));
+                put(stdout, "{}", completion_script(name));
                 return int{done};
             },
             [](auto& name) {

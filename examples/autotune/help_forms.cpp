@@ -3,7 +3,6 @@
 
 #include "commands.hpp"
 
-#include "base/template.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/version.hpp"
@@ -20,9 +19,6 @@
 
 namespace autotune {
 namespace {
-
-using servetune::fill_template;
-using servetune::TemplateValues;
 
 constexpr const char* purpose =
     "autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving "
@@ -94,145 +90,46 @@ std::vector<std::string> all_spellings(const CommandRow& command) {
     return result;
 }
 
-/// The words that stand by their place, such as the kinds of shells.
-std::vector<std::string> words_by_place(const CommandRow& command) {
+/// The option of this spelling; nullptr: there is none.
+const OptionRow* option_called(const CommandRow& command, const std::string& name) {
     for (const OptionRow& option : command.options)
-        if (option.by_place() && !option.words.empty()) return option.words;
-    return {};
+        for (const std::string& one : option.spellings())
+            if (one == name) return &option;
+    return nullptr;
 }
 
-std::string quoted_for_shell(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
+/// nullptr: there is none.
+const CommandRow* command_called(const std::vector<CommandRow>& all, std::string_view name) {
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const CommandRow& one) { return one.name == name; });
+    return found == all.end() ? nullptr : &*found;
 }
 
-constexpr std::string_view bash_template = R"(# bash: source <(autotune completion bash)
+/// The shells ask the program itself what can stand at the cursor (`completions`).
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> completion_scripts{{
+    {"bash", R"sh(# bash: source <(autotune completion bash)
 _autotune() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' options='' words='' i
-    COMPREPLY=()
-    for ((i = 1; i < COMP_CWORD; ++i)); do
-        case ${COMP_WORDS[i]} in -*) ;; *) command=${COMP_WORDS[i]}; break ;; esac
-    done
-    if [[ -z $command ]]; then
-        COMPREPLY=($(compgen -W '{{names}} -h --help --version' -- "$cur"))
-        return
-    fi
-    case $command:$prev in
-{{#values}}
-    {{pattern}}) {{#words}}COMPREPLY=($(compgen -W '{{words}}' -- "$cur")); {{/words}}return ;;
-{{/values}}
-    esac
-    case $command in
-{{#commands}}
-    {{name}}) options='{{options}}' words='{{words}}' ;;
-{{/commands}}
-    esac
-    if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
-    elif [[ -n $words ]]; then COMPREPLY=($(compgen -W "$words" -- "$cur")); fi
+    local IFS=$'\n'
+    COMPREPLY=($("${COMP_WORDS[0]}" completion words "${COMP_WORDS[@]:1:COMP_CWORD}" | cut -f1))
 }
 complete -o default -F _autotune autotune  # where nothing is offered: files
-)";
-
-constexpr std::string_view zsh_template = R"(#compdef autotune
+)sh"},
+    {"zsh", R"sh(#compdef autotune
 # zsh: source <(autotune completion zsh), or as _autotune in a folder of $fpath
 compdef _autotune autotune
 _autotune() {
-    local -a commands
-    commands=(
-{{#commands}}
-        {{described|quoted}}
-{{/commands}}
-    )
-    if ((CURRENT == 2)); then
-        _describe -t commands command commands
-        return
-    fi
-    shift words
-    ((CURRENT--))
-    case $words[1] in
-{{#commands}}
-    {{name}})
-        _arguments{{#arguments}} \
-            {{argument|quoted}}{{/arguments}}
-        ;;
-{{/commands}}
-    esac
+    local -a offered
+    offered=(${(f)"$($words[1] completion words "${(@)words[2,CURRENT]}")"})
+    offered=(${${offered//:/\\:}//$'\t'/:})
+    if (($#offered)); then _describe autotune offered; else _files; fi
 }
 if [[ $funcstack[1] == _autotune ]]; then _autotune "$@"; fi
-)";
-
-constexpr std::string_view fish_template = R"(# fish: autotune completion fish | source
-{{#commands}}
-complete -c autotune -f -n __fish_use_subcommand -a {{name}} -d {{what|fish}}
-{{/commands}}
-{{#commands}}
-{{#entries}}
-complete -c autotune -n '__fish_seen_subcommand_from {{name}}' {{entry}}
-{{/entries}}
-{{/commands}}
-)";
-
-/// What `_arguments` of zsh takes for a command.
-std::vector<TemplateValues> zsh_arguments(const CommandRow& command) {
-    const auto escaped = [](const std::string& text) { return with_backslashes(text, "[]:\\"); };
-    std::vector<TemplateValues> result;
-    const auto add = [&](std::string text) { result.push_back({{{"argument", std::move(text)}}}); };
-    for (const OptionRow& option : command.options)
-        for (const std::string& one : option.spellings())
-            add(one + (option.takes_value() && one.starts_with("--") ? "=" : "") + "[" +
-                escaped(option.help) + "]" +
-                (!option.takes_value()  ? ""
-                 : option.words.empty() ? ":value:_files"
-                                        : ":value:(" + joined_by(option.words, " ") + ")"));
-    const std::vector<std::string> words = words_by_place(command);
-    add(words.empty() ? "*:file:_files" : "1:word:(" + joined_by(words, " ") + ")");
-    return result;
-}
-
-std::string quoted_for_fish(const std::string& text) {
-    return "'" + with_backslashes(text, "'\\") + "'";
-}
-
-/// What `complete` of fish takes for a command.
-std::vector<TemplateValues> fish_entries(const CommandRow& command) {
-    std::vector<TemplateValues> result;
-    const auto add = [&](std::string text) { result.push_back({{{"entry", std::move(text)}}}); };
-    if (const auto words = words_by_place(command); !words.empty())
-        add("-f -a '" + joined_by(words, " ") + "'");
-    for (const OptionRow& option : command.options) {
-        if (option.by_place()) continue;
-        std::string entry;
-        for (const std::string& one : option.spellings())
-            entry += (one.starts_with("--") ? "-l " + one.substr(2) : "-s " + one.substr(1)) + " ";
-        if (!option.words.empty()) entry += "-x -a '" + joined_by(option.words, " ") + "' ";
-        else if (option.takes_value()) entry += "-r ";
-        add(entry + "-d " + quoted_for_fish(option.help));
-    }
-    return result;
-}
-
-TemplateValues completion_values(const std::vector<CommandRow>& all) {
-    TemplateValues values{{{"names", joined_by(names_of(all), " ")}}};
-    for (const CommandRow& command : all) {
-        values.lists["commands"].push_back(
-            {{{"name", command.name},
-              {"what", command.what},
-              {"described", command.name + ":" + with_backslashes(command.what, "[]:\\")},
-              {"options", joined_by(all_spellings(command), " ")},
-              {"words", joined_by(words_by_place(command), " ")}},
-             {{"arguments", zsh_arguments(command)}, {"entries", fish_entries(command)}}});
-        for (const OptionRow& option : command.options) {
-            if (!option.takes_value() || option.by_place()) continue;
-            std::vector<std::string> patterns;
-            for (const std::string& one : option.spellings())
-                patterns.push_back(command.name + ":" + one);
-            values.lists["values"].push_back(
-                {{{"pattern", joined_by(patterns, "|")}, {"words", joined_by(option.words, " ")}}});
-        }
-    }
-    return values;
-}
+)sh"},
+    {"fish", R"sh(# fish: autotune completion fish | source
+complete -c autotune -f -n __fish_use_subcommand
+complete -c autotune -a '(autotune completion words (commandline -opc)[2..] (commandline -ct))'
+)sh"},
+}};
 
 /// A text of roff's: no requests, hyphens that can be searched for.
 std::string for_roff(const std::string& text) {
@@ -263,14 +160,6 @@ std::string usage_of(const CommandRow& command) {
             usage += (option.required ? " " + option.names : " [" + option.names + "]") +
                      (option.takes_several() ? "..." : "");
     return usage;
-}
-
-/// The option of this spelling; nullptr: there is none.
-const OptionRow* option_called(const CommandRow& command, const std::string& name) {
-    for (const OptionRow& option : command.options)
-        for (const std::string& one : option.spellings())
-            if (one == name) return &option;
-    return nullptr;
 }
 
 /// `; nearest: ...`, or what to use in place of what an earlier version had.
@@ -305,12 +194,39 @@ std::string help_text(const CommandRow& command) {
                        usage_of(command), places.empty() ? "" : "\nArguments:\n" + places, options);
 }
 
-std::string completion_script(const std::vector<CommandRow>& all, const std::string& shell) {
-    const std::string_view text = shell == "bash"  ? bash_template
-                                  : shell == "zsh" ? zsh_template
-                                                   : fish_template;
-    return fill_template(text, completion_values(all),
-                         {{"quoted", quoted_for_shell}, {"fish", quoted_for_fish}});
+std::string completion_script(const std::string& shell) {
+    for (const auto& [name, script] : completion_scripts)
+        if (name == shell) return std::string(script);
+    return "";
+}
+
+std::string completions(const std::vector<CommandRow>& all, std::span<const char* const> words) {
+    const std::string last = words.empty() ? "" : words.back();
+    const CommandRow* command = nullptr;
+    const OptionRow* before = nullptr;  // the option whose value is wanted
+    for (const char* word : words.first(words.empty() ? 0 : words.size() - 1)) {
+        before = command == nullptr ? nullptr : option_called(*command, word);
+        if (command == nullptr) command = command_called(all, word);
+    }
+    if (before != nullptr && !before->takes_value()) before = nullptr;
+    std::string result;
+    const auto offer = [&](const std::string& word, const std::string& what) {
+        if (word.starts_with(last)) result += word + (what.empty() ? "" : "\t" + what) + "\n";
+    };
+    if (command == nullptr) {
+        for (const CommandRow& one : all) offer(one.name, one.what);
+        offer("--version", of_version);
+    }
+    if (before == nullptr && (command == nullptr || last.starts_with('-')))
+        offer("--help", of_help);
+    if (command == nullptr) return result;
+    for (const OptionRow& option : command->options) {
+        if (before != nullptr ? &option == before : option.by_place())
+            for (const std::string& word : option.words) offer(word, "");
+        else if (before == nullptr && last.starts_with('-'))
+            for (const std::string& one : option.spellings()) offer(one, option.help);
+    }
+    return result;
 }
 
 std::string manual_page(const std::vector<CommandRow>& all) {
@@ -395,14 +311,12 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
             is_value =
                 option != nullptr && option->takes_value() && !option->if_alone && word == name;
         } else if (command == nullptr && !word.starts_with('-')) {
-            const auto found = std::find_if(
-                all.begin(), all.end(), [&](const CommandRow& one) { return one.name == word; });
-            if (found == all.end()) {
+            command = command_called(all, word);
+            if (command == nullptr) {
                 what = "there is no command '" + word + "'" +
                        instead_text(instead_of(word), word, names_of(all));
                 break;
             }
-            command = &*found;
             called += " " + word;
         }
     }

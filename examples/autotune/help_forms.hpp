@@ -15,8 +15,12 @@ std::string help_text(const std::vector<CommandRow>& all);
 /// `autotune COMMAND --help`.
 std::string help_text(const CommandRow& command);
 
-/// Completes commands, options and words: `bash`, `zsh` or `fish`.
-std::string completion_script(const std::vector<CommandRow>& all, const std::string& shell);
+/// For `bash`, `zsh` or `fish`: asks `autotune completion words` for what it offers.
+std::string completion_script(const std::string& shell);
+
+/// What can stand at the last of `words`, behind those that are typed: a line each, what it does
+/// behind a tab. Empty: files.
+std::string completions(const std::vector<CommandRow>& all, std::span<const char* const> words);
 
 /// The page of `man autotune`, as roff.
 std::string manual_page(const std::vector<CommandRow>& all);

@@ -51,6 +51,12 @@ void relate(CLI::App& app, const OptionRow& row) {
 
 int dispatch(int argc, char** argv) {
     const std::vector<CommandRow> all = commands();
+    const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
+    if (argc > 2 && std::string_view(words[1]) == "completion" &&
+        std::string_view(words[2]) == "words") {
+        put_controls(stdout, completions(all, words.subspan(3)));
+        return done;
+    }
     CLI::App app;
     app.set_version_flag("--version", version_text());
     app.require_subcommand(1);
@@ -74,7 +80,6 @@ int dispatch(int argc, char** argv) {
         put(stdout, "{}", command == nullptr ? help_text(all) : help_text(*command));
         return done;
     } catch (const CLI::ParseError& error) {
-        const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
         put_text(stderr, complaint_of(all, error.what(), words));
         return usage_error;
     }
