@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune bench` and `autotune capacity`: load tests of a server that somebody runs.
-#include "bench_report.hpp"
-#include "capacity_report.hpp"
 #include "commands.hpp"
 #include "first_study.hpp"
+#include "load_reports.hpp"
 #include "output.hpp"
 #include "screen.hpp"
 #include "stop_signals.hpp"
@@ -15,7 +14,6 @@
 #include "handover/result_export.hpp"
 #include "load/capacity.hpp"
 #include "load/warm_up.hpp"
-#include "results/import.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -24,7 +22,6 @@
 #include "servetune/detail/load/probe.hpp"
 #include "servetune/error.hpp"
 #include "servetune/load_test.hpp"
-#include "servetune/result_file.hpp"
 #include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
@@ -206,25 +203,6 @@ void set_arrival(LoadTest& test, const BenchArguments& arguments) {
     }
 }
 
-/// Of `--sweep`.
-int swept(const BenchArguments& arguments) {
-    const bool more = arguments.rate || arguments.concurrency || arguments.duration_seconds ||
-                      arguments.warmup || arguments.records || arguments.compare_with ||
-                      arguments.detailed || arguments.ttft_limit_seconds ||
-                      arguments.tpot_limit_seconds || arguments.latency_limit_seconds;
-    if (more)
-        throw UsageError(
-            "--sweep goes with options about server, workload and client, with --save and --json; "
-            "for limits or rates see `autotune "
-            "capacity`");
-    CapacityArguments capacities;
-    static_cast<LoadTestArguments&>(capacities) = arguments;
-    capacities.concurrency = true;
-    capacities.sweep = arguments.sweep;
-    capacities.save = arguments.save;
-    return capacity(capacities);
-}
-
 /// Requests before a load test until the server is steady; what it accepts and how it counts is
 /// known then.
 WarmUp warmed(LoadTest& test, std::size_t least, std::uint64_t salt, LoadProgressLine& line,
@@ -373,7 +351,6 @@ private:
 }  // namespace
 
 int bench(const BenchArguments& arguments) {
-    if (!arguments.sweep.empty()) return swept(arguments);
     if (arguments.duration_seconds && arguments.requests)
         throw UsageError("--duration and --requests exclude each other");
     for (const auto& file : {arguments.save, arguments.records})  // a load test takes long
@@ -384,10 +361,6 @@ int bench(const BenchArguments& arguments) {
     test.limits = {arguments.ttft_limit_seconds, arguments.tpot_limit_seconds,
                    arguments.latency_limit_seconds};
     test.known.rate_is_the_point = arguments.rate.has_value();
-    std::vector<PublishedResult> others;  // read before the run: a mistake here should not cost it
-    if (arguments.compare_with)
-        others = read_results(read_file(*arguments.compare_with), arguments.compare_with->string(),
-                              catalogue.engines());
     LoadProgressLine line(!arguments.quiet);
     test.options.progress = line.showing();
 
@@ -417,10 +390,6 @@ int bench(const BenchArguments& arguments) {
         result, *test.salt);
     if (arguments.json) put(stdout, "{}\n", json);
     else put(stdout, "{}", bench_report(result, text_block(figures)));
-    if (!others.empty() && !arguments.json)
-        put(stdout, "\n{}",
-            comparison(result, others.front(),
-                       present(arguments.compare_with).filename().string()));
     // After the printed result, which a full disk does not take.
     if (arguments.records) write_records(*arguments.records, result.run.records);
     if (arguments.save) write_file(*arguments.save, json + "\n");

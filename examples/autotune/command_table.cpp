@@ -175,9 +175,6 @@ OptionRows bench_options(BenchArguments& a) {
          {"--warmup", &a.warmup,
           "Least number of warm-up requests; 0: none (default: until the server is steady)",
           at_least(0)},
-         OptionRow("--sweep", &a.sweep,
-                   "Load-test each of these numbers in flight, such as 1,2,4,8", positive_bounds)
-             .with_commas(),
          {"--ttft-limit", &a.ttft_limit_seconds, "Limit of TTFT for goodput, such as 500ms",
           time_bounds},
          {"--tpot-limit", &a.tpot_limit_seconds, "Limit of TPOT for goodput, such as 50ms",
@@ -189,8 +186,6 @@ OptionRows bench_options(BenchArguments& a) {
          {"--detailed", &a.detailed, "With --save: with every request"},
          {"--records", &a.records,
           "Write every request with the times of its events: gzip-compressed JSON lines"},
-         {"--compare-with", &a.compare_with,
-          "A result of any benchmark tool to print beside this one"},
          json_row(a.json, "Print the JSON of --save instead of the report")});
 }
 
@@ -345,6 +340,9 @@ constexpr std::array gone_words{
     Gone{"serve", "--hangs-after", "a unit of systemd or a compose file can check its health"},
     Gone{"watch", "--metrics", "packaging/grafana/alerts.yaml has rules for Prometheus"},
     Gone{"bench", "--no-usage", "a server that counts no tokens is noticed"},
+    Gone{"bench", "--sweep", "`autotune capacity --concurrency --sweep` measures several loads"},
+    Gone{"bench", "--compare-with", "`autotune audit` takes several results"},
+    Gone{"report", "--beside-directory", "--beside takes the folder too"},
     Gone{"recommend", "--nodes", "an engine stays on one machine"},
 };
 
@@ -411,11 +409,9 @@ std::vector<CommandRow> commands() {
                         return joined_rows(
                             study_with_folder(a),
                             {{"--html", &a.html, "Print the report as an HTML page"},
-                             OptionRow("--beside", &a.beside, "Compare with this other study")
-                                 .without("--html"),
-                             OptionRow("--beside-directory", &a.beside_directory,
-                                       "Folder of the other study (default: ./<study name>)")
-                                 .with("--beside")});
+                             OptionRow("--beside", &a.beside,
+                                       "Compare with this other study: its file, folder or journal")
+                                 .without("--html")});
                     }),
         command_row(
             "explain", tune, "Explain what each parameter does, or why a trial was made", explain,

@@ -131,8 +131,6 @@ struct StatusArguments : StudyArguments {
 struct ReportArguments : StudyArguments {
     bool html = false;                              ///< the page for a browser
     std::optional<std::filesystem::path> beside{};  ///< another study, to be shown beside it
-    std::optional<std::filesystem::path>
-        beside_directory{};  ///< its folder; nothing: ./<study name>
 };
 
 struct ExportArguments : StudyArguments {
@@ -265,9 +263,8 @@ struct BenchArguments : LoadTestArguments {
     std::optional<std::size_t>
         warmup{};  ///< at least so many requests before, which are not counted; 0: none
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
-    std::vector<double> sweep{};  ///< these, one after the other: `capacity --concurrency --sweep`
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
-    std::optional<std::filesystem::path> save{}, records{}, compare_with{};
+    std::optional<std::filesystem::path> save{}, records{};
     bool detailed = false;
 };
 

@@ -484,7 +484,7 @@ int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     if (arguments.beside) {
-        const StudyArguments beside{*arguments.beside, arguments.beside_directory};
+        const StudyArguments beside{*arguments.beside};
         const StudySetup other = set_up(beside.load_to_read());
         const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
         if (arguments.json) put(stdout, "{}\n", json_comparison({setup, trials}, {other, others}));

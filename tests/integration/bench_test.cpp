@@ -38,6 +38,15 @@ BenchRun bench(const StreamServer& server, const TemporaryFolder& folder,
     return bench(server.url(), folder, more);
 }
 
+BenchRun swept(const StreamServer& server, const TemporaryFolder& folder,
+               std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {SERVETUNE_PROGRAM, "capacity", "--concurrency", "--quiet", "--url", server.url()});
+    ChildProcess process(more, folder.path());
+    const int code = process.wait();
+    return {code, process.out(), process.err()};
+}
+
 /// 24 requests for 12 tokens after 30, the result as JSON.
 Json result_of(const std::string& behaviour, const TemporaryFolder& folder,
                const std::vector<std::string>& more = {}) {
@@ -100,12 +109,6 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
               (void)read_records(folder.write("x.gz", "{}\n"));
           }).find("x.gz:1: not a request's record") != std::string::npos);
 
-    auto second = load;
-    second.insert(second.end(), {"--compare-with", "first.json"});
-    const BenchRun compared = bench(server, folder, second);
-    CHECK(has(compared.out, "output_tokens_per_second"));
-    CHECK_FALSE(has(compared.out, "equal_work"));  // the same work: other prompts, the same lengths
-
     auto json = load;
     json.emplace_back("--json");
     CHECK(Json::parse(bench(server, folder, json).out)["servetune"]["workload_fingerprint"] ==
@@ -123,9 +126,6 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     CHECK(has(failing.out, "12 http_error: status 500"));
     CHECK(has(failing.out, "Verdict: unsound"));
     CHECK(has(failing.out, "complete: "));
-
-    CHECK(
-        has(bench(good, folder, {"--compare-with", "no-such-file.json"}).err, "no-such-file.json"));
 }
 
 TEST_CASE("bench: burstiness, headers and what a body has more come to the server") {
@@ -290,12 +290,12 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     CHECK(none.code != 0);
 }
 
-TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the gravest") {
+TEST_CASE("capacity: a sweep says the verdict of each load, and its exit code the gravest") {
     const StreamServer server(
         {.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=2,share=0.3")});
     const TemporaryFolder folder;
     const BenchRun table =
-        bench(server, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "40"});
+        swept(server, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "40"});
     INFO(table.out << table.err);
     CHECK(table.code == 1);
     CHECK(has(table.out, "verdict\n"));
@@ -323,10 +323,6 @@ TEST_CASE("bench: what the audit said stands in the file, for an audit that know
         physics += finding["id"] == "physics" ? 1 : 0;
     CHECK(physics == 1);
     for (const Json& missing : audited[0]["not_checked"]) CHECK(missing["id"] != "physics");
-    CHECK(has(bench(server, folder,
-                    {"--workload", "random:30x20", "--requests", "12", "--compare-with", "u.json"})
-                  .out,
-              "u.json is unsound by its own verdict\n"));
 }
 
 TEST_CASE("bench: a result that cannot be saved is said before the load, or printed all the same") {
@@ -341,7 +337,7 @@ TEST_CASE("bench: a result that cannot be saved is said before the load, or prin
     CHECK(has(ended.err, "cannot write /dev/full: No space left on device"));
     CHECK(has(ended.out, "Successful requests:                     12"));
     CHECK(read_records(folder.path() / "r.jsonl.gz").size() == 12);
-    const BenchRun table = bench(server, folder,
+    const BenchRun table = swept(server, folder,
                                  {"--sweep", "1,2", "--workload", "random:30x12", "--requests",
                                   "12", "--save", "/dev/full"});
     CHECK(table.code == 2);

@@ -97,7 +97,7 @@ TEST_CASE("study end: two studies side by side say what is the same and what is 
                          folder.path())
                     .code == 0);
     const Ran shown = autotune(
-        {"report", "a.yaml", "--directory", "a", "--beside", "b.yaml", "--beside-directory", "b"},
+        {"report", "a.yaml", "--directory", "a", "--beside", "b"},
         folder.path());
     INFO(shown.out << shown.err);
     REQUIRE(shown.code == 0);
@@ -109,8 +109,7 @@ TEST_CASE("study end: two studies side by side say what is the same and what is 
     CHECK(contains(shown.out, "hardware"));
     CHECK(contains(shown.out, "## Recommended settings that differ\n\nNone.\n"));
 
-    const Ran json = autotune({"report", "a.yaml", "--directory", "a", "--beside", "b.yaml",
-                               "--beside-directory", "b", "--json"},
+    const Ran json = autotune({"report", "a.yaml", "--directory", "a", "--beside", "b", "--json"},
                               folder.path());
     const auto object = nlohmann::json::parse(json.out);
     CHECK(object.at("in_both").at("configurations") == 3);
@@ -121,7 +120,7 @@ TEST_CASE("study end: two studies side by side say what is the same and what is 
     CHECK(object.at("different_settings").empty());
 
     const Ran same = autotune(
-        {"report", "a.yaml", "--directory", "a", "--beside", "a.yaml", "--beside-directory", "a"},
+        {"report", "a.yaml", "--directory", "a", "--beside", "a"},
         folder.path());
     CHECK(contains(same.out, "## What is not the same\n\nNothing.\n"));
     CHECK(contains(same.out, "B against A in total_tokens_per_second: +0.00 %"));

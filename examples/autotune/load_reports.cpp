@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load_reports.hpp"
+
+#include "load/failed_requests.hpp"
+#include "servetune/detail/trial/figure_text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+std::string milliseconds(double seconds) { return number_text(seconds * 1e3) + " ms"; }
+
+/// Twelve bars over a logarithmic scale from the smallest to the largest.
+std::string histogram(const char* title, std::vector<double> seconds) {
+    constexpr std::size_t bars = 12;
+    constexpr double width = 44;
+    std::erase_if(seconds, [](double value) { return !(value > 0); });
+    if (seconds.size() < 2) return "";
+    const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+    const double low = std::log(*least), high = std::log(*most);
+    std::array<std::size_t, bars> counts{};
+    for (const double value : seconds)
+        ++counts[high > low ? std::min(bars - 1, static_cast<std::size_t>((std::log(value) - low) /
+                                                                          (high - low) * bars))
+                            : 0];
+    const double largest = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
+    std::string text = fmt::format("{} ({} values)\n", title, seconds.size());
+    for (std::size_t i = 0; i < bars && (high > low || i == 0); ++i) {
+        const double from = std::exp(low + (high - low) * static_cast<double>(i) / bars);
+        std::string bar;
+        for (int n = static_cast<int>(std::ceil(static_cast<double>(counts[i]) / largest * width));
+             n > 0; --n)
+            bar += "#";
+        text += fmt::format("  {:>12} {:<44} {}\n", milliseconds(from), bar, counts[i]);
+    }
+    return text;
+}
+
+/// Notes that differ only in the metric they speak of (`no interval of METRIC: why`) share a line.
+std::string notes_text(const std::vector<std::string>& notes) {
+    constexpr std::string_view subject = "no interval of ";
+    std::map<std::string, std::string> metrics;  // by reason
+    std::string text;
+    for (const std::string& note : notes) {
+        const auto colon = note.find(": ");
+        if (!note.starts_with(subject) || colon == std::string::npos) {
+            text += "  note: " + note + "\n";
+            continue;
+        }
+        std::string& listed = metrics[note.substr(colon)];
+        listed +=
+            (listed.empty() ? "" : ", ") + note.substr(subject.size(), colon - subject.size());
+    }
+    for (const auto& [reason, names] : metrics)
+        text += fmt::format("  {}{}{}\n", subject, names, reason);
+    return text;
+}
+
+/// A figure of a line, where it was measured: shown times `factor`.
+struct FigurePart {
+    std::optional<double> value;
+    double factor;
+    const char* format;
+};
+
+std::string joined_figures(std::initializer_list<FigurePart> parts) {
+    std::string text;
+    for (const FigurePart& part : parts)
+        if (part.value)
+            text += (text.empty() ? " " : "; ") + fmt::format(fmt::runtime(part.format), *part.value * part.factor);
+    return text;
+}
+
+std::string health_text(const LoadTestResult& result) {
+    const ClientHealth& client = result.run.client;
+    return "The client itself:" +
+           joined_figures(
+               {{client.loop_lag_p50, 1e3, "loop late by {:.4g} ms (p50)"},
+                {client.loop_lag_p99, 1e3, "{:.4g} ms (p99)"},
+                {client.loop_lag_max, 1e3, "{:.4g} ms (most)"},
+                {client.send_lag_p99, 1e3,
+                 "requests sent {:.4g} ms after schedule (p99)"},
+                {client.coalesced_share, 100,
+                 "{:.1f} % of chunks came in one read with another"},
+                {client.processor_share, 100, "{:.0f} % of a core"},
+                {client.connects, 1, "{:.0f} connections made under way"}}) +
+           "\n";
+}
+
+std::string server_text(const LoadTestResult& result) {
+    const ServerCounters& server = result.run.server;
+    if (!server.output_tokens && !server.input_tokens)
+        return "The server's own counters were not found.\n";
+    std::string text =
+        "The server counted:" +
+        joined_figures({{server.input_tokens, 1, "{:.0f} prompt tokens"},
+                        {server.prefix_hit_tokens, 1, "{:.0f} came from its cache"},
+                        {server.output_tokens, 1, "{:.0f} generated tokens"}});
+    if (server.drafted_tokens.value_or(0) > 0 && server.accepted_tokens)
+        text += fmt::format("; of {:.0f} guessed tokens {:.0f} were right ({:.0f} %)",
+                            *server.drafted_tokens, *server.accepted_tokens,
+                            100 * *server.accepted_tokens / *server.drafted_tokens);
+    return text + "\n";
+}
+
+std::string verdict_text(const LoadTestResult& result) {
+    std::string text = fmt::format("Verdict: {}\n", name_in(verdicts, result.validity.verdict));
+    text += findings_lines(result.validity);
+    for (const NotChecked& missing : result.not_checked)
+        text += fmt::format("  not checked: {}: {}\n", missing.id, missing.reason);
+    return text;
+}
+
+}  // namespace
+
+std::string bench_report(const LoadTestResult& result, const std::string& block) {
+    std::string text = block;
+    const LoadStatistics& statistics = result.statistics;
+    if (!statistics.intervals.empty())
+        text +=
+            "\n95 % intervals within this run, its start and end left out (server starts differ "
+            "more):\n";
+    for (const auto& [metric, interval] : statistics.intervals)
+        text += fmt::format("  {:<40} {} .. {}\n", metric, figure_text(metric, interval.low),
+                            figure_text(metric, interval.high));
+    text += notes_text(statistics.notes);
+    std::vector<double> first, gaps;
+    for (const RequestRecord& record : result.run.records) {
+        if (!record.succeeded() || !record.unread_field.empty()) continue;
+        if (record.first_token) first.push_back(*record.first_token - record.sent);
+        gaps.insert(gaps.end(), record.gaps.begin(), record.gaps.end());
+    }
+    for (const std::string& drawn :
+         {histogram("Time to first token", first), histogram("Inter-token latency", gaps)})
+        if (!drawn.empty()) text += "\n" + drawn;
+    text += "\n" + result.plan.description + "\n" + health_text(result) + server_text(result);
+    if (const std::string failed = failed_requests_text(result.run.records); !failed.empty())
+        text += failed + "\n";
+    return text + verdict_text(result);
+}
+
+std::string findings_lines(const Validity& validity, std::string_view indent) {
+    std::string text;
+    for (const Finding& finding : validity.findings)
+        text += fmt::format("{}{}: {} against {}: {}\n", indent, finding.id, finding.left,
+                            finding.right, finding.cause);
+    return text;
+}
+
+std::string with_verdict(const std::string& json, const LoadTestResult& result,
+                         std::uint64_t salt) {
+    OrderedJson object = OrderedJson::parse(json);
+    OrderedJson& ours = object["servetune"];
+    ours["verdict"] = name_in(verdicts, result.validity.verdict);
+    ours["findings"] = OrderedJson::array();
+    for (const Finding& finding : result.validity.findings)
+        ours["findings"].push_back({{"id", finding.id},
+                                    {"left", finding.left},
+                                    {"right", finding.right},
+                                    {"cause", finding.cause}});
+    for (const auto& [metric, interval] : result.statistics.intervals)
+        ours["intervals"][metric] = {interval.low, interval.high};
+    ours["refused_fields"] = result.handshake.refused_fields;
+    ours["tokens_are_estimated"] = std::any_of(
+        result.run.records.begin(), result.run.records.end(),
+        [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
+    ours["failures"] = OrderedJson::array();
+    for (const FailedRequests& failed : failed_requests(result.run.records))
+        ours["failures"].push_back(
+            {{"kind", failed.kind}, {"count", failed.count}, {"error", failed.error}});
+    ours["notes"] = result.statistics.notes;
+    ours["workload_fingerprint"] = result.plan.fingerprint.text();
+    ours["salt"] = salt;
+    ours["library"] = result.run.library;
+    return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+namespace {
+
+constexpr std::array<std::pair<Capacity::End, std::string_view>, 6> ends{{
+    {Capacity::End::found, "found"},
+    {Capacity::End::fails_at_lowest, "fails_at_lowest"},
+    {Capacity::End::edge_not_reached, "edge_not_reached"},
+    {Capacity::End::below_all_tried, "below_all_tried"},
+    {Capacity::End::above_all_tried, "above_all_tried"},
+    {Capacity::End::too_few_requests, "too_few_requests"},
+}};
+
+std::string load_text(double level) {
+    return std::isinf(level) ? "all at once" : short_number_text(level);
+}
+
+/// Empty where it was not measured.
+std::string figure_of(const Metrics& metrics, std::string_view metric) {
+    const auto found = metrics.find(metric);
+    return found == metrics.end() ? "-" : plain_figure_text(metric, found->second.value);
+}
+
+/// How much of the nearest limit is taken: full at the `|`.
+std::string bar(double strain) {
+    constexpr double limit_at = 20;
+    constexpr int width = 30;
+    const int length = static_cast<int>(
+        std::clamp(std::round(strain * limit_at), 0.0, static_cast<double>(width)));
+    std::string text(static_cast<std::size_t>(width), ' ');
+    std::fill(text.begin(), text.begin() + length, '#');
+    text[static_cast<std::size_t>(limit_at)] = '|';
+    return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+OrderedJson number(double value) {
+    return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
+}
+
+}  // namespace
+
+void CapacityReport::add(LoadPoint point, const Arrival& at) {
+    judge(point, limits, at);
+    points.push_back(std::move(point));
+    if (at.kind == Arrival::Kind::rate) judge_served(points);
+}
+
+std::string CapacityReport::line_of(const LoadPoint& point) const {
+    const Metrics& m = point.metrics;
+    std::string line = fmt::format(
+        "{:>12} {:>9} {:>10} {:>11} {:>10} {:>10} {:>11} {:>9}", load_text(point.level),
+        figure_of(m, "requests_per_second"), figure_of(m, "output_tokens_per_second"),
+        figure_of(m, tokens_per_second_per_user), figure_of(m, "time_to_first_token_p95_seconds"),
+        figure_of(m, "time_per_output_token_p95_seconds"), figure_of(m, "latency_p95_seconds"),
+        name_in(verdicts, point.validity.verdict));
+    if (!limits.empty())
+        line += std::isinf(point.strain)
+                    ? "  requests fail"
+                    : fmt::format("  {:>5.0f} % {}", point.strain * 100, bar(point.strain));
+    return line + (point.served == Served::yes  ? ""
+                   : point.served == Served::no ? "  does not keep up"
+                                                : "  too few requests to tell whether it keeps up");
+}
+
+Verdict CapacityReport::verdict() const {
+    if (found) return found->points[found->shown].validity.verdict;
+    Verdict worst = Verdict::sound;
+    for (const LoadPoint& point : points) worst = std::max(worst, point.validity.verdict);
+    return worst;
+}
+
+std::string CapacityReport::findings_of(const LoadPoint& point) const {
+    const std::string text = findings_lines(point.validity);
+    return text.empty() ? text
+                        : fmt::format("{}, {}:\n{}", load_text(point.level),
+                                      name_in(verdicts, point.validity.verdict), text);
+}
+
+std::string CapacityReport::text() const {
+    std::string text;
+    if (found) {
+        std::string all;
+        for (const Limit& limit : limits) all += (all.empty() ? "" : ", ") + limit.readable();
+        if (verdict() == Verdict::unsound)
+            text +=
+                fmt::format("No largest load: the result at {} {} is unsound\nunder {}\n\n",
+                            load_text(found->points[found->shown].level), load_unit(arrival), all);
+        else if (found->end == Capacity::End::found)
+            text += fmt::format("Largest load: {} {} ({})\nunder {}\n\n",
+                                short_number_text(found->level), load_unit(arrival),
+                                found->text(load_unit(arrival)), all);
+        else
+            text += fmt::format("No largest load: {}\nunder {}\n\n",
+                                found->text(load_unit(arrival)), all);
+    }
+    if (points.empty()) return text;
+    text += fmt::format("{:>12} {:>9} {:>10} {:>11} {:>10} {:>10} {:>11} {:>9}{}\n",
+                        arrival.kind == Arrival::Kind::largest_rate ? "requests/s" : "in flight",
+                        "served/s", "tokens/s", "tok/s/user", "TTFT p95", "TPOT p95", "latency p95",
+                        "verdict", limits.empty() ? "" : "  of the nearest limit");
+    std::vector<LoadPoint> by_level = points;
+    std::stable_sort(by_level.begin(), by_level.end(),
+                     [](const LoadPoint& a, const LoadPoint& b) { return a.level < b.level; });
+    for (const LoadPoint& point : by_level) text += line_of(point) + "\n";
+    text += "times in milliseconds; tokens/s: output tokens of all; tok/s/user: 1 / mean TPOT\n";
+    for (const LoadPoint& point : by_level) text += findings_of(point);
+    return text;
+}
+
+std::string CapacityReport::json() const {
+    OrderedJson json;
+    json["load"] =
+        arrival.kind == Arrival::Kind::largest_rate ? "requests_per_second" : "concurrency";
+    json["limits"] = OrderedJson::array();
+    for (const Limit& limit : limits) json["limits"].push_back(limit.text());
+    if (found) {
+        json["end"] = name_in(ends, found->end);
+        json["largest_load"] = number(found->level);
+        json["keeps_at"] = found->low ? number(*found->low) : OrderedJson();
+        json["breaks_at"] = found->high ? number(*found->high) : OrderedJson();
+    }
+    if (!points.empty()) json["verdict"] = name_in(verdicts, verdict());
+    json["points"] = OrderedJson::array();
+    for (const LoadPoint& point : points) {
+        OrderedJson one;
+        one["load"] = number(point.level);  // null: all at once
+        one["of_nearest_limit"] = number(point.strain);
+        one["keeps_up"] = point.served == Served::undecided
+                              ? OrderedJson()
+                              : OrderedJson(point.served == Served::yes);
+        one["verdict"] = name_in(verdicts, point.validity.verdict);
+        for (const auto& [name, metric] : point.metrics)
+            one["metrics"][name] = number(metric.value);
+        json["points"].push_back(std::move(one));
+    }
+    return json.dump(2);
+}
+
+}  // namespace autotune
