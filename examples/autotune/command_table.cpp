@@ -4,7 +4,9 @@
 #include "commands.hpp"
 #include "help_forms.hpp"
 #include "output.hpp"
+#include "templates.hpp"
 
+#include "base/text.hpp"
 #include "handover/artefact.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/schema.hpp"
@@ -12,607 +14,396 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <memory>
+#include <sstream>
+#include <stdexcept>
 #include <string_view>
 #include <type_traits>
 
 namespace autotune {
 namespace {
 
-using OptionRows = std::vector<OptionRow>;
+/// The members that options set, by the options' names.
+using Targets = std::map<std::string_view, OptionTarget>;
 
-constexpr std::uint64_t largest_seed = std::numeric_limits<std::uint64_t>::max();
-constexpr OptionBounds seed_bounds{OptionBounds::Kind::integer, 0, largest_seed};
-constexpr OptionBounds positive_bounds{OptionBounds::Kind::positive};
-constexpr OptionBounds positive_or_inf_bounds{OptionBounds::Kind::positive_or_inf};
-constexpr OptionBounds time_bounds{OptionBounds::Kind::time};
-constexpr OptionBounds port_bounds{OptionBounds::Kind::integer, 1, 65535};
-constexpr const char* token_help =
-    "File with the token that readers must give (or SERVETUNE_TOKEN); required unless the address "
-    "is the loopback";
-constexpr const char* page_address = "127.0.0.1:8420";
-
-OptionRows joined_rows(OptionRows first, OptionRows more) {
-    first.insert(first.end(), more.begin(), more.end());
-    return first;
+Targets joined_targets(Targets first, Targets more) {
+    more.merge(first);
+    return more;
 }
 
-OptionRow study_row(StudyArguments& a) {
-    return OptionRow("STUDY", &a.study,
-                     "The study's YAML file, or the folder or journal of its run")
-        .must();
+Targets targets_of(StudyArguments& a) {
+    return {{"STUDY", &a.study},
+            {"--directory", &a.directory},
+            {"--strategy", &a.strategy},
+            {"--json", &a.json}};
 }
 
-OptionRow directory_row(StudyArguments& a) {
-    return OptionRow("--directory", &a.directory,
-                     "The folder of the run, for journal and report (default: ./<study name>)")
-        .named("FOLDER");
+Targets targets_of(RunArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--trials", &a.trials},
+                           {"--learn-from", &a.learn_from},
+                           {"--suggest", &a.suggest},
+                           {"--accept-changes", &a.accept_changes},
+                           {"--no-cache", &a.no_cache},
+                           {"--quiet", &a.quiet},
+                           {"--json-lines", &a.json_lines},
+                           {"--dry-run", &a.dry_run},
+                           {"--view", &a.view},
+                           {"--token-file", &a.token_file}});
 }
 
-OptionRow strategy_row(StudyArguments& a) {
-    return OptionRow("--strategy", &a.strategy, "Search with this strategy instead of the study's")
-        .of(servetune::strategy_names());
+Targets targets_of(InitArguments& a) {
+    return {{"--engine", &a.engine},     {"--model", &a.model},
+            {"--hardware", &a.hardware}, {"--gpus", &a.gpus},
+            {"--traffic", &a.traffic},   {"--concurrency", &a.concurrency},
+            {"--goal", &a.goal},         {"--budget", &a.budget},
+            {"--attach", &a.attach},     {"--as", &a.as},
+            {"--image", &a.image},       {"--output", &a.output},
+            {"--yes", &a.yes},           {"--force", &a.force}};
 }
 
-OptionRow json_row(bool& target, const char* help = "Print one JSON object") {
-    return {"--json", &target, help};
+Targets targets_of(ValidateArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"!--no-installed", &a.ask_installed}});
 }
 
-OptionRow json_lines_row(bool& target) {
-    return {"--json-lines", &target, "Print one line of JSON per event on standard output"};
+Targets targets_of(StatusArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--rescue", &a.rescue}});
 }
 
-OptionRow quiet_row(bool& target) { return {"--quiet", &target, "Print no progress"}; }
-
-OptionRows plain_study(StudyArguments& a) {
-    return {study_row(a), strategy_row(a), json_row(a.json)};
+Targets targets_of(ViewArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--address", &a.address}, {"--token-file", &a.token_file}});
 }
 
-OptionRows study_with_folder(StudyArguments& a) {
-    return joined_rows(plain_study(a), {directory_row(a)});
+Targets targets_of(ReportArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--html", &a.html}, {"--beside", &a.beside}});
 }
 
-OptionRows run_options(RunArguments& a) {
-    return joined_rows(
-        study_with_folder(a),
-        {{"--trials", &a.trials, "Number of trials, instead of the study's budget", at_least(1)},
-         {"--learn-from", &a.learn_from,
-          "Folder or journal of an earlier study, whose results bayesian believes until "
-          "measurements contradict them"},
-         {"--suggest", &a.suggest,
-          "YAML or JSON list of configurations: bayesian tries the most promising in at most 3 of "
-          "10 trials"},
-         {"--accept-changes", &a.accept_changes,
-          "Resume although the study has changed since its journal was written"},
-         {"--no-cache", &a.no_cache, "Neither look for this study in the cache nor add it"},
-         quiet_row(a.quiet),
-         json_lines_row(a.json_lines),
-         {"--dry-run", &a.dry_run, "Print what would be done; start and write nothing"},
-         OptionRow("--view", &a.view, "Show the run in a browser (default address: 127.0.0.1:8420)")
-             .named("HOST:PORT")
-             .alone(page_address),
-         OptionRow("--token-file", &a.token_file, token_help).with("--view")});
+Targets targets_of(ExplainArguments& a) {
+    return joined_targets(
+        targets_of(static_cast<StudyArguments&>(a)),
+        {{"--why-not", &a.why_not}, {"--trial", &a.trial}, {"--learn-from", &a.learn_from}});
 }
 
-OptionRows init_options(InitArguments& a) {
-    return {
-        {"--engine", &a.engine, "The engine (default: one that is installed here)"},
-        {"--model", &a.model, "The model: a name on the hub, a folder or a file"},
-        {"--hardware", &a.hardware, "The chip, such as h100-sxm (default: as nvidia-smi says)"},
-        {"--gpus", &a.gpus, "Number of GPUs; 0: the engine serves from a CPU", at_least(0)},
-        {"--traffic", &a.traffic, "A workload's name or file, or INPUTxOUTPUT tokens"},
-        {"--concurrency", &a.concurrency, "Requests in flight", at_least(1)},
-        {"--goal", &a.goal,
-         "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'"},
-        {"--budget", &a.budget, "When to stop, such as '30 trials' or 8h"},
-        {"--attach", &a.attach, "URL of a running server: only its load is tuned"},
-        OptionRow("--as", &a.as,
-                  "Where engines start: kubernetes (also writes what runs the study there), ray")
-            .of({"kubernetes", "ray"}),
-        OptionRow("--image", &a.image,
-                  "With --as: image of autotune with kubectl, as the cluster pulls it")
-            .with("--as"),
-        {"--output", &a.output, "The file to write"},
-        {"--yes", &a.yes, "Ask nothing; use what was found for missing options"},
-        {"--force", &a.force, "Replace an existing file"}};
+Targets targets_of(AskTellArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"SPACE", &a.study}, {"--accept-changes", &a.accept_changes}});
 }
 
-OptionRows load_test_options(LoadTestArguments& a) {
-    return {
-        OptionRow("--url", &a.url, "The server, such as http://127.0.0.1:8000, with or without /v1")
-            .must(),
-        {"--replica", &a.replicas, "Another server of the same kind; requests are spread over all"},
-        {"--model", &a.model,
-         "The model's name on the server (default: the only one that it serves)"},
-        {"--workload", &a.workload,
-         "A shipped workload's name, a file, or random:INPUTxOUTPUT tokens"},
-        {"--requests", &a.requests, "Number of requests", at_least(1)},
-        {"--burstiness", &a.burstiness,
-         "Shape of arrivals at a rate: 1 is Poisson, below 1 burstier, inf evenly spaced",
-         positive_or_inf_bounds},
-        {"--seed", &a.seed, "Seed of prompts and arrivals", seed_bounds},
-        {"--salt", &a.salt,
-         "Makes this run's prompts differ from others (default: new each run, so that no prefix "
-         "cache answers)",
-         seed_bounds},
-        {"--ignore-eos", &a.ignore_eos, "Request exactly the workload's number of output tokens"},
-        {"--completions", &a.completions, "Use /v1/completions instead of /v1/chat/completions"},
-        {"--token-ids", &a.token_ids,
-         "Send prompts as token ids, which makes lengths exact; implies --completions"},
-        {"!--no-stream", &a.stream, "Request whole answers instead of a stream"},
-        {"--api-key-env", &a.api_key_environment, "Environment variable that holds the API key"},
-        {"--header", &a.headers, "NAME:VALUE, a header of every request"},
-        {"--extra-body", &a.extra_body,
-         "JSON object merged into every request, such as {\"temperature\": 0}"},
-        OptionRow("--certificates", &a.certificates,
-                  "File of certificate authorities to trust for https")
-            .named("FILE"),
-        {"--loops", &a.loops, "Threads that send requests", at_least(1)},
-        {"--request-timeout", &a.request_timeout_seconds,
-         "Seconds until a request without its whole answer has failed", positive_bounds},
-        {"--stall-timeout", &a.stall_timeout_seconds,
-         "Seconds until a request without a new event has failed", positive_bounds},
-        {"--hardware", &a.hardware,
-         "The chip, such as h100-sxm: the audit checks figures against its peaks"},
-        {"--facts-of", &a.facts_of,
-         "The model whose facts the audit uses, if the server uses another name"},
-        {"--devices", &a.devices, "Number of accelerators that share one copy of the model",
-         positive_bounds},
-        quiet_row(a.quiet)};
+Targets targets_of(CompareArguments& a) {
+    return {{"A", &a.study},           {"B", &a.other},
+            {"--set", &a.settings},    {"--pairs", &a.pairs},
+            {"--margin", &a.margin},   {"--directory", &a.directory},
+            {"--gate", &a.gate},       {"--json", &a.json},
+            {"--quiet", &a.quiet}};
 }
 
-OptionRows bench_options(BenchArguments& a) {
-    return joined_rows(
-        load_test_options(a),
-        {{"--rate", &a.rate, "Requests per second (open loop); inf: all at once",
-          positive_or_inf_bounds},
-         {"--concurrency", &a.concurrency, "Requests in flight (closed loop)", at_least(1)},
-         {"--duration", &a.duration_seconds,
-          "Approximate length, such as 60s, instead of a number of requests", time_bounds},
-         {"--warmup", &a.warmup,
-          "Least number of warm-up requests; 0: none (default: until the server is steady)",
-          at_least(0)},
-         {"--ttft-limit", &a.ttft_limit_seconds, "Limit of TTFT for goodput, such as 500ms",
-          time_bounds},
-         {"--tpot-limit", &a.tpot_limit_seconds, "Limit of TPOT for goodput, such as 50ms",
-          time_bounds},
-         {"--latency-limit", &a.latency_limit_seconds,
-          "Limit of the whole latency for goodput, such as 2s", time_bounds},
-         {"--save", &a.save,
-          "Write the result: the JSON of vLLM's benchmark, with ours under \"servetune\""},
-         {"--detailed", &a.detailed, "With --save: with every request"},
-         {"--records", &a.records,
-          "Write every request with the times of its events: gzip-compressed JSON lines"},
-         json_row(a.json, "Print the JSON of --save instead of the report")});
+Targets targets_of(RecommendArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--as", &a.as},
+                           {"--output", &a.output},
+                           {"--host", &a.host},
+                           {"--port", &a.port},
+                           {"--image", &a.image},
+                           {"--gpus", &a.gpus},
+                           {"--into", &a.into},
+                           {"--check", &a.check},
+                           {"--api-key-env", &a.api_key_environment},
+                           {"--at", &a.at}});
 }
 
-OptionRows capacity_options(CapacityArguments& a) {
-    return joined_rows(
-        load_test_options(a),
-        {{"--limit", &a.limits, "A limit, such as 'ttft_p95 <= 500ms'; all must hold"},
-         {"--concurrency", &a.concurrency,
-          "Search the number of requests in flight (closed loop) instead of the rate"},
-         {"--from", &a.from,
-          "Lowest load to try (default: a fiftieth of what the server does; one in flight)",
-          positive_bounds},
-         {"--to", &a.to, "Highest load, tried first (default: all requests at once)",
-          positive_bounds},
-         OptionRow("--sweep", &a.sweep,
-                   "Measure these loads, such as 1,2,4,8, instead of searching", positive_bounds)
-             .with_commas(),
-         {"--save", &a.save, "Write the JSON to this file"},
-         json_row(a.json)});
+Targets targets_of(ServeArguments& a) {
+    return joined_targets(
+        targets_of(static_cast<StudyArguments&>(a)),
+        {{"--host", &a.host}, {"--port", &a.port}, {"--restarts", &a.restarts}});
 }
 
-OptionRows recommend_options(RecommendArguments& a) {
-    return joined_rows(
-        study_with_folder(a),
-        {OptionRow("--as", &a.as, "Kind of file").of(servetune::artefact_kinds()),
-         OptionRow("--output", &a.output, "Write it and the files that it needs into this folder")
-             .named("FOLDER"),
-         {"--host", &a.host, "Address to listen on (default: 127.0.0.1, in containers 0.0.0.0)"},
-         {"--port", &a.port, "Port to listen on", port_bounds},
-         {"--image", &a.image, "Container image (default: the study's)"},
-         {"--gpus", &a.gpus, "Number of GPUs (default: as its layout takes); 0: request none",
-          at_least(0)},
-         OptionRow("--into", &a.into,
-                   "Write it into this deploy file; print the diff and the text of a merge request")
-             .without("--as"),
-         OptionRow(
-             "--check", &a.check,
-             "Say whether this deploy file, or the server at this URL, has what is recommended")
-             .without("--into,--as"),
-         OptionRow("--api-key-env", &a.api_key_environment,
-                   "Variable that holds that server's API key")
-             .with("--check"),
-         {"--at", &a.at,
-          "Which command of that file: the name of a service or container, or a line"}});
+Targets targets_of(WatchArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--url", &a.url},
+                           {"--interval", &a.interval_seconds},
+                           {"--for", &a.for_seconds},
+                           {"--once", &a.once},
+                           {"--json-lines", &a.json_lines},
+                           {"--api-key-env", &a.api_key_environment}});
 }
 
-OptionRows compare_options(CompareArguments& a) {
-    return {
-        OptionRow("A", &a.study, "A study's YAML file, whose default configuration is A").must(),
-        {"B", &a.other, "Another study's YAML file, whose default configuration is B"},
-        {"--set", &a.settings, "NAME=VALUE: what B changes in A, instead of a second study"},
-        {"--pairs", &a.pairs, "Largest number of pairs", at_least(2)},
-        {"--margin",
-         &a.margin,
-         "Smaller differences count as none, as a share: 0.01 is 1 %",
-         {OptionBounds::Kind::share}},
-        OptionRow("--directory", &a.directory, "Folder of the journals (default: ./comparison)")
-            .named("FOLDER"),
-        {"--gate", &a.gate,
-         "Ask only whether the candidate B is worse than the baseline A by the margin; writes "
-         "gate.xml (JUnit) and gate.md"},
-        json_row(a.json),
-        quiet_row(a.quiet)};
+Targets targets_of(ExportArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--as,--format", &a.format}, {"--output", &a.output}});
 }
 
-OptionRows import_options(ImportArguments& a) {
-    return {
-        OptionRow(
-            "DOCUMENT", &a.documents,
-            "JSON or CSV of a benchmark tool (vLLM, SGLang, GuideLLM, llama-bench, evalscope, "
-            "InferenceX, ...: docs/reference/result-formats.md); text or Markdown with printed "
-            "results; a table of your own, with --objective; with --write-workload a log of "
-            "requests (JSON Lines, CSV)")
-            .must(),
-        {"--study", &a.study, "The study whose parameters and workloads the rows use"},
-        {"--command", &a.command, "Command that started the engine, for results without one"},
-        {"--output", &a.output, "The CSV file to write (default: standard output)"},
-        {"--write-study", &a.write_study,
-         "Write a study that replays the results, and its table beside it"},
-        OptionRow("--workload", &a.workload,
-                  "With --write-study: the workload to tune for, if there are several")
-            .with("--write-study"),
-        OptionRow("--set", &a.settings,
-                  "With --write-study: [FILE:]NAME=VALUE for what results lack: model, hardware, "
-                  "engine, version, a parameter")
-            .with("--write-study"),
-        {"--objective", &a.objective,
-         "For a CSV table of configurations: the column to tune for, also maximize:COLUMN or "
-         "minimize:COLUMN"},
-        OptionRow(
-            "--parameter", &a.parameters,
-            "With --objective: a column that is a parameter (default: by their names and values)")
-            .with("--objective"),
-        {"--write-workload", &a.write_workload,
-         "Write the traffic in logs as a workload (.yaml) and a trace (.jsonl) of lengths, times "
-         "and shared beginnings, without texts"},
-        OptionRow("--window", &a.window_seconds,
-                  "With --write-workload: the busiest time that is taken (default: 10min)",
-                  time_bounds)
-            .with("--write-workload"),
-        {"--rest", &a.rest, "With --study: CSV file for results that the study does not know"},
-        json_row(a.json)};
+Targets targets_of(RenderArguments& a) {
+    return joined_targets(
+        targets_of(static_cast<StudyArguments&>(a)),
+        {{"--set", &a.settings}, {"--random", &a.random}, {"--seed", &a.seed}});
 }
 
-/// `simulate`, and with `--fit` the same study's cost model against a table.
-struct PredictArguments {
-    SimulateArguments simulate{};
-    FitArguments fit{};
+Targets targets_of(McpArguments& a) { return {{"--directory", &a.directory}}; }
+
+Targets targets_of(LoadTestArguments& a) {
+    return {{"--url", &a.url},
+            {"--replica", &a.replicas},
+            {"--model", &a.model},
+            {"--workload", &a.workload},
+            {"--requests", &a.requests},
+            {"--burstiness", &a.burstiness},
+            {"--seed", &a.seed},
+            {"--salt", &a.salt},
+            {"--ignore-eos", &a.ignore_eos},
+            {"--completions", &a.completions},
+            {"--token-ids", &a.token_ids},
+            {"!--no-stream", &a.stream},
+            {"--api-key-env", &a.api_key_environment},
+            {"--header", &a.headers},
+            {"--extra-body", &a.extra_body},
+            {"--certificates", &a.certificates},
+            {"--loops", &a.loops},
+            {"--request-timeout", &a.request_timeout_seconds},
+            {"--stall-timeout", &a.stall_timeout_seconds},
+            {"--hardware", &a.hardware},
+            {"--facts-of", &a.facts_of},
+            {"--devices", &a.devices},
+            {"--quiet", &a.quiet},
+            {"--json", &a.json},
+            {"--save", &a.save}};
+}
+
+Targets targets_of(BenchArguments& a) {
+    return joined_targets(targets_of(static_cast<LoadTestArguments&>(a)),
+                          {{"--rate", &a.rate},
+                           {"--concurrency", &a.concurrency},
+                           {"--duration", &a.duration_seconds},
+                           {"--warmup", &a.warmup},
+                           {"--ttft-limit", &a.ttft_limit_seconds},
+                           {"--tpot-limit", &a.tpot_limit_seconds},
+                           {"--latency-limit", &a.latency_limit_seconds},
+                           {"--detailed", &a.detailed},
+                           {"--records", &a.records}});
+}
+
+Targets targets_of(CapacityArguments& a) {
+    return joined_targets(targets_of(static_cast<LoadTestArguments&>(a)),
+                          {{"--limit", &a.limits},
+                           {"--concurrency", &a.concurrency},
+                           {"--from", &a.from},
+                           {"--to", &a.to},
+                           {"--sweep", &a.sweep}});
+}
+
+Targets targets_of(AuditArguments& a) {
+    return {{"FILE", &a.files},
+            {"--hardware", &a.hardware},
+            {"--model", &a.model},
+            {"--study", &a.study},
+            {"--json", &a.json}};
+}
+
+Targets targets_of(ImportArguments& a) {
+    return {{"DOCUMENT", &a.documents},
+            {"--study", &a.study},
+            {"--command", &a.command},
+            {"--output", &a.output},
+            {"--write-study", &a.write_study},
+            {"--workload", &a.workload},
+            {"--set", &a.settings},
+            {"--objective", &a.objective},
+            {"--parameter", &a.parameters},
+            {"--write-workload", &a.write_workload},
+            {"--window", &a.window_seconds},
+            {"--rest", &a.rest},
+            {"--json", &a.json}};
+}
+
+Targets targets_of(SuggestArguments& a) {
+    return {{"MODEL", &a.model},
+            {"--hardware", &a.hardware},
+            {"--engine", &a.engine},
+            {"--json", &a.json}};
+}
+
+Targets targets_of(SimulateArguments& a) {
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--hardware", &a.hardware},
+                           {"--configurations", &a.configurations},
+                           {"--top", &a.top},
+                           {"--fit", &a.fit},
+                           {"--workload", &a.workload},
+                           {"--metric", &a.metrics},
+                           {"--factor", &a.factors},
+                           {"--output", &a.output}});
+}
+
+Targets targets_of(WordArguments& a) {
+    return {{"NAME", &a.word},   {"KIND", &a.word},         {"SHELL", &a.word},
+            {"--json", &a.json}, {"--markdown", &a.markdown}};
+}
+
+/// What `templates/commands.in` says, without the members that the options set.
+struct CommandTexts {
+    std::vector<CommandRow> commands{};
+    std::vector<std::pair<int, std::string>> exit_codes{};
+    std::map<std::pair<std::string, std::string>, std::string>
+        instead{};  ///< by command (empty: any) and option
 };
 
-int predict(const PredictArguments& a) {
-    if (a.fit.table.empty()) return simulate(a.simulate);
-    FitArguments fit = a.fit;
-    static_cast<StudyArguments&>(fit) = a.simulate;
-    return fit_table(fit);
+constexpr std::array<std::pair<OptionBounds::Kind, std::string_view>, 4> bound_words{
+    {{OptionBounds::Kind::positive, "positive"},
+     {OptionBounds::Kind::positive_or_inf, "positive_or_inf"},
+     {OptionBounds::Kind::share, "share"},
+     {OptionBounds::Kind::time, "time"}}};
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+    std::vector<std::string> result;
+    std::istringstream words(text);
+    for (std::string word; std::getline(words, word, ',');) result.push_back(word);
+    return result;
 }
 
-OptionRows predict_options(PredictArguments& a) {
-    return joined_rows(
-        plain_study(a.simulate),
-        {{"--hardware", &a.simulate.hardware, "The chip, instead of the study's"},
-         {"--configurations", &a.simulate.configurations,
-          "Number of random configurations before the search climbs from the best", at_least(1)},
-         {"--top", &a.simulate.top, "Number of configurations to print", at_least(1)},
-         {"--fit", &a.fit.table,
-          "Fit the cost model to this table of measured results, and print the errors"},
-         {"--workload", &a.fit.workload, "With --fit: use the rows of this workload only"},
-         {"--metric", &a.fit.metrics,
-          "With --fit: a metric to fit (default: the study's objective)"},
-         {"--factor", &a.fit.factors,
-          "With --fit: a factor to fit (default: compute_efficiency, request_overhead_seconds)"},
-         {"--output", &a.fit.output, "With --fit: the traits file to write"}});
+OptionRow option_row(const std::string& words, std::string help) {
+    OptionRow row{.help = std::move(help)};
+    std::istringstream all(words);
+    all >> row.names;
+    for (std::string word; all >> word;) {
+        const auto equals = std::min(word.find('='), word.size());
+        const std::string name = word.substr(0, equals);
+        const std::string value = word.substr(std::min(equals + 1, word.size()));
+        if (name == "must") row.required = true;
+        else if (name == "commas") row.list = true;
+        else if (name == "named") row.value = value;
+        else if (name == "of") row.words = split_at_commas(value);
+        else if (name == "alone") row.if_alone = value;
+        else if (name == "with") row.needs = split_at_commas(value);
+        else if (name == "without") row.excludes = split_at_commas(value);
+        else if (name == "seed")
+            row.bounds = {OptionBounds::Kind::integer, 0,
+                          std::numeric_limits<std::uint64_t>::max()};
+        else if (name == "at_least") row.bounds = {OptionBounds::Kind::integer, std::stoull(value)};
+        else if (name == "between")
+            row.bounds = {OptionBounds::Kind::integer, std::stoull(value),
+                          std::stoull(value.substr(value.find(',') + 1))};
+        else row.bounds.kind = servetune::named_in(bound_words, name).value();
+    }
+    return row;
 }
 
-/// A command whose arguments are made, described by `rows`, and given to `run`.
-template <class Arguments>
-CommandRow command_row(const char* name, const char* group, const char* what,
-                       int (*run)(const Arguments&),
-                       std::type_identity_t<OptionRows (*)(Arguments&)> rows) {
-    const auto arguments = std::make_shared<Arguments>();
-    return {name, group, what, rows(*arguments), [=] { return run(*arguments); }};
+CommandTexts read_command_texts() {
+    CommandTexts result;
+    std::map<std::string, std::vector<OptionRow>> shared;
+    std::vector<OptionRow>* rows = nullptr;
+    std::string group;
+    std::istringstream lines{std::string(servetune::commands_in.text)};
+    for (std::string line; std::getline(lines, line);) {
+        if (line.empty() || line.starts_with('#')) continue;
+        const auto bar = std::min(line.find(" | "), line.size());
+        const std::string begin(servetune::trimmed(line.substr(0, bar)));
+        const std::string text = line.substr(std::min(bar + 3, line.size()));
+        std::istringstream words(begin);
+        std::string first, second, third;
+        words >> first >> second >> third;
+        if (line.starts_with(' ') && first.starts_with('+')) {
+            const std::vector<OptionRow>& more = shared.at(first);
+            rows->insert(rows->end(), more.begin(), more.end());
+        } else if (line.starts_with(' ')) rows->push_back(option_row(begin, text));
+        else if (line.starts_with('[')) group = line.substr(1, line.size() - 2);
+        else if (line.starts_with('+')) rows = &shared[line];
+        else if (first == "exit") result.exit_codes.emplace_back(std::stoi(second), text);
+        else if (first == "gone")
+            result.instead[third.empty() ? std::pair(third, second) : std::pair(second, third)] =
+                text;
+        else rows = &result.commands.emplace_back(CommandRow{begin, group, text, {}, {}}).options;
+    }
+    return result;
 }
 
-struct Gone {
-    std::string_view command, option, instead;
-};
+const CommandTexts& command_texts() {
+    static const CommandTexts all = read_command_texts();
+    return all;
+}
 
-/// What earlier versions had. An empty command: any.
-constexpr std::array gone_words{
-    Gone{"", "--serve", "the page of a run is --view now"},
-    Gone{"", "--token-file", "the page is `autotune view` now"},
-    Gone{"serve", "--hangs-after", "a unit of systemd or a compose file can check its health"},
-    Gone{"watch", "--metrics", "packaging/grafana/alerts.yaml has rules for Prometheus"},
-    Gone{"bench", "--no-usage", "a server that counts no tokens is noticed"},
-    Gone{"bench", "--sweep", "`autotune capacity --concurrency --sweep` measures several loads"},
-    Gone{"bench", "--compare-with", "`autotune audit` takes several results"},
-    Gone{"report", "--beside-directory", "--beside takes the folder too"},
-    Gone{"recommend", "--nodes", "an engine stays on one machine"},
+class Binder {
+public:
+    explicit Binder(std::vector<CommandRow>& all) : all_(all) {}
+
+    /// Makes the command's arguments, which its options set, and gives them to `run`.
+    template <class Arguments>
+    void bind(const char* name, int (*run)(const Arguments&)) {
+        const auto arguments = std::make_shared<Arguments>();
+        CommandRow& command = *std::find_if(
+            all_.begin(), all_.end(), [&](const CommandRow& one) { return one.name == name; });
+        command.run = [=] { return run(*arguments); };
+        if (command.options.empty()) return;
+        const Targets targets = targets_of(*arguments);
+        for (OptionRow& row : command.options) {
+            row.target = targets.at(row.names);
+            if (row.names == "--strategy") row.words = servetune::strategy_names();
+            if (row.names == "--as" && row.words.empty()) row.words = servetune::artefact_kinds();
+        }
+    }
+
+private:
+    std::vector<CommandRow>& all_;
 };
 
 }  // namespace
 
 std::string instead_of(const std::string& command, const std::string& option) {
-    for (const Gone& one : gone_words)
-        if (one.option == option && (one.command.empty() || one.command == command))
-            return std::string(one.instead);
+    for (const std::string& of : {command, std::string()})
+        if (const auto found = command_texts().instead.find({of, option});
+            found != command_texts().instead.end())
+            return found->second;
     return "";
 }
 
+const std::vector<std::pair<int, std::string>>& exit_codes() { return command_texts().exit_codes; }
+
 std::vector<CommandRow> commands() {
-    constexpr const char* begin = "Begin";
-    constexpr const char* tune = "Tune";
-    constexpr const char* use = "Use what was found";
-    constexpr const char* load = "Load-test servers, check results";
-    constexpr const char* know = "Know without measuring";
-    constexpr const char* shell = "Shell";
-    return {
-        {"demo",
-         begin,
-         "Show a simulated study in 15 s: needs no GPU, engine or network",
-         {},
-         demo},
-        command_row<DoctorArguments>(
-            "doctor", begin,
-            "Check this machine: GPUs, engines, containers, ports, disks, permissions",
-            [](const DoctorArguments& a) { return doctor(a.json); },
-            [](auto& a) { return OptionRows{json_row(a.json)}; }),
-        command_row("init", begin,
-                    "Write a study: asks five questions, or takes the answers as options", init,
-                    init_options),
-        command_row(
-            "validate", begin,
-            "Check a study and print its search space; starts no server, but runs --help of "
-            "installed engines",
-            validate,
-            [](auto& a) {
-                return joined_rows(plain_study(a),
-                                   {{"!--no-installed", &a.ask_installed,
-                                     "Do not look at installed engines and this machine"}});
-            }),
-        command_row("run", tune, "Tune a study; resumes where an earlier run stopped", run,
-                    run_options),
-        command_row("status", tune, "Print the state of a study, also while it runs", status,
-                    [](auto& a) {
-                        return joined_rows(
-                            study_with_folder(a),
-                            {{"--rescue", &a.rescue,
-                              "Copy the readable part of a damaged journal to study.rescued.db"}});
-                    }),
-        command_row(
-            "view", tune, "Show a study in a browser, also while it runs; Ctrl-C ends it", view,
-            [](auto& a) {
-                return joined_rows(
-                    study_with_folder(a),
-                    {OptionRow("--address", &a.address, "Where to listen (default: 127.0.0.1:8420)")
-                         .named("HOST:PORT"),
-                     {"--token-file", &a.token_file, token_help}});
-            }),
-        command_row("report", tune, "Print the report of a study, also before its end", report,
-                    [](auto& a) {
-                        return joined_rows(
-                            study_with_folder(a),
-                            {{"--html", &a.html, "Print the report as an HTML page"},
-                             OptionRow("--beside", &a.beside,
-                                       "Compare with this other study: its file, folder or journal")
-                                 .without("--html")});
-                    }),
-        command_row(
-            "explain", tune, "Explain what each parameter does, or why a trial was made", explain,
-            [](auto& a) {
-                return joined_rows(
-                    study_with_folder(a),
-                    {{"--why-not", &a.why_not,
-                      "NAME=VALUE: why the recommendation does not have it"},
-                     OptionRow("--trial", &a.trial,
-                               "Explain this trial: what was expected of it when it was chosen",
-                               at_least(0))
-                         .without("--why-not"),
-                     {"--learn-from", &a.learn_from, "The same as given to `run`"}});
-            }),
-        command_row(
-            "ask-tell", tune,
-            "Let your own program measure: it asks and tells by JSON lines "
-            "(docs/reference/your-own-program.md)",
-            ask_tell,
-            [](auto& a) {
-                return OptionRows{
-                    OptionRow("SPACE", &a.study,
-                              "The study's YAML file; only space, objective, strategy, budget and "
-                              "knowledge are used")
-                        .must(),
-                    strategy_row(a),
-                    OptionRow("--directory", &a.directory,
-                              "Keep the trials in this folder, and resume from there (default: "
-                              "not kept)")
-                        .named("FOLDER"),
-                    {"--accept-changes", &a.accept_changes,
-                     "Resume although the study has changed since its journal was written"}};
-            }),
-        command_row("compare", tune,
-                    "Measure A against B in pairs until the better is known: exit code 1 if B is "
-                    "worse, 6 if undecided",
-                    compare, compare_options),
-        command_row("recommend", use, "Print a file that starts the recommended configuration",
-                    recommend_as, recommend_options),
-        command_row(
-            "serve", use, "Start what a study recommends, again when it falls; Ctrl-C ends it",
-            serve,
-            [](auto& a) {
-                return OptionRows{
-                    study_row(a),
-                    directory_row(a),
-                    OptionRow("--host", &a.host,
-                              "Address to listen on; 0.0.0.0 is for other machines too")
-                        .of({"127.0.0.1", "0.0.0.0"}),
-                    {"--port", &a.port, "Port to listen on", port_bounds},
-                    {"--restarts",
-                     &a.restarts,
-                     "How often it is started again before it is given up (exit code 3); an hour "
-                     "of service makes up for one",
-                     {OptionBounds::Kind::integer, 0, 1000}}};
-            }),
-        command_row(
-            "watch", use,
-            "Read a server's metrics page: exit code 1 if its traffic or speed is not the "
-            "study's any more, 6 if that is open",
-            watch,
-            [](auto& a) {
-                return OptionRows{
-                    study_row(a),
-                    directory_row(a),
-                    OptionRow("--url", &a.url, "The server, such as http://127.0.0.1:8000").must(),
-                    {"--interval", &a.interval_seconds, "Time between two readings, such as 30s",
-                     time_bounds},
-                    {"--for", &a.for_seconds, "How long, such as 12h or 7d (default: 20 intervals)",
-                     time_bounds},
-                    OptionRow("--once", &a.once, "Print what one interval shows, with exit code 0")
-                        .without("--for"),
-                    json_lines_row(a.json_lines),
-                    {"--api-key-env", &a.api_key_environment,
-                     "Environment variable that holds the page's API key"}};
-            }),
-        command_row(
-            "export", use,
-            "Export a study: its trials as CSV table, JSON lines or Optuna storage, or all of "
-            "it as a record",
-            export_trials,
-            [](auto& a) {
-                return OptionRows{
-                    study_row(a),
-                    directory_row(a),
-                    OptionRow("--as,--format", &a.format,
-                              "Format; optuna is an SQLite storage, record a folder that others "
-                              "can check")
-                        .of({"csv", "jsonl", "optuna", "record"}),
-                    {"--output", &a.output,
-                     "The file to write (default: standard output); of a record, a new "
-                     "folder"}};
-            }),
-        command_row(
-            "render", use, "Print the command of a configuration", render,
-            [](auto& a) {
-                return joined_rows(
-                    plain_study(a),
-                    {{"--set", &a.settings, "NAME=VALUE; other parameters keep their defaults"},
-                     OptionRow("--random", &a.random,
-                               "Print the commands of this many random configurations, one per "
-                               "line",
-                               at_least(1))
-                         .without("--set"),
-                     OptionRow("--seed", &a.seed,
-                               "Seed of the random configurations (default: the study's)",
-                               seed_bounds)
-                         .with("--random")});
-            }),
-        command_row<McpArguments>(
-            "mcp", use, "Serve agents over standard input and output (Model Context Protocol)",
-            [](const McpArguments& a) { return mcp(a.directory); },
-            [](auto& a) {
-                return OptionRows{OptionRow("--directory", &a.directory,
-                                            "The only folder that agents read and write")
-                                      .named("FOLDER")};
-            }),
-        command_row("bench", load,
-                    "Load-test any OpenAI-compatible server: exit code 1 if the result is unsound",
-                    bench, bench_options),
-        command_row("capacity", load,
-                    "Find the highest load a server can sustain within limits: exit code 1 if the "
-                    "lowest load breaks them",
-                    capacity, capacity_options),
-        command_row(
-            "audit", load,
-            "Check whether benchmark results are plausible: exit code 1 if one is unsound, 5 "
-            "if a file has none",
-            audit,
-            [](auto& a) {
-                return OptionRows{
-                    OptionRow("FILE", &a.files,
-                              "Results of any benchmark tool: JSON, CSV, text or Markdown with "
-                              "printed results; or the folder of a record")
-                        .must(),
-                    {"--hardware", &a.hardware,
-                     "The chip, such as h100-sxm (default: the study's, or the one that FILE "
-                     "mentions)"},
-                    {"--model", &a.model, "The model, if the results do not name it"},
-                    {"--study", &a.study,
-                     "The study whose workloads, model and hardware were measured"},
-                    json_row(a.json, "Print one JSON array")};
-            }),
-        command_row(
-            "import", load,
-            "Convert benchmark results into a table, or logs into a workload: exit code 5 if a "
-            "document has none",
-            import_document, import_options),
-        command_row(
-            "suggest", know, "Print the best known command for a model on a chip, without a trial",
-            suggest,
-            [](auto& a) {
-                return OptionRows{
-                    OptionRow("MODEL", &a.model, "Its name, or a file with its facts (.yaml)")
-                        .must(),
-                    OptionRow("--hardware", &a.hardware, "The chip, such as h100-sxm").must(),
-                    OptionRow("--engine", &a.engine, "The engine, such as vllm").must(),
-                    json_row(a.json)};
-            }),
-        command_row(
-            "simulate", know,
-            "Predict a study's best configurations with the cost model; nothing is measured",
-            predict, predict_options),
-        command_row(
-            "engines", know, "List the known engines, or one engine's parameters", engines,
-            [](auto& a) {
-                return OptionRows{{"NAME", &a.name, "One engine"}, json_row(a.json, "Print JSON")};
-            }),
-        command_row<std::string>(
-            "schema", know,
-            "Print the JSON Schema of a kind of file: engine, workload, study, preset, hardware, "
-            "model, traits, recipes",
-            [](const std::string& kind) {
-                put(stdout, "{}", servetune::schema_text(kind));
-                return int{done};
-            },
-            [](auto& kind) {
-                return OptionRows{OptionRow("KIND", &kind, "The kind of file").must()};
-            }),
-        command_row<std::string>(
-            "completion", shell, "Print a completion script: source <(autotune completion bash)",
-            [](const std::string& name) {
-                put(stdout, "{}", completion_script(name));
-                return int{done};
-            },
-            [](auto& name) {
-                return OptionRows{
-                    OptionRow("SHELL", &name, "The shell").must().of({"bash", "zsh", "fish"})};
-            }),
-        command_row<bool>(
-            "man", shell, "Print the manual page: autotune man | man -l -",
-            [](const bool& markdown) {
-                put(stdout, "{}", markdown ? markdown_page(commands()) : manual_page(commands()));
-                return int{done};
-            },
-            [](auto& markdown) {
-                return OptionRows{{"--markdown", &markdown,
-                                   "The options of each command, as docs/reference/commands.md has "
-                                   "them"}};
-            }),
-    };
+    std::vector<CommandRow> all = command_texts().commands;
+    Binder binder(all);
+    binder.bind<WordArguments>("demo", [](const WordArguments&) { return demo(); });
+    binder.bind<WordArguments>("doctor", [](const WordArguments& a) { return doctor(a.json); });
+    binder.bind("init", init);
+    binder.bind("validate", validate);
+    binder.bind("run", run);
+    binder.bind("status", status);
+    binder.bind("view", view);
+    binder.bind("report", report);
+    binder.bind("explain", explain);
+    binder.bind("ask-tell", ask_tell);
+    binder.bind("compare", compare);
+    binder.bind("recommend", recommend_as);
+    binder.bind("serve", serve);
+    binder.bind("watch", watch);
+    binder.bind("export", export_trials);
+    binder.bind("render", render);
+    binder.bind("mcp", mcp);
+    binder.bind("bench", bench);
+    binder.bind("capacity", capacity);
+    binder.bind("audit", audit);
+    binder.bind("import", import_document);
+    binder.bind("suggest", suggest);
+    binder.bind("simulate", simulate);
+    binder.bind("engines", engines);
+    binder.bind<WordArguments>("schema", [](const WordArguments& a) {
+        put(stdout, "{}", servetune::schema_text(a.word));
+        return int{done};
+    });
+    binder.bind<WordArguments>("completion", [](const WordArguments& a) {
+        put(stdout, "{}", completion_script(a.word));
+        return int{done};
+    });
+    binder.bind<WordArguments>("man", [](const WordArguments& a) {
+        put(stdout, "{}", a.markdown ? markdown_page(commands()) : manual_page(commands()));
+        return int{done};
+    });
+    return all;
 }
 
 std::vector<std::string> OptionRow::spellings() const {

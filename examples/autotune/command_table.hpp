@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All commands and options, each said once: parser, help, manual page, completions and
-// docs/reference/commands.md are made of this table.
+// All commands and options (templates/commands.in) with the members that they set.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +25,6 @@ struct OptionBounds {
     [[nodiscard]] std::string why_wrong(std::string& text) const;
 };
 
-inline OptionBounds at_least(std::uint64_t least) { return {OptionBounds::Kind::integer, least}; }
-
 /// The member of a command's arguments that an option sets.
 using OptionTarget =
     std::variant<bool*, std::string*, std::filesystem::path*, int*, std::int64_t*, std::uint64_t*,
@@ -38,30 +35,16 @@ using OptionTarget =
 
 /// One row: an option, its member, what it wants and what it does. The default is the member's.
 struct OptionRow {
-    OptionRow(std::string names_, OptionTarget target_, std::string help_,
-              OptionBounds bounds_ = {})
-        : names(std::move(names_)), target(target_), help(std::move(help_)), bounds(bounds_) {}
-
-    std::string names;  ///< `--as`; `!--no-cache` clears its flag; `STUDY`: by its place
-    OptionTarget target;
-    std::string help;
-    OptionBounds bounds;
+    std::string names{};  ///< `--as`; `!--no-cache` clears its flag; `STUDY`: by its place
+    std::string help{};
+    OptionTarget target{};
+    OptionBounds bounds{};
     std::string value{};               ///< stands for its value; empty: as its type says
     std::vector<std::string> words{};  ///< all that it takes; empty: any
     bool required = false;
-    bool list = false;                      ///< of values with commas
-    std::string needs{}, excludes{};        ///< other options of the command, with commas
-    std::optional<std::string> if_alone{};  ///< its value if only its name is given
-
-    OptionRow must() && { return (required = true, std::move(*this)); }
-    OptionRow with_commas() && { return (list = true, std::move(*this)); }
-    OptionRow of(std::vector<std::string> all) && {
-        return (words = std::move(all), std::move(*this));
-    }
-    OptionRow with(std::string other) && { return (needs = std::move(other), std::move(*this)); }
-    OptionRow without(std::string o) && { return (excludes = std::move(o), std::move(*this)); }
-    OptionRow named(std::string text) && { return (value = std::move(text), std::move(*this)); }
-    OptionRow alone(std::string text) && { return (if_alone = std::move(text), std::move(*this)); }
+    bool list = false;                              ///< of values with commas
+    std::vector<std::string> needs{}, excludes{};  ///< other options of the command
+    std::optional<std::string> if_alone{};          ///< its value if only its name is given
 
     [[nodiscard]] bool by_place() const { return names.front() != '-' && names.front() != '!'; }
     /// `--help`, `-h`: as they are typed; empty: by its place.
@@ -84,6 +67,9 @@ struct CommandRow {
 
 /// In the order of the help. Each call makes new arguments.
 std::vector<CommandRow> commands();
+
+/// What the exit codes mean.
+const std::vector<std::pair<int, std::string>>& exit_codes();
 
 /// What to do in place of a command or option of earlier versions (`serve`, `run --serve`,
 /// `--serve` of any command); empty: there was none.

@@ -83,8 +83,10 @@ struct ServeArguments : StudyArguments {
     std::size_t restarts = 4;        ///< before it is given up
 };
 
-struct DoctorArguments {
-    bool json = false;
+/// Of commands that take a word or a flag at most.
+struct WordArguments {
+    std::string word{};
+    bool json = false, markdown = false;
 };
 
 struct McpArguments {
@@ -183,19 +185,12 @@ struct SuggestArguments {
     bool json = false;
 };
 
-struct EnginesArguments {
-    std::string name{};  ///< empty: all
-    bool json = false;
-};
-
+/// With `fit`: how well the cost model fits a table of measured results.
 struct SimulateArguments : StudyArguments {
     std::string hardware{};  ///< in place of the study's: what would an H200 give?
     std::size_t configurations = 500;
     std::size_t top = 10;
-};
-
-struct FitArguments : StudyArguments {
-    std::filesystem::path table{};
+    std::filesystem::path fit{};
     std::string workload{};  ///< only its rows; empty: all
     std::vector<std::string> metrics{},
         factors{};  ///< empty: the study's objective; efficiency of compute and overhead of requests
@@ -253,6 +248,7 @@ struct LoadTestArguments {
     std::string hardware{};
     std::string facts_of{};  ///< model whose facts count, when it is served under another name
     double devices = 1;
+    std::optional<std::filesystem::path> save{};
     bool json = false;
     bool quiet = false;
 };
@@ -264,7 +260,7 @@ struct BenchArguments : LoadTestArguments {
         warmup{};  ///< at least so many requests before, which are not counted; 0: none
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
-    std::optional<std::filesystem::path> save{}, records{};
+    std::optional<std::filesystem::path> records{};
     bool detailed = false;
 };
 
@@ -273,7 +269,6 @@ struct CapacityArguments : LoadTestArguments {
     bool concurrency = false;           ///< requests in flight are searched, not requests a second
     std::optional<double> from{}, to{};
     std::vector<double> sweep{};  ///< these loads and no search
-    std::optional<std::filesystem::path> save{};
 };
 
 int run(const RunArguments& arguments);
@@ -291,16 +286,14 @@ int explain(const ExplainArguments& arguments);
 int render(const RenderArguments& arguments);
 int recommend_as(const RecommendArguments& arguments);
 int compare(const CompareArguments& arguments);
-int engines(const EnginesArguments& arguments);
+int engines(const WordArguments& arguments);
 int audit(const AuditArguments& arguments);
 int bench(const BenchArguments& arguments);
 int capacity(const CapacityArguments& arguments);
 int simulate(const SimulateArguments& arguments);
 int suggest(const SuggestArguments& arguments);
-int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
 int watch(const WatchArguments& arguments);
-int import_traffic(const ImportArguments& arguments);
-int mcp(const std::filesystem::path& folder);
+int mcp(const McpArguments& arguments);
 
 }  // namespace autotune

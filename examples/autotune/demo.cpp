@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune demo`: the study studies/demo.yaml, with simengine in the place of vLLM.
 #include "commands.hpp"
-#include "machine_facts.hpp"
 #include "output.hpp"
 
 #include "base/files.hpp"
 #include "base/nesting.hpp"
+#include "host/start_program.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 
@@ -36,7 +36,7 @@ fs::path simengine_here() {
     const fs::path folder = fs::read_symlink("/proc/self/exe", unknown).parent_path();
     if (const fs::path beside = folder / "simengine"; access(beside.c_str(), X_OK) == 0)
         return beside;
-    if (const fs::path other = program_on_path("simengine"); !other.empty())
+    if (const fs::path other = find_program("simengine"); !other.empty())
         return fs::absolute(other);
     throw IoError(
         "the demo needs the program simengine, which plays the engine; it is neither in " +

@@ -16,6 +16,7 @@
 #include "host/process_table.hpp"
 #include "host/processor.hpp"
 #include "host/run_command.hpp"
+#include "host/start_program.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/devices.hpp"
@@ -215,12 +216,6 @@ AllFound compute_mode(Machine& m) {
     return {};
 }
 
-AllFound gpu_settings(Machine& m) {
-    for (const auto& check : {clocks, power_limit, persistence, compute_mode})
-        if (m.devices.all.empty() || !check(m).empty()) return {};
-    return fine("power limits as delivered, no clock held down");
-}
-
 AllFound engines(Machine& m) {
     AllFound result;
     std::vector<std::string> known;
@@ -230,7 +225,7 @@ AllFound engines(Machine& m) {
         known.push_back(engine.name);
         if (!installed_here(engine)) continue;
         const std::string version = installed_version(engine.launch);
-        const std::string place = program_on_path(engine.launch.front()).string();
+        const std::string place = find_program(engine.launch.front()).string();
         if (version.empty() || version.find(" bytes of ") != std::string::npos)
             result.push_back(
                 {State::fine, engine.name + " in " + place + ", of an unknown version", compare});
@@ -267,8 +262,8 @@ std::pair<int, std::string> client_said(std::vector<std::string> argv) {
 /// docker gets GPUs by a hook, podman by a list of devices (NVIDIA Container Toolkit, installation
 /// guide).
 Found gpus_of_containers(const std::string& name) {
-    const fs::path tool = program_on_path("nvidia-ctk");
-    if (tool.empty() && program_on_path("nvidia-container-runtime-hook").empty())
+    const fs::path tool = find_program("nvidia-ctk");
+    if (tool.empty() && find_program("nvidia-container-runtime-hook").empty())
         return {State::worth_knowing,
                 name +
                     " cannot give containers GPUs: NVIDIA's container "
@@ -286,7 +281,7 @@ Found gpus_of_containers(const std::string& name) {
 AllFound containers(Machine& m) {
     AllFound result;
     for (const std::string name : {"docker", "podman"}) {
-        const fs::path program = program_on_path(name);
+        const fs::path program = find_program(name);
         if (program.empty()) continue;
         const auto [code, words] = client_said({program.string(), "ps", "--quiet"});
         if (code != 0) {
@@ -519,7 +514,7 @@ struct Check {
     AllFound (*ask)(Machine&);
     const char* remedy;  ///< where something is not fine
 };
-constexpr std::array<Check, 23> checks{{
+constexpr std::array<Check, 22> checks{{
     {"GPUs", gpus, "mend the driver until it lists them; a reboot helps after an upgrade"},
     {"driver", driver, ""},
     {"GPU state", gpu_state,
@@ -530,7 +525,6 @@ constexpr std::array<Check, 23> checks{{
     {"power limit", power_limit, ""},
     {"persistence", persistence, "sudo nvidia-smi -pm 1"},
     {"compute mode", compute_mode, "sudo nvidia-smi -c 0"},
-    {"GPU settings", gpu_settings, ""},
     {"engine", engines,
      "install one or activate its environment; or use an image (`container`) or a server that "
      "runs (`attach`)"},

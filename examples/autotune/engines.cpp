@@ -61,10 +61,10 @@ void print_one(const Engine& engine, bool json) {
 
 }  // namespace
 
-int engines(const EnginesArguments& arguments) {
+int engines(const WordArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
-    if (!arguments.name.empty()) {
-        print_one(catalogue.engine(Yaml::parse(arguments.name, "the command line")),
+    if (!arguments.word.empty()) {
+        print_one(catalogue.engine(Yaml::parse(arguments.word, "the command line")),
                   arguments.json);
         return done;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "help_forms.hpp"
 
-#include "commands.hpp"
+#include "templates.hpp"
 
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
@@ -25,32 +25,6 @@ constexpr const char* purpose =
     "engine fastest.";
 constexpr const char* of_help = "Print this help message and exit";
 constexpr const char* of_version = "Print the version and exit";
-
-constexpr std::array<std::pair<int, std::string_view>, 10> exit_codes{{
-    {done, "success, also where the verdict is to keep the default, or inconclusive"},
-    {answer_is_no,
-     "the answer is no: an invalid study (`validate`), a worse B (`compare`), other traffic "
-     "(`watch`), an unsound result, nothing to "
-     "explain, another command (`recommend --check`)"},
-    {usage_error,
-     "usage error: a wrong option, an unreadable file, an invalid study (all but `validate`)"},
-    {environment_error,
-     "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use, "
-     "no engine that stays up (`serve`), "
-     "no server (`recommend --check`)"},
-    {nothing_feasible, "no configuration passes, whatever the verdict"},
-    {without_results,
-     "`audit` or `import`: a file has no results; the others were read, and 1 and 2 take "
-     "precedence"},
-    {undecided,
-     "undecided: `compare` after all pairs, `capacity` if no load breaks the limits, `watch`, "
-     "`recommend --check` of a server that does "
-     "not tell all"},
-    {left_alone, "`recommend --into`: the file cannot be changed safely and is left as it is"},
-    {stopped, "stopped by the user"},
-    {reader_gone,
-     "the reader of standard output ended first, such as `head -1`; a run continues to its end"},
-}};
 
 std::string joined_by(const std::vector<std::string>& words, std::string_view between) {
     return fmt::format("{}", fmt::join(words, between));
@@ -105,32 +79,6 @@ const CommandRow* command_called(const std::vector<CommandRow>& all, std::string
     return found == all.end() ? nullptr : &*found;
 }
 
-/// The shells ask the program itself what can stand at the cursor (`completions`).
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> completion_scripts{{
-    {"bash", R"sh(# bash: source <(autotune completion bash)
-_autotune() {
-    local IFS=$'\n'
-    COMPREPLY=($("${COMP_WORDS[0]}" completion words "${COMP_WORDS[@]:1:COMP_CWORD}" | cut -f1))
-}
-complete -o default -F _autotune autotune  # where nothing is offered: files
-)sh"},
-    {"zsh", R"sh(#compdef autotune
-# zsh: source <(autotune completion zsh), or as _autotune in a folder of $fpath
-compdef _autotune autotune
-_autotune() {
-    local -a offered
-    offered=(${(f)"$($words[1] completion words "${(@)words[2,CURRENT]}")"})
-    offered=(${${offered//:/\\:}//$'\t'/:})
-    if (($#offered)); then _describe autotune offered; else _files; fi
-}
-if [[ $funcstack[1] == _autotune ]]; then _autotune "$@"; fi
-)sh"},
-    {"fish", R"sh(# fish: autotune completion fish | source
-complete -c autotune -f -n __fish_use_subcommand
-complete -c autotune -a '(autotune completion words (commandline -opc)[2..] (commandline -ct))'
-)sh"},
-}};
-
 /// A text of roff's: no requests, hyphens that can be searched for.
 std::string for_roff(const std::string& text) {
     std::string result;
@@ -181,7 +129,7 @@ std::string help_text(const std::vector<CommandRow>& all) {
         out += fmt::format("  {:12}{}\n", command.name, command.what);
     }
     out += "\nExit codes:\n";
-    for (const auto& [code, meaning] : exit_codes)
+    for (const auto& [code, meaning] : exit_codes())
         out += fmt::format("  {:<4} {}\n", code, meaning);
     return out;
 }
@@ -195,9 +143,10 @@ std::string help_text(const CommandRow& command) {
 }
 
 std::string completion_script(const std::string& shell) {
-    for (const auto& [name, script] : completion_scripts)
-        if (name == shell) return std::string(script);
-    return "";
+    return std::string((shell == "bash"  ? servetune::completion_bash_in
+                        : shell == "zsh" ? servetune::completion_zsh_in
+                                         : servetune::completion_fish_in)
+                           .text);
 }
 
 std::string completions(const std::vector<CommandRow>& all, std::span<const char* const> words) {
@@ -230,44 +179,19 @@ std::string completions(const std::vector<CommandRow>& all, std::span<const char
 }
 
 std::string manual_page(const std::vector<CommandRow>& all) {
-    std::string out = fmt::format(
-        R"(.TH AUTOTUNE 1 "" "servetune {}" "User Commands"
-.SH NAME
-autotune \- tunes the launch flags of LLM serving engines
-.SH SYNOPSIS
-.B autotune
-\fICOMMAND\fR [\fIOPTIONS\fR]
-.SH DESCRIPTION
-{}
-.SH OPTIONS
-.TP
-\fB\-h\fR, \fB\-\-help\fR
-{}
-.TP
-\fB\-\-version\fR
-{}
-.SH COMMANDS
-)",
-        servetune::library_version, for_roff(purpose), of_help, of_version);
+    servetune::TemplateValues values{{{"version", std::string(servetune::library_version)},
+                                      {"purpose", purpose},
+                                      {"help", of_help},
+                                      {"version_help", of_version}}};
     for (const CommandRow& command : all) {
-        out +=
-            fmt::format(".SS autotune {}\n{}.\n", for_roff(command.name), for_roff(command.what));
-        for (const OptionRow& option : command.options) out += roff_option(option);
+        std::string options;
+        for (const OptionRow& option : command.options) options += roff_option(option);
+        values.lists["commands"].push_back(
+            {{{"name", command.name}, {"what", command.what}, {"options", options}}});
     }
-    out += ".SH EXIT STATUS\n";
-    for (const auto& [code, meaning] : exit_codes)
-        out += fmt::format(".TP\n.B {}\n{}\n", code, for_roff(std::string(meaning)));
-    return out + R"(.SH ENVIRONMENT
-.TP
-.B NO_COLOR
-no colours on a terminal
-.TP
-.B SERVETUNE_SEARCH_SPACES
-the folder with engines, workloads, models and hardware
-.TP
-.B SERVETUNE_TOKEN
-what a reader of a page has to know that others reach
-)";
+    for (const auto& [code, meaning] : exit_codes())
+        values.lists["codes"].push_back({{{"code", std::to_string(code)}, {"meaning", meaning}}});
+    return fill_template(servetune::manual_1_in.text, values, {{"roff", for_roff}});
 }
 
 std::string markdown_page(const std::vector<CommandRow>& all) {
@@ -283,7 +207,7 @@ std::string markdown_page(const std::vector<CommandRow>& all) {
         out += "\n<!-- end -->\n";
     }
     out += "<!-- exit codes -->\n\n| code | meaning |\n|---|---|\n";
-    for (const auto& [code, meaning] : exit_codes)
+    for (const auto& [code, meaning] : exit_codes())
         out += fmt::format("| {} | {} |\n", code, meaning);
     return out + "\n<!-- end -->\n";
 }

@@ -13,6 +13,7 @@
 #include "deploy/cached_models.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml.hpp"
@@ -54,7 +55,7 @@ InitFound look_around(const Catalogue& catalogue, bool for_cluster) {
         if (!for_cluster && installed_here(engine)) found.installed.push_back(engine.name);
     }
     if (for_cluster) return found;
-    found.gpus = gpus_here();
+    for (const Device& device : find_devices().all) found.gpus.push_back(device.name);
     if (!found.gpus.empty())
         if (const auto chip = hardware_in(found.gpus.front(), catalogue.all_hardware()))
             found.hardware = chip->name;

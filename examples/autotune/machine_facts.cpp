@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine_facts.hpp"
 
+#include "base/url.hpp"
+#include "host/run_command.hpp"
+#include "host/start_program.hpp"
 #include "load/model_list.hpp"
-#include "servetune/detail/host/process.hpp"
-#include "servetune/error.hpp"
 
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
-#include <sstream>
 
 namespace autotune {
 
@@ -25,32 +25,15 @@ namespace {
 
 /// Host and port of `http://host:port/...`; the port as its scheme has it where none is said.
 std::pair<std::string, std::string> host_and_port(const std::string& url) {
-    const auto scheme = url.find("://");
-    std::string rest = scheme == std::string::npos ? url : url.substr(scheme + 3);
-    rest = rest.substr(0, rest.find('/'));
-    if (const auto at = rest.rfind('@'); at != std::string::npos) rest = rest.substr(at + 1);
-    const auto bracket = rest.find(']');
-    const auto colon = rest.find(':', bracket == std::string::npos ? 0 : bracket);
-    std::string host = rest.substr(0, colon);
-    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    return {host, colon == std::string::npos ? (url.starts_with("https") ? "443" : "80")
-                                             : rest.substr(colon + 1)};
-}
-
-/// What a short command prints on its standard output; nothing where it cannot be started, fails or
-/// takes too long.
-std::optional<std::string> answer_of(const std::vector<std::string>& argv) {
-    try {
-        ProcessOptions options;
-        options.argv = argv;
-        options.answer_bytes = 64UL << 10UL;
-        Process process(options);
-        const bool ended = process.wait(std::chrono::seconds(10));
-        (void)process.end(std::chrono::seconds(1));
-        if (ended && process.exit_code() == 0) return process.answer();
-    } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): it cannot be asked
-    }
-    return std::nullopt;
+    std::string rest = without_user_info(url);
+    const auto scheme = rest.find("://");
+    rest = rest.substr(scheme == std::string::npos ? 0 : scheme + 3);
+    rest.resize(std::min(rest.find('/'), rest.size()));
+    const bool literal = rest.starts_with('[');  // IPv6
+    const auto end = literal ? rest.find(']') + 1 : rest.find(':');
+    const std::string port = end < rest.size() ? rest.substr(end + 1) : "";
+    return {literal ? rest.substr(1, end - 2) : rest.substr(0, end),
+            !port.empty() ? port : url.starts_with("https") ? "443" : "80"};
 }
 
 /// Whether a connection to this address is taken within a second.
@@ -73,42 +56,18 @@ bool takes_connection(const addrinfo& address) {
 
 }  // namespace
 
-std::filesystem::path program_on_path(const std::string& name) {
-    if (name.empty()) return {};
-    if (name.find('/') != std::string::npos)
-        return access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name)
-                                               : std::filesystem::path();
-    const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing sets it
-    std::istringstream folders(path == nullptr ? "" : path);
-    for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::filesystem::path file =
-            std::filesystem::path(folder.empty() ? "." : folder) / name;
-        std::error_code unknown;
-        if (std::filesystem::is_regular_file(file, unknown) && access(file.c_str(), X_OK) == 0)
-            return file;
-    }
-    return {};
-}
-
 bool installed_here(const Engine& engine) {
-    if (engine.launch.empty() || program_on_path(engine.launch.front()).empty()) return false;
-    if (engine.launch.size() < 3 || engine.launch[1] != "-m") return true;
-    const std::string package = engine.launch[2].substr(0, engine.launch[2].find('.'));
+    if (engine.launch.empty()) return false;
+    const std::string program = find_program(engine.launch.front()).string();
+    if (program.empty() || engine.launch.size() < 3 || engine.launch[1] != "-m")
+        return !program.empty();
     const std::string question =
         "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
-    return answer_of({program_on_path(engine.launch.front()).string(), "-c", question, package})
-        .has_value();
-}
-
-std::vector<std::string> gpus_here() {
-    std::vector<std::string> result;
-    const std::filesystem::path program = program_on_path("nvidia-smi");
-    if (program.empty()) return result;
-    std::istringstream lines(
-        answer_of({program.string(), "--query-gpu=name", "--format=csv,noheader"}).value_or(""));
-    for (std::string line; std::getline(lines, line);)
-        if (line.find_first_not_of(" \t\r") != std::string::npos) result.push_back(line);
-    return result;
+    const std::string package = engine.launch[2].substr(0, engine.launch[2].find('.'));
+    constexpr std::size_t output_bytes = 64UL << 10UL;
+    const RanCommand asked = run_command({program, "-c", question, package},
+                                         std::chrono::seconds(10), output_bytes);
+    return asked.end == RanCommand::End::exited && asked.exit_code == 0;
 }
 
 std::optional<ServerHere> server_at(const std::string& url, double within_seconds) {

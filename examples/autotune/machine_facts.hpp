@@ -3,7 +3,6 @@
 
 #include "servetune/engine.hpp"
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,16 +12,9 @@ namespace autotune {
 // What a study could use on this machine. Each looks and changes nothing; what cannot be found out
 // is absent.
 
-/// The file that a shell would run for this name; empty: there is none.
-std::filesystem::path program_on_path(const std::string& name);
-
 /// Whether an engine can be started here: its program is on the PATH and, of a Python module, the
 /// package is there.
 bool installed_here(const servetune::Engine& engine);
-
-/// The names of the GPUs as nvidia-smi lists them, one for each; empty: none, or nvidia-smi does
-/// not answer.
-std::vector<std::string> gpus_here();
 
 /// A server that answers here.
 struct ServerHere {

@@ -39,14 +39,10 @@ void add_to_parser(CLI::App& app, const OptionRow& row) {
 
 /// What needs or excludes other options of its command.
 void relate(CLI::App& app, const OptionRow& row) {
-    const auto each = [](const std::string& names, const auto& act) {
-        for (const std::string& name : CLI::detail::split(names, ','))
-            if (!name.empty()) act(name);
-    };
     if (row.needs.empty() && row.excludes.empty()) return;
     CLI::Option* option = app.get_option(row.spellings().front());
-    each(row.needs, [&](const std::string& name) { option->needs(app.get_option(name)); });
-    each(row.excludes, [&](const std::string& name) { option->excludes(app.get_option(name)); });
+    for (const std::string& name : row.needs) option->needs(app.get_option(name));
+    for (const std::string& name : row.excludes) option->excludes(app.get_option(name));
 }
 
 int dispatch(int argc, char** argv) {

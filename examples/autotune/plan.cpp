@@ -336,10 +336,10 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
                          ": start the server before 'run'");
     if (const auto* command = std::get_if<CommandChoice>(&file.measuring))
         if (!command->words.empty() && command->words.front().find('/') == std::string::npos &&
-            program_on_path(command->words.front()).empty())
+            find_program(command->words.front()).empty())
             result.push_back("'run' needs the program " + command->words.front() +
                              ", which is not on the PATH here");
-    if (!file.on_done.empty() && program_on_path(file.on_done.front()).empty())
+    if (!file.on_done.empty() && find_program(file.on_done.front()).empty())
         result.push_back("`on_done` needs the program " + file.on_done.front() +
                          ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
@@ -353,7 +353,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
     if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container &&
         !deploy->elsewhere())
         for (const Engine& engine : file.composition->engines())
-            if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
+            if (!engine.launch.empty() && find_program(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" +
                                  engine.name + "), which is not on the PATH here");
     // Engines that start elsewhere: what is here says nothing.

@@ -18,6 +18,11 @@ extern const EmbeddedFile autotune_pod_yaml_in;  ///< the pod of autotune there
 
 extern const EmbeddedFile suggestion_txt_in;  ///< what `suggest` prints
 
+extern const EmbeddedFile commands_in;  ///< all commands and options
+extern const EmbeddedFile manual_1_in;
+extern const EmbeddedFile completion_bash_in, completion_zsh_in, completion_fish_in;
+extern const EmbeddedFile mcp_py_in;  ///< starts the Python module
+
 }  // namespace servetune
 
 namespace autotune {
