@@ -2,7 +2,7 @@
 // The optimizer for programs in any language: JSON lines in and out
 // (docs/reference/your-own-program.md).
 #include "ask_tell_conversation.hpp"
-#include "clocks.hpp"
+#include "plan.hpp"
 #include "commands.hpp"
 #include "output.hpp"
 #include "study_journal.hpp"

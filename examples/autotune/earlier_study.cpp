@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "earlier_study.hpp"
 
-#include "clocks.hpp"
 
 #include "host/environment.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <set>
 #include <sstream>
 #include <system_error>
@@ -30,10 +31,14 @@ std::filesystem::path kept_beside(const std::filesystem::path& folder) {
     return folder / "earlier.db";
 }
 
-std::string count_of_results(const std::vector<Trial>& trials) {
-    const auto told = std::count_if(trials.begin(), trials.end(),
-                                    [](const Trial& trial) { return trial.told(); });
-    return fmt::format("{} {}", told, told == 1 ? "trial" : "trials");
+/// `2026-11-01 10:00 with vllm 0.11.0`.
+std::string when_and_with_what(const NearestStudy& found) {
+    const auto time = static_cast<std::time_t>(found.last_result);
+    std::tm local{};
+    localtime_r(&time, &local);
+    std::string text(16, '\0');
+    text.resize(std::strftime(text.data(), text.size() + 1, "%Y-%m-%d %H:%M", &local));
+    return text + " with " + found.version;
 }
 
 /// What of the surroundings differs from the last trial's; empty: nothing, or it is not known.
@@ -42,11 +47,6 @@ std::string changes_since(const std::vector<Trial>& trials, const Environment& n
         if (trial->environment)
             return fmt::format("{}", fmt::join(differences(*trial->environment, now), "; "));
     return "";
-}
-
-/// `2026-11-01 10:00 with vllm 0.11.0`.
-std::string when_and_with_what(const NearestStudy& found) {
-    return local_time_text(found.last_result) + " with " + found.version;
 }
 
 std::string version_now(const StudySetup& setup) {
@@ -76,21 +76,17 @@ std::string why_not_learned(const StudyFile& file) {
 
 std::vector<std::string> answer_of_study(const NearestStudy& found, const StudySetup& setup) {
     const Headline headline = headline_of(setup, found.trials);
+    const auto told = static_cast<std::size_t>(std::count_if(
+        found.trials.begin(), found.trials.end(), [](const Trial& trial) { return trial.told(); }));
     std::vector<std::string> lines{
         fmt::format("this study was made before, on {}, in {}: {}", when_and_with_what(found),
-                    count_of_results(found.trials), found.file.string())};
-    std::string verdict = "  then: " + headline.title + ".";
-    for (const std::string* sentence : {&headline.reason, &headline.advice})
-        if (!sentence->empty()) verdict += " " + *sentence;
-    lines.push_back(std::move(verdict));
+                    counted_text(told, "trial"), found.file.string()),
+        "  then: " + headline.title + ". " + headline.reason};
     std::istringstream command(headline.command);
     for (std::string line; std::getline(command, line);) lines.push_back("  " + line);
-    if (const std::string changes = changes_since(found.trials, setup.environment());
-        !changes.empty())
-        lines.push_back("  since then: " + changes);
-    lines.push_back(setup.earlier.empty() ? "all is measured anew; --no-cache does not look"
-                                          : "all is measured anew, what was best then as the "
-                                            "second trial; --no-cache does not look");
+    const std::string changes = changes_since(found.trials, setup.environment());
+    if (!changes.empty()) lines.push_back("  since then: " + changes);
+    lines.emplace_back("all is measured anew; --no-cache does not look");
     return lines;
 }
 
@@ -130,22 +126,6 @@ std::vector<std::string> lines_of(const NearestStudy& found, const StudySetup& s
                         ? " (now " + version_now(setup) + ")"
                         : ", on the same machine, with the same model, engine and kind of workload",
                     found.file.string())};
-}
-
-std::string why_nothing_found(const RunArguments& arguments, const StudyFile& file,
-                              const std::filesystem::path& folder) {
-    if (!may_look(arguments, file, folder) || StudyCache(StudyCache::users()).empty()) return "";
-    return "no earlier study in " + StudyCache::users().string() +
-           " is of this machine, model, engine, kind of workload and goal";
-}
-
-std::string then_and_now(const NearestStudy& found, const StudySetup& setup, const Headline& now) {
-    if (found.like != Like::same_study) return "";
-    const Headline then = headline_of(setup, found.trials);
-    return fmt::format(
-        "then, on {}: {}; now, with {}: {}; {}", when_and_with_what(found), then.title,
-        version_now(setup), now.title,
-        then.command == now.command ? "the command is the same" : "the command is another");
 }
 
 void keep_beside(const NearestStudy& found, const StudySetup& setup,

@@ -32,16 +32,6 @@ void learn_from_cache(servetune::StudyFile& file, const std::filesystem::path& f
 std::vector<std::string> lines_of(const servetune::NearestStudy& found,
                                   const servetune::StudySetup& setup);
 
-/// A line for a run that looked into a cache and found no study that it can use; empty: it did not
-/// look, the cache is empty, or one was found.
-std::string why_nothing_found(const RunArguments& arguments, const servetune::StudyFile& file,
-                              const std::filesystem::path& folder);
-
-/// A line with both conclusions of a study that was made before, their dates and versions of the
-/// engine; empty: what was found is another study.
-std::string then_and_now(const servetune::NearestStudy& found, const servetune::StudySetup& setup,
-                         const servetune::Headline& now);
-
 /// Copies the study that was found into the folder of the one that learns from it: the next run
 /// there learns the same, whatever the cache has by then.
 void keep_beside(const servetune::NearestStudy& found, const servetune::StudySetup& setup,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.hpp"
 
-#include "clocks.hpp"
 #include "machine_facts.hpp"
 
 #include "engine/model_file.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/detail/study/clocks.hpp"
@@ -20,12 +20,27 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 namespace autotune {
 
 using namespace servetune;
 
 namespace {
+
+/// `40 s`, `12 min`, `2 h 10 min`, `1 d 4 h`.
+std::string time_text(double seconds) {
+    if (seconds < 1) return "less than 1 s";
+    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+    const auto minutes = static_cast<long>(std::llround(seconds / 60));
+    if (minutes < 60) return fmt::format("{} min", minutes);
+    const auto pair = [](long whole, const char* unit, long rest, const char* smaller) {
+        return rest == 0 ? fmt::format("{} {}", whole, unit)
+                         : fmt::format("{} {} {} {}", whole, unit, rest, smaller);
+    };
+    if (minutes < 24 * 60) return pair(minutes / 60, "h", minutes % 60, "min");
+    return pair(minutes / 1440, "d", minutes % 1440 / 60, "h");
+}
 
 /// Start to stop of the trials that a folder has; nothing where it has none.
 std::optional<double> mean_cost(const std::vector<Trial>& trials) {
@@ -82,19 +97,6 @@ std::string size_text(double configurations) {
     return fmt::format("about 10^{:.0f}", std::round(std::log10(configurations)));
 }
 
-std::string time_text(double seconds) {
-    if (seconds < 1) return "less than 1 s";
-    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
-    const auto minutes = static_cast<long>(std::llround(seconds / 60));
-    if (minutes < 60) return fmt::format("{} min", minutes);
-    const auto pair = [](long whole, const char* unit, long rest, const char* smaller) {
-        return rest == 0 ? fmt::format("{} {}", whole, unit)
-                         : fmt::format("{} {} {} {}", whole, unit, rest, smaller);
-    };
-    if (minutes < 24 * 60) return pair(minutes / 60, "h", minutes % 60, "min");
-    return pair(minutes / 1440, "d", minutes % 1440 / 60, "h");
-}
-
 std::optional<double> Plan::seconds() const {
     if (!trial_seconds || by_time) return at_most_seconds;
     const double all = *trial_seconds * static_cast<double>(trials + report_trials);
@@ -106,48 +108,43 @@ std::string Plan::text() const {
                        configurations == 1 ? "" : "s", trials_text());
 }
 
-std::string Plan::reached_text() const {
-    if (!reached) return "";
-    return fmt::format(
-        "; the budget is enough for {} of {} configurations, and the strategy is to measure all",
-        *reached, size_text(configurations));
+std::string Plan::trials_text() const {
+    std::string result;
+    if (done > 0 && trials == 0 && !by_time)
+        result = done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done);
+    else {
+        if (done > 0)
+            result = counted_text(done, "trial") + (done == 1 ? " is done, " : " are done, ");
+        if (by_time) result += done > 0 ? "more as time allows" : "as many trials as time allows";
+        else if (done > 0) result += fmt::format("at most {} left", trials);
+        else result += "at most " + counted_text(trials, "trial");
+        if (report_trials > 0 && !by_time)
+            result += fmt::format(", then {} with the report's workloads", report_trials);
+        result += time_needed_text();
+    }
+    return result + (reaches_all ? ""
+                                 : fmt::format("; the budget is not enough for {} configurations, "
+                                               "and the strategy is to measure all",
+                                               size_text(configurations)));
 }
 
-std::string Plan::trials_text() const {
-    if (done > 0 && trials == 0 && !by_time)
-        return (done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done)) +
-               reached_text();
-    std::string result;
-    const std::string done_text =
-        done == 1 ? "1 trial is done" : fmt::format("{} trials are done", done);
-    const std::string again_text = again == 0
-                                       ? ""
-                                       : fmt::format(", {} of them the default again",
-                                                     again == 1 ? "one" : std::to_string(again));
-    if (by_time)
-        result += done > 0 ? done_text + ", more as time allows" : "as many trials as time allows";
-    else if (done > 0) result += fmt::format("{}, at most {} left", done_text, trials);
-    else result += fmt::format("at most {} trial{}{}", trials, trials == 1 ? "" : "s", again_text);
-    if (report_trials > 0 && !by_time)
-        result += fmt::format(", then {} with the report's workloads", report_trials);
-    const auto all =
-        trial_seconds && !by_time
-            ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials))
-            : std::nullopt;
+std::string Plan::time_needed_text() const {
+    const auto all = by_time || !trial_seconds
+                         ? std::nullopt
+                         : std::optional(*trial_seconds * static_cast<double>(trials + report_trials));
     if (all && (!at_most_seconds || *all <= *at_most_seconds))
-        result += fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
-    else if (at_most_seconds) {
-        result += fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
-        if (trial_seconds && *trial_seconds > *at_most_seconds)
-            result += fmt::format(": no time for a single trial, which takes about {} ({})",
-                                  time_text(*trial_seconds), source);
-        else if (trial_seconds && *trial_seconds > 0)
-            result += fmt::format(", time for about {:.0f} trials ({})",
-                                  std::floor(*at_most_seconds / *trial_seconds), source);
-    } else
-        result += "; what a trial takes is not known before the first" +
-                  (source.empty() ? std::string() : " (" + source + ")");
-    return result + reached_text();
+        return fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
+    if (!at_most_seconds)
+        return "; what a trial takes is not known before the first" +
+               (source.empty() ? std::string() : " (" + source + ")");
+    const std::string end = fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
+    if (trial_seconds && *trial_seconds > *at_most_seconds)
+        return end + fmt::format(": no time for a single trial, which takes about {} ({})",
+                                 time_text(*trial_seconds), source);
+    if (trial_seconds && *trial_seconds > 0)
+        return end + fmt::format(", time for about {:.0f} trials ({})",
+                                 std::floor(*at_most_seconds / *trial_seconds), source);
+    return end;
 }
 
 double first_trial_seconds(const StudySetup& setup) {
@@ -156,58 +153,50 @@ double first_trial_seconds(const StudySetup& setup) {
     return plan.trial_seconds.value_or(0);
 }
 
+double next_time_of_day(int minutes) {
+    const std::time_t now = std::time(nullptr);
+    std::tm day{};
+    localtime_r(&now, &day);
+    day.tm_hour = minutes / 60;
+    day.tm_min = minutes % 60;
+    day.tm_sec = 0;
+    std::time_t then = 0;
+    do {
+        day.tm_isdst = -1;
+        then = std::mktime(&day);
+        ++day.tm_mday;
+    } while (then <= now);
+    return static_cast<double>(then);
+}
+
 namespace {
 
-constexpr double countable = 1e6;  // sizes of spaces may be larger than any integer
-
-/// Measurements of the default again while so many configurations are measured once.
-double again_among(const StudySetup& setup, double configurations) {
+/// Trials of a search that measures each of so many configurations once, and the default again when
+/// that is due.
+double each_once(const StudySetup& setup, double repeated) {
+    const double configurations = setup.problem->feasible.size();
     const std::size_t every =
         setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
-    return every == 0 ? 0 : std::floor((configurations - 1) / static_cast<double>(every));
+    const double again =
+        every == 0 ? 0 : std::floor((configurations - 1) / static_cast<double>(every));
+    return configurations + std::max(repeated, again);
 }
 
 }  // namespace
 
-std::size_t default_again_trials(const StudySetup& setup) {
-    if (setup.file.strategy.name != "exhaustive") return 0;
-    return static_cast<std::size_t>(
-        std::min(countable, again_among(setup, setup.problem->feasible.size())));
-}
-
 std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget,
                                        std::size_t repeated) {
-    const double each_once = setup.problem->feasible.size() +
-                             static_cast<double>(std::max(repeated, default_again_trials(setup)));
-    const double confirmed = setup.problem->is_confirmed() ? 3.0 * static_cast<double>(looks.back())
-                                                           : 0;  // rounds of three at most
-    if (setup.file.strategy.name == "exhaustive" &&
-        each_once + confirmed < static_cast<double>(budget.trials))
-        return static_cast<std::size_t>(each_once + confirmed);
+    if (setup.file.strategy.name == "exhaustive") {
+        const double all = each_once(setup, static_cast<double>(repeated)) +
+                           (setup.problem->is_confirmed()
+                                ? 3.0 * static_cast<double>(looks.back())  // rounds of three
+                                : 0);
+        if (all < static_cast<double>(budget.trials)) return static_cast<std::size_t>(all);
+    }
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
     return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials)
                                                             : std::nullopt;
 }
-
-namespace {
-
-/// Whether a budget lets a strategy that measures all configurations get to all.
-void look_at_reach(const StudySetup& setup, Plan& plan) {
-    if (setup.file.strategy.name != "exhaustive" || plan.by_time ||
-        !setup.problem->feasible.finite())
-        return;
-    const std::size_t searched = search_trials(*setup.problem, setup.file.budget.trials);
-    const auto trials_for = [&](double configurations) {
-        return configurations + again_among(setup, configurations);
-    };
-    if (trials_for(plan.configurations) <= static_cast<double>(searched)) return;
-    std::size_t reached = searched;
-    while (reached > 0 && trials_for(static_cast<double>(reached)) > static_cast<double>(searched))
-        --reached;
-    plan.reached = reached;
-}
-
-}  // namespace
 
 std::string changed_since(const StudySetup& setup, const std::filesystem::path& folder) {
     std::error_code unknown;
@@ -254,9 +243,10 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     const auto most = most_trials(setup, file.budget);
     plan.by_time = !most;
     plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
-    if (most && plan.done == 0 && *most < file.budget.trials)
-        plan.again = default_again_trials(setup);
-    look_at_reach(setup, plan);
+    plan.reaches_all =
+        file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite() ||
+        each_once(setup, 0) <=
+            static_cast<double>(search_trials(*setup.problem, file.budget.trials));
     plan.report_trials = 2 * file.report_workloads.size();
     if (std::isfinite(file.budget.wall_clock_seconds))
         plan.at_most_seconds = file.budget.wall_clock_seconds;

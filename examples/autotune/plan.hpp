@@ -13,12 +13,9 @@ namespace autotune {
 /// What a run of a study is going to be, as far as it can be told before.
 struct Plan {
     double configurations = 0;
-    std::size_t trials = 0;  ///< of the search, at most, that are left to do
-    std::size_t again =
-        0;  ///< of these, measurements of the default again, where each configuration is tried once
-    bool by_time = false;  ///< only the clock bounds them
-    std::optional<std::size_t>
-        reached{};                  ///< configurations that `exhaustive` gets to; nothing: all
+    std::size_t trials = 0;   ///< of the search, at most, that are left to do
+    bool by_time = false;     ///< only the clock bounds them
+    bool reaches_all = true;  ///< false: `exhaustive` does not get to each configuration
     std::size_t done = 0;           ///< that the study's folder has already
     std::size_t report_trials = 0;  ///< of the report workloads, beside those
     std::optional<double>
@@ -31,8 +28,9 @@ struct Plan {
     [[nodiscard]] std::string text() const;
     /// The same without the configurations.
     [[nodiscard]] std::string trials_text() const;
-    /// `; the budget is enough for 2 of 6 configurations ...`, or nothing.
-    [[nodiscard]] std::string reached_text() const;
+
+private:
+    [[nodiscard]] std::string time_needed_text() const;
 };
 
 /// Looks at the study's folder where there is one, at the cost model where it knows model and
@@ -41,9 +39,9 @@ Plan plan_of(const servetune::StudySetup& setup, const std::filesystem::path& fo
 
 /// What a trial is expected to take as long as none was told, for a budget of time; 0: not known.
 double first_trial_seconds(const servetune::StudySetup& setup);
-/// How often the default is measured again in a search that tries each configuration once
-/// (`default_again_is_due`).
-std::size_t default_again_trials(const servetune::StudySetup& setup);
+/// Seconds since 1970 UTC of the next time that the local clock says so many minutes after
+/// midnight.
+double next_time_of_day(int minutes);
 
 /// The trials after which a search ends at the latest: those of its budget, or each configuration
 /// once; nothing where only a time bounds them. `repeated`: trials of configurations that had one
@@ -61,8 +59,6 @@ std::string memory_text(const servetune::StudySetup& setup);
 
 /// `350`, `about 10^4`.
 std::string size_text(double configurations);
-/// `40 s`, `12 min`, `2 h 10 min`, `1 d 4 h`.
-std::string time_text(double seconds);
 
 /// What `run` would miss on this machine, a sentence each: programs that are not on the PATH,
 /// servers that do not answer, GPUs that are other ones than the study says.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress.hpp"
 
-#include "clocks.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 #include "screen.hpp"

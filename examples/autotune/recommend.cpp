@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study recommends, as a file that starts it.
+// What a study recommends: as a file that starts it, in a deploy file that is there (`--into`), and
+// whether that file or a server that runs has it (`--check`).
 #include "commands.hpp"
 #include "output.hpp"
-#include "recommend_into.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
+#include "base/url.hpp"
+#include "deploy/server_probe.hpp"
 #include "handover/artefact.hpp"
+#include "handover/deploy_file.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 namespace autotune {
 
@@ -21,6 +29,287 @@ using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
+
+/// What a study recommends.
+struct RecommendedHere {
+    const StudySetup& setup;
+    const Recommendation& result;
+    const DeploymentOptions& options;
+};
+
+/// A setting that is recommended, and what the server says of it.
+struct RunningSetting {
+    std::string recommended;
+    FlagInForce in_force{};
+    bool by_default = false;  ///< the recommended command leaves it to the engine
+};
+
+std::string key_variable(const RecommendArguments& arguments, const StudyFile& file) {
+    if (!arguments.api_key_environment.empty()) return arguments.api_key_environment;
+    if (const auto* attach = std::get_if<AttachChoice>(&file.measuring))
+        return attach->api_key_environment;
+    if (const auto* deploy = std::get_if<DeployChoice>(&file.measuring))
+        return deploy->api_key_environment;
+    return "";
+}
+
+/// What clients call the model.
+std::string served_name(const DeploySpec& spec) {
+    std::string name = spec.model;
+    for (const Setting& setting : spec.reader->flags(spec.flags, spec.engine).settings)
+        for (const EngineParameter* parameter : setting.parameters)
+            if (parameter->parameter.concept_name == "served_model_name") name = setting.value;
+    return name;
+}
+
+/// What the command has, and what the study tuned and the command leaves out.
+std::vector<RunningSetting> settings_wished(const DeploySpec& spec) {
+    std::vector<RunningSetting> result;
+    const std::vector<FlagUnit> units = flag_units(spec.flags, spec.engine, *spec.reader);
+    for (const FlagUnit& unit : units)
+        if (!unit.not_about_speed) result.push_back({unit.text(), {unit.flag, unit.value, {}, {}}});
+    for (const std::string& name : spec.tuned) {
+        const EngineParameter* declared = spec.engine.find(name);
+        const bool there = std::any_of(units.begin(), units.end(),
+                                       [&](const FlagUnit& unit) { return unit.key == name; });
+        if (there || declared == nullptr || declared->destination.flag.empty()) continue;
+        const std::string value = text_of(declared->parameter.default_value);
+        result.push_back({name + ": the engine's default, " + value,
+                          {declared->destination.flag, value, {}, {}},
+                          true});
+    }
+    return result;
+}
+
+/// `--check http://HOST:PORT`: `environment_error` where it does not answer, `undecided` where it
+/// does not tell all settings.
+int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended,
+                  const DeploymentModel& deployment, const DeploySpec& spec) {
+    add_user_info(secrets(), *arguments.check);
+    const std::string url = server_url(*arguments.check), shown = without_user_info(url);
+    if (!arguments.at.empty())
+        throw UsageError("--at chooses in a file; --check " + shown + " asks one server");
+    if (!deployment.first().role.empty())
+        throw UsageError("--check " + shown +
+                         ": what is recommended is several servers, prefill and decode apart; "
+                         "check the deploy file");
+    Endpoint endpoint = endpoint_of(spec.engine, url, served_name(spec));
+    if (const std::string variable = key_variable(arguments, recommended.setup.file);
+        !variable.empty())
+        endpoint.api_key = api_key_in(variable);
+
+    std::vector<std::string> differences, not_told;
+    constexpr double patience_seconds = 10;
+    const ProbeAnswer answer = ServerProbe(spec.engine, endpoint, {}).ask(patience_seconds, false);
+    if (answer.state == ProbeAnswer::State::failed && answer.kind == FailureKind::wrong_model)
+        differences.push_back(answer.message);
+    else if (answer.state != ProbeAnswer::State::serves) {
+        const bool refused = answer.state == ProbeAnswer::State::not_allowed;
+        complain("autotune: {} does not answer as {}: {}{}\n", shown, spec.engine.name,
+                 answer.message, refused ? " (here --api-key-env)" : "");
+        return environment_error;
+    }
+    std::vector<RunningSetting> settings = settings_wished(spec);
+    std::vector<FlagInForce> flags;
+    for (const RunningSetting& one : settings) flags.push_back(one.in_force);
+    const bool tells = ask_flags_in_force(spec.engine, endpoint, flags);
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+        using State = FlagInForce::State;
+        const FlagInForce& now = flags[i];
+        const std::string line =
+            settings[i].recommended +
+            (now.told.empty() ? "" : "; the server tells " + printable_line(now.told));
+        // An engine may choose another default by its model and machine; a switch is on or off.
+        const bool chosen = settings[i].by_default && now.told != "true" && now.told != "false";
+        if (now.state == State::other && !chosen) differences.push_back(line);
+        else if (now.state != State::same) not_told.push_back(line);
+    }
+    for (const auto& [name, value] : spec.environment)
+        not_told.push_back("the variable " + name + "=" + value);
+    for (const std::string& what : spec.unknown) not_told.push_back(what);
+    if (arguments.json)
+        put_json({{"server", shown},
+                  {"tells", tells},
+                  {"same", !differences.empty() ? OrderedJson(false)
+                           : not_told.empty()   ? OrderedJson(true)
+                                                : OrderedJson(nullptr)},
+                  {"differences", differences},
+                  {"not_known", not_told}});
+    else {
+        for (const std::string& what : differences) put(stdout, "not as recommended: {}\n", what);
+        if (!tells)
+            put(stdout, "note: {} at {} does not tell its settings\n", spec.engine.name, shown);
+        for (const std::string& what : not_told) put(stdout, "not known: {}\n", what);
+        if (differences.empty() && not_told.empty()) put(stdout, "{} runs as recommended\n", shown);
+    }
+    return !differences.empty() ? answer_is_no : not_told.empty() ? done : undecided;
+}
+
+std::string joined_names(const std::vector<DeployCommand>& commands) {
+    std::string text;
+    for (const DeployCommand& command : commands)
+        text += (text.empty() ? "" : ", ") + command.label;
+    return text;
+}
+
+/// The command that is meant.
+const DeployCommand& chosen(const DeployFile& file, const std::string& name, const std::string& at,
+                            const std::string& engine) {
+    std::vector<const DeployCommand*> fitting;
+    for (const DeployCommand& command : file.commands)
+        if (at.empty() ||
+            std::find(command.names.begin(), command.names.end(), at) != command.names.end())
+            fitting.push_back(&command);
+    if (fitting.size() == 1) return *fitting.front();
+    if (fitting.empty())
+        throw UsageError("--at " + at + ": " + name + " has " + joined_names(file.commands));
+    throw UsageError(name + " starts " + engine + " in several places; say which with --at NAME: " +
+                     joined_names(file.commands));
+}
+
+OrderedJson changes_json(const DeployDifference& difference) {
+    OrderedJson list = OrderedJson::array();
+    for (const DeployChange& change : difference.changes)
+        list.push_back(
+            {{"name", change.name},
+             {"before", change.before.empty() ? OrderedJson(nullptr) : OrderedJson(change.before)},
+             {"after", change.after.empty() ? OrderedJson(nullptr) : OrderedJson(change.after)}});
+    return list;
+}
+
+std::string change_line(const DeployChange& change) {
+    return change.name + ": " + (change.before.empty() ? "not set" : change.before) + " -> " +
+           (change.after.empty() ? "not set" : change.after) + (change.by_hand ? " (by hand)" : "");
+}
+
+/// What changed in the file: its own words, and nothing of what stands around them.
+std::string diff_text(const std::string& name, const DeployDifference& difference) {
+    std::string result = "--- " + name + "\n+++ " + name + "\n";
+    for (const DeployChange& change : difference.changes) {
+        if (!change.before.empty()) result += "- " + change.before + "\n";
+        if (!change.after.empty()) result += "+ " + change.after + "\n";
+    }
+    return result;
+}
+
+void put_notes(const DeployDifference& difference) {
+    for (const std::string& what : difference.unknown)
+        put(stdout, "not known: {}\n", printable_line(what));
+    for (const std::string& risk : difference.risks)
+        put(stdout, "note: {}\n", printable_line(risk));
+}
+
+void put_difference(const DeployDifference& difference) {
+    for (const DeployChange& change : difference.changes)
+        put(stdout, "{}\n", printable_line(change_line(change)));
+    put_notes(difference);
+}
+
+int check(const RecommendArguments& arguments, const DeployCommand& command,
+          const DeploySpec& spec) {
+    const DeployDifference difference = difference_of(command, spec);
+    const bool differs = !difference.changes.empty() && command.unsure.empty();
+    const bool same = difference.changes.empty() && difference.unknown.empty();
+    if (arguments.json)
+        put_json({{"file", *arguments.check},
+                  {"at", command.label},
+                  {"same", differs || same ? OrderedJson(same) : OrderedJson(nullptr)},
+                  {"differences", changes_json(difference)},
+                  {"not_known", difference.unknown},
+                  {"risks", difference.risks}});
+    else {
+        put_difference(difference);
+        if (same) put(stdout, "{}: {} is as recommended\n", *arguments.check, command.label);
+    }
+    return differs ? answer_is_no : same ? done : undecided;
+}
+
+/// A file that is not read: what is recommended, to be written into it by hand.
+int print_recommended(const RecommendArguments& arguments, const std::filesystem::path& path,
+                      const DeploySpec& spec, const std::string& why) {
+    complain("autotune: {} is {}: {}. What is recommended:\n", path.string(),
+             arguments.check ? "undecided" : "left as it is", why);
+    if (arguments.json)
+        put_json({{"file", path.string()},
+                  {"same", nullptr},
+                  {"changed", false},
+                  {"why", why},
+                  {"flags", spec.flags},
+                  {"environment", spec.environment}});
+    else {
+        for (const std::string& flag : spec.flags) put(stdout, "{}\n", flag);
+        for (const auto& [variable, value] : spec.environment)
+            put(stdout, "{}={}\n", variable, value);
+    }
+    return arguments.check ? undecided : left_alone;
+}
+
+/// `--into FILE` and `--check FILE`: `undecided` where it cannot be told, `left_alone` where the file
+/// cannot be changed safely.
+int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended) {
+    const std::filesystem::path path =
+        arguments.into ? *arguments.into : std::filesystem::path(*arguments.check);
+    const std::string name = path.filename().string();
+    const DeploymentModel deployment = deployment_of(
+        recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
+    if (deployment.has_roles()) {
+        complain(
+            "autotune: {} is left as it is: the recommended configuration runs prefill and decode "
+            "apart; `recommend --as compose`, `--as systemd` and `--as shell` print its servers\n",
+            path.string());
+        return arguments.check ? answer_is_no : left_alone;
+    }
+    const DeploySpec spec =
+        deploy_spec_of(recommended.setup, recommended.result.recommended, deployment);
+    if (arguments.check &&
+        (arguments.check->starts_with("http://") || arguments.check->starts_with("https://")))
+        return check_running(arguments, recommended, deployment, spec);
+    DeployFile file;
+    std::string text = read_file(path);
+    try {
+        file = read_deploy_file(std::move(text), name, spec.engine);
+        if (file.commands.empty())
+            throw ParseError("no list of words and no line in it starts " + spec.engine.name);
+    } catch (const ParseError& error) {
+        return print_recommended(arguments, path, spec, error.what());
+    }
+    const DeployCommand& command = chosen(file, path.string(), arguments.at, spec.engine.name);
+    if (arguments.check) return check(arguments, command, spec);
+    const DeployEdit edit = edit_deploy_file(file, command, spec, name);
+    const DeployDifference& difference = edit.difference;
+    OrderedJson object{{"file", path.string()},
+                       {"at", command.label},
+                       {"changed", false},
+                       {"differences", changes_json(difference)},
+                       {"not_known", difference.unknown}};
+    if (!edit.unsafe.empty()) {
+        complain("autotune: {} is left as it is: {}. What to change in {}:\n", path.string(),
+                 edit.unsafe, command.label);
+        object["why"] = edit.unsafe;
+        if (arguments.json) put_json(object);
+        else put_difference(difference);
+        return left_alone;
+    }
+    const bool changed = edit.text != file.text;
+    try {
+        if (changed) replace_deploy_file(path, file.text, edit.text);
+    } catch (const IoError& error) {
+        complain("{}", complaint_of(error));
+        return environment_error;
+    }
+    if (arguments.json) {
+        object["changed"] = changed;
+        object["diff"] = changed ? diff_text(name, difference) : "";
+        object["risks"] = difference.risks;
+        put_json(object);
+    } else if (!changed)
+        put(stdout, "{}: {} is as recommended; nothing is changed\n", path.string(), command.label);
+    else {
+        put(stdout, "{}\n", printable(diff_text(name, difference)));
+        put_notes(difference);
+    }
+    return done;
+}
 
 /// Who may read a script may start it.
 std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
@@ -59,7 +348,7 @@ int recommend_as(const RecommendArguments& arguments) {
                 copies != measured->metrics.end())
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
     if (arguments.into || arguments.check)
-        return recommend_into(arguments, {setup, trials, headline, result, options});
+        return recommend_into(arguments, {setup, result, options});
     const Artefact artefact = artefact_of(arguments.as, setup, result.recommended, options);
     if (!artefact.left_out.empty())
         put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "clocks.hpp"
 #include "commands.hpp"
 #include "earlier_study.hpp"
 #include "event_lines.hpp"
@@ -171,9 +170,6 @@ int run(const RunArguments& arguments) {
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);
     if (found)
         for (const std::string& line : lines_of(*found, setup)) say(line);
-    else if (const std::string line = why_nothing_found(arguments, setup.file, folder);
-             !line.empty())
-        say(line);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;
     if (found) keep_beside(*found, setup, folder, say);
@@ -244,9 +240,6 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     Headline headline = headline_of(setup, trials);
-    if (found && is_new)
-        if (const std::string line = then_and_now(*found, setup, headline); !line.empty())
-            say(line);
     const bool by_itself = summary.reason != StopReason::stopped_by_user &&
                            summary.reason != StopReason::nothing_starts;
     if (by_itself && is_new && !arguments.no_cache &&

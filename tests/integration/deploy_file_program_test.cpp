@@ -112,9 +112,6 @@ TEST_CASE("recommend --check and --into: the difference, the change, and then no
     CHECK(study.read("compose.yaml") == recommended_compose());
     CHECK(changed.out.starts_with(
         "--- compose.yaml\n+++ compose.yaml\n- --max-num-seqs=8\n+ --max-num-seqs=64\n"));
-    for (const char* part : {"\n# served: Recommended: ", "\n## Figures\n", "\n## Risks\n",
-                             "\n| `--max-num-seqs` | `--max-num-seqs=8` | `--max-num-seqs=64` |\n"})
-        CHECK(has(changed.out, part));
     CHECK(study.check("compose.yaml").code == 0);
     const Ran again = study.into("compose.yaml");
     CHECK(again.code == 0);
@@ -136,7 +133,7 @@ TEST_CASE("recommend --check and --into --json: one object, also where the file 
     const DeployJson object = DeployJson::parse(changed.out);
     CHECK(object["changed"] == true);
     CHECK(has(object["diff"], "\n+ --max-num-seqs=64\n"));
-    CHECK(has(object["title"], "served: Recommended: "));
+    CHECK(object["risks"].is_array());
     CHECK(DeployJson::parse(study.into("compose.yaml", {"--json"}).out)["changed"] == false);
     CHECK(DeployJson::parse(study.check("compose.yaml", {"--json"}).out)["same"] == true);
 
