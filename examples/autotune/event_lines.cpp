@@ -2,6 +2,7 @@
 #include "event_lines.hpp"
 
 #include "output.hpp"
+#include "progress.hpp"
 
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/study/clocks.hpp"
@@ -69,8 +70,7 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
     const Problem& problem = *setup_.problem;
     const std::vector<Trial> search = search_history(problem, history);
     const Standings standings = standings_of(problem, search);
-    const Standing* best = standings.best();
-    const Standing* base = standings.find(problem.space.default_configuration());
+    const auto [best, base, gain] = best_so_far(problem, standings);
     phases_.erase(trial.id);
     OrderedJson event = event_of("told");
     event["trial"] = trial.id;
@@ -83,7 +83,7 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
                          {"metric", problem.objective.leading().metric},
                          {"value", best->estimate().mean},
                          {"gain", nullptr}};
-        if (base != nullptr && base->passes())
+        if (base != nullptr)
             event["best"]["gain"] = gain_object(judged_gain(problem, standings, *best, *base));
     }
     put_event(std::move(event));

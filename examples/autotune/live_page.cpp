@@ -2,6 +2,7 @@
 #include "live_page.hpp"
 
 #include "output.hpp"
+#include "templates.hpp"
 
 #include "base/files.hpp"
 #include "servetune/detail/base/printable.hpp"
@@ -54,61 +55,30 @@ JournalStamp stamp_of(const std::filesystem::path& folder) {
     return {time(of_file), of_file.st_size, time(of_log), of_log.st_size};
 }
 
-double seconds_in(const std::vector<Trial>& trials) {
-    double sum = 0;
-    for (const Trial& trial : trials) sum += trial.cost_seconds();
-    return sum;
-}
-
-std::size_t told_in(const std::vector<Trial>& trials) {
-    return static_cast<std::size_t>(
-        std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
-}
-
-std::size_t failed_in(const std::vector<Trial>& trials) {
-    return static_cast<std::size_t>(std::count_if(
-        trials.begin(), trials.end(), [](const Trial& one) { return one.failure() != nullptr; }));
-}
-
-std::string tried_text(const Trial& trial, const StudySetup& setup) {
-    const std::string changes =
-        difference_text(trial.configuration, setup.problem->space.default_configuration());
-    return (trial.workload.empty() ? "" : trial.workload + ": ") +
-           (changes.empty() ? "the default" : changes);
-}
-
-/// The best that passes so far, and what it gains over the default where that passes too.
-struct BestSoFar {
-    std::string metric{};
-    double value = 0;
-    std::optional<double> of_default{};
-    std::optional<Gain> gain{};
-    bool is_ratio = false;
+/// How many trials are in which state, and what they took.
+struct TrialCounts {
+    explicit TrialCounts(const std::vector<Trial>& trials) {
+        for (const Trial& trial : trials) {
+            seconds += trial.cost_seconds();
+            told += trial.told() ? 1 : 0;
+            running += !trial.told() && trial.started_at ? 1 : 0;
+            if (const Failure* failure = trial.failure()) {
+                ++failed;
+                ++kinds[name_in(failure_kinds, failure->kind)];
+            }
+        }
+    }
+    std::size_t told = 0, failed = 0, running = 0;
+    double seconds = 0;
+    std::map<std::string_view, std::size_t> kinds{};  ///< of the failures
 };
 
-std::optional<BestSoFar> best_in(const StudySetup& setup, const std::vector<Trial>& trials) {
-    const Problem& problem = *setup.problem;
-    const std::vector<Trial> search = search_history(problem, trials);
-    const Standings standings = standings_of(problem, search);
-    const Standing* best = standings.best();
-    if (best == nullptr) return std::nullopt;
-    BestSoFar result{problem.objective.leading().metric,
-                     best->estimate().mean,
-                     {},
-                     {},
-                     standings.scale().ratios()};
-    const Standing* base = standings.find(problem.space.default_configuration());
-    if (base == nullptr || !base->passes()) return result;
-    result.of_default = base->estimate().mean;
-    if (base != best) result.gain = judged_gain(problem, standings, *best, *base);
-    return result;
-}
-
-std::string best_text(const std::optional<BestSoFar>& best) {
-    if (!best) return "";
-    const std::string text = "best " + figure_text(best->metric, best->value);
-    if (!best->gain) return text;
-    const Gain& gain = *best->gain;
+std::string best_text(const Problem& problem, const BestSoFar& so_far) {
+    if (so_far.best == nullptr) return "";
+    const std::string text =
+        "best " + figure_text(problem.objective.leading().metric, so_far.best->estimate().mean);
+    if (!so_far.gain) return text;
+    const Gain& gain = *so_far.gain;
     return fmt::format("{}, {} over the default ({})", text, gain_text(gain.value, gain.scale),
                        gain.has_interval()
                            ? fmt::format("95 % interval {} to {}", gain_text(gain.low, gain.scale),
@@ -116,78 +86,48 @@ std::string best_text(const std::optional<BestSoFar>& best) {
                            : "not confirmed yet");
 }
 
-/// Metrics of ours as Prometheus reads them.
-class PrometheusText {
-public:
-    explicit PrometheusText(const std::string& study) : study_("study=\"" + label(study) + "\"") {}
-
-    void gauge(const char* name, const char* help, double value, const std::string& labels = "") {
-        if (name != last_)
-            text_ +=
-                fmt::format("# HELP servetune_{0} {1}\n# TYPE servetune_{0} gauge\n", name, help);
-        last_ = name;
-        text_ += fmt::format("servetune_{}{{{}{}}} {:.10g}\n", name, study_,
-                             labels.empty() ? "" : "," + labels, value);
+/// The value of a label of Prometheus: without secrets and control characters, escaped.
+std::string label_text(const std::string& value) {
+    std::string result;
+    for (const char c : printable_line(secrets()(value))) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c;
     }
-    [[nodiscard]] std::string text() && { return std::move(text_); }
-
-    /// The value of a label: without secrets and control characters, escaped.
-    static std::string label(const std::string& value) {
-        std::string result;
-        for (const char c : printable_line(secrets()(value))) {
-            if (c == '"' || c == '\\') result += '\\';
-            result += c;
-        }
-        return result;
-    }
-
-private:
-    std::string study_, text_{};
-    std::string_view last_{};
-};
+    return result;
+}
 
 std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running,
                             std::optional<double> seconds_left) {
-    PrometheusText out(setup.file.name);
-    const std::size_t told = told_in(trials), failed = failed_in(trials);
-    const auto started =
-        static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) {
-            return !one.told() && one.started_at;
-        }));
-    for (const auto& [state, count] : {std::pair{"measured", told - failed},
-                                       {"failed", failed},
-                                       {"running", started},
-                                       {"waiting", trials.size() - told - started}})
-        out.gauge("trials", "Trials of the study by their state.", static_cast<double>(count),
-                  fmt::format("state=\"{}\"", state));
-    std::map<std::string_view, std::size_t> failures;
-    for (const Trial& trial : trials)
-        if (const Failure* failure = trial.failure())
-            ++failures[name_in(failure_kinds, failure->kind)];
-    for (const auto& [kind, count] : failures)
-        out.gauge("failures", "Failed trials by kind.", static_cast<double>(count),
-                  fmt::format("kind=\"{}\"", kind));
-    out.gauge("running", "1 while a process measures the study.", running ? 1 : 0);
-    out.gauge("measuring_seconds", "What the told trials took.", seconds_in(trials));
-    if (seconds_left)
-        out.gauge("left_seconds", "At most so long until the study ends.", *seconds_left);
-    const std::optional<BestSoFar> best = best_in(setup, trials);
-    if (!best) return std::move(out).text();
-    const std::string metric = "metric=\"" + PrometheusText::label(best->metric) + "\"";
-    out.gauge("best", "The goal's metric, of the best that keeps all limits.", best->value, metric);
-    if (best->of_default)
-        out.gauge("default", "The same of the default.", *best->of_default, metric);
-    if (!best->gain || !best->is_ratio) return std::move(out).text();
-    const auto gain = [&](const char* bound, double value) {
-        out.gauge("gain_ratio",
-                  "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval.", value,
-                  fmt::format("bound=\"{}\"", bound));
-    };
-    gain("value", best->gain->value);
-    if (!best->gain->has_interval()) return std::move(out).text();
-    gain("low", best->gain->low);
-    gain("high", best->gain->high);
-    return std::move(out).text();
+    const TrialCounts counts(trials);
+    const auto number = [](double value) { return fmt::format("{:.10g}", value); };
+    TemplateValues values{
+        {{"study", setup.file.name},
+         {"failures_header", counts.failed > 0 ? "yes" : ""},
+         {"running", running ? "1" : "0"},
+         {"seconds", number(counts.seconds)},
+         {"left", seconds_left ? number(*seconds_left) : ""},
+         {"metric", setup.problem->objective.leading().metric}}};
+    for (const auto& [state, count] : {std::pair{"measured", counts.told - counts.failed},
+                                       {"failed", counts.failed},
+                                       {"running", counts.running},
+                                       {"waiting", trials.size() - counts.told - counts.running}})
+        values.lists["trials"].push_back({{{"state", state}, {"count", std::to_string(count)}}});
+    for (const auto& [kind, count] : counts.kinds)
+        values.lists["failures"].push_back(
+            {{{"kind", std::string(kind)}, {"count", std::to_string(count)}}});
+    const std::vector<Trial> search = search_history(*setup.problem, trials);
+    const Standings standings = standings_of(*setup.problem, search);
+    const BestSoFar so_far = best_so_far(*setup.problem, standings);
+    if (so_far.best != nullptr) values.texts["best"] = number(so_far.best->estimate().mean);
+    if (so_far.base != nullptr) values.texts["default"] = number(so_far.base->estimate().mean);
+    if (so_far.gain && standings.scale().ratios()) {
+        values.texts["gain"] = number(so_far.gain->value);
+        if (so_far.gain->has_interval()) {
+            values.texts["low"] = number(so_far.gain->low);
+            values.texts["high"] = number(so_far.gain->high);
+        }
+    }
+    return fill_template(metrics_in.text, values, {{"label", label_text}});
 }
 
 }  // namespace
@@ -223,7 +163,7 @@ LiveOptions live_options(const std::string& address,
 /// Reads, renders and tells, one thing after the other.
 class LivePage::Worker {
 public:
-    Worker(StudySetup setup, std::filesystem::path folder, const Budget& budget,
+    Worker(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder, const Budget& budget,
            std::function<bool()> running)
         : setup_(std::move(setup)),
           folder_(std::move(folder)),
@@ -319,7 +259,9 @@ private:
         }
         stamp_ = now;
         ++version_;
-        best_ = best_text(best_in(setup_, trials_));
+        const std::vector<Trial> search = search_history(*setup_->problem, trials_);
+        const Standings standings = standings_of(*setup_->problem, search);
+        best_ = best_text(*setup_->problem, best_so_far(*setup_->problem, standings));
     }
 
     /// Another one after a restart of the server, so that a page that is open is renewed.
@@ -327,11 +269,9 @@ private:
 
     [[nodiscard]] std::optional<double> left() const {
         if (!running_()) return std::nullopt;
-        Spent spent = spent_in(setup_, budget_, trials_);
+        Spent spent = spent_in(*setup_, budget_, trials_);
         spent.run_seconds = steady_seconds() - began_;
-        const auto runs = [](const Trial& trial) { return trial.started_at && !trial.told(); };
-        spent.at_once = std::max<std::size_t>(
-            1, static_cast<std::size_t>(std::count_if(trials_.begin(), trials_.end(), runs)));
+        spent.at_once = std::max<std::size_t>(1, TrialCounts(trials_).running);
         const double seconds = seconds_left(budget_, spent, unix_seconds());
         return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
     }
@@ -339,14 +279,14 @@ private:
     LiveServer::Answer answer(const std::string& path) {
         if (path == "/metrics")
             return text(200, "text/plain; version=0.0.4; charset=utf-8",
-                        prometheus_text(setup_, trials_, running_(), left()));
+                        prometheus_text(*setup_, trials_, running_(), left()));
         if (path != "/")
             return text(404, "text/plain; charset=utf-8", "there are /, /events and /metrics\n");
         const bool running = running_();
         if (!page_ || page_of_ != std::pair(version_, running)) {
             // Fitting the models takes seconds of a core, which a running load test would miss.
             page_ = std::make_shared<const std::string>(
-                live_page(setup_, trials_, "", !running, version()));
+                live_page(*setup_, trials_, "", !running, version()));
             page_of_ = {version_, running};
         }
         const Lock lock(mutex_);
@@ -365,9 +305,10 @@ private:
             phase_at = phase_at_;
             end = ended_;
         }
+        const TrialCounts counts(trials_);
         OrderedJson event{{"version", version()},
-                          {"told", told_in(trials_)},
-                          {"failed", failed_in(trials_)},
+                          {"told", counts.told},
+                          {"failed", counts.failed},
                           {"best", best_},
                           {"running", running_()},
                           {"trial", ""},
@@ -384,7 +325,7 @@ private:
         if (!pending.empty() && running_()) {
             const Trial& trial = *pending.back();
             event["trial"] = fmt::format("trial {}", trial.id);
-            event["tried"] = tried_text(trial, setup_);
+            event["tried"] = tried_text(*setup_->problem, trial);
             event["began"] = *trial.started_at;
             if (phase_at >= *trial.started_at && pending.size() == 1) event["phase"] = phase;
         }
@@ -403,7 +344,7 @@ private:
         told_end_.notify_all();
     }
 
-    StudySetup setup_;
+    std::shared_ptr<const StudySetup> setup_;
     std::filesystem::path folder_;
     Budget budget_;
     std::function<bool()> running_;
@@ -433,8 +374,9 @@ private:
     std::jthread thread_{};  // last: ends before what it uses
 };
 
-LivePage::LivePage(StudySetup setup, std::filesystem::path folder, const Budget& budget,
-                   const LiveOptions& options, std::function<bool()> running)
+LivePage::LivePage(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder,
+                   const Budget& budget, const LiveOptions& options,
+                   std::function<bool()> running)
     : worker_(std::make_unique<Worker>(std::move(setup), std::move(folder), budget,
                                        std::move(running))),
       server_(

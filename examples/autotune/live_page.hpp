@@ -36,9 +36,9 @@ LiveOptions live_options(const std::string& address,
 ///     /metrics  for Prometheus
 class LivePage {
 public:
-    /// Takes the port, and reads `folder` from then on. `running`: whether somebody measures.
+    /// Takes the port, and reads `folder` from then on. `setup` may be that of the run. `running`: whether somebody measures.
     /// Throws IoError.
-    LivePage(servetune::StudySetup setup, std::filesystem::path folder,
+    LivePage(std::shared_ptr<const servetune::StudySetup> setup, std::filesystem::path folder,
              const servetune::Budget& budget, const LiveOptions& options,
              std::function<bool()> running);
     ~LivePage();

@@ -63,11 +63,20 @@ Progress::~Progress() {
     screen().status({});
 }
 
-std::string Progress::subject(const Trial& trial) const {
+std::string tried_text(const Problem& problem, const Trial& trial) {
     const std::string changes =
-        difference_text(trial.configuration, setup_.problem->space.default_configuration());
+        difference_text(trial.configuration, problem.space.default_configuration());
     return (trial.workload.empty() ? "" : trial.workload + ": ") +
            (changes.empty() ? "the default" : changes);
+}
+
+BestSoFar best_so_far(const Problem& problem, const Standings& standings) {
+    BestSoFar result{standings.best(), standings.find(problem.space.default_configuration())};
+    if (result.base != nullptr && (result.best == nullptr || !result.base->passes()))
+        result.base = nullptr;
+    if (result.base != nullptr && result.base != result.best)
+        result.gain = judged_gain(problem, standings, *result.best, *result.base);
+    return result;
 }
 
 std::string Progress::left() const {
@@ -150,7 +159,7 @@ void Progress::phase(std::uint64_t trial, const std::string& what) {
 void Progress::started(const Trial& trial) {
     const std::scoped_lock lock(mutex_);
     most_ = spent_.told > 0 ? spent_.most : most_trials(setup_, budget_);
-    running_[trial.id] = {subject(trial), "", steady_seconds()};
+    running_[trial.id] = {tried_text(*setup_.problem, trial), "", steady_seconds()};
     at_once_ = running_.size();
     show();
 }
@@ -177,23 +186,21 @@ std::string Progress::gain_of(const Trial& trial, double figure, const Standings
 
 void Progress::keep_best(const Standings& standings) {
     const Problem& problem = *setup_.problem;
-    const Standing* best = standings.best();
+    const auto [best, base, gain] = best_so_far(problem, standings);
     incumbent_.clear();
     interval_.clear();
     if (best == nullptr) return;
-    const Standing* base = standings.find(problem.space.default_configuration());
-    incumbent_ = "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
-    if (base == nullptr || !base->passes()) return;
+    const std::string& metric = problem.objective.leading().metric;
+    incumbent_ = "best " + figure_text(metric, best->estimate().mean);
+    if (base == nullptr) return;
     const auto stated = stated_gain(problem.objective.leading(), standings.scale(),
                                     best->estimate().mean, base->estimate().mean);
     incumbent_ +=
         " (" + (stated ? stated_text(*stated, standings.scale()) : std::string("?")) +
         (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
-    if (best == base) return;
-    const Gain gain = judged_gain(problem, standings, *best, *base);
-    if (gain.has_interval())
-        interval_ =
-            "95 % " + gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
+    if (gain && gain->has_interval())
+        interval_ = "95 % " + gain_text(gain->low, gain->scale) + " to " +
+                    gain_text(gain->high, gain->scale);
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
@@ -229,14 +236,14 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
     result = printable_line(secrets()(result));
     if (!screen().terminal())
-        return put_text(stderr, fitted({{number}, {subject(trial)}, {result}, {best}, {left()}},
+        return put_text(stderr, fitted({{number}, {tried_text(*setup_.problem, trial)}, {result}, {best}, {left()}},
                                        std::string::npos));
     // The best and the time left are in the status lines below. A long reason goes on in the next
     // rows; what was tried is cut for it.
     const std::size_t columns = screen().width() - 1;
     const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
     const std::string line =
-        fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(columns, wanted));
+        fitted({{number, 0}, {result, 0}, {tried_text(*setup_.problem, trial), 1}}, std::max(columns, wanted));
     screen().line(wrapped(printable(secrets()(line)), columns), style);
 }
 

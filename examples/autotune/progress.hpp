@@ -37,6 +37,18 @@ Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budg
 /// infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
 
+/// What is tried, told by what is changed.
+std::string tried_text(const servetune::Problem& problem, const servetune::Trial& trial);
+
+/// The best that passes, and what it gains over the default where that passes too. Null: none does.
+/// Points into the standings.
+struct BestSoFar {
+    const servetune::Standing* best = nullptr;
+    const servetune::Standing* base = nullptr;
+    std::optional<servetune::Gain> gain{};
+};
+BestSoFar best_so_far(const servetune::Problem& problem, const servetune::Standings& standings);
+
 /// What a person sees of a running study on standard error: a line for each trial, and on a
 /// terminal two status lines below that are written anew every second: trial, time left, best with
 /// its gain over the default and the interval of that; what is tried, what happens at the moment,
@@ -58,8 +70,6 @@ public:
     void phase(std::uint64_t trial, const std::string& what);
 
 private:
-    /// What is tried, told by what is changed.
-    [[nodiscard]] std::string subject(const servetune::Trial& trial) const;
     [[nodiscard]] std::string left() const;
     /// What the standings say of a trial's gain; its own figure where they do not count it.
     [[nodiscard]] std::string gain_of(const servetune::Trial& trial, double figure,

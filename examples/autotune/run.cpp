@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <vector>
@@ -95,6 +96,15 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder,
     return done;
 }
 
+/// Whatever ends a run: engines end while who is told of it is there. The page only reads the rest.
+struct EnginesEnd {
+    StudySetup& setup;
+    ~EnginesEnd() {
+        setup.neighbours.clear();
+        setup.evaluator.reset();
+    }
+};
+
 /// The study with what the command line adds.
 StudyFile study_to_run(const RunArguments& arguments) {
     StudyFile file = arguments.load();
@@ -120,21 +130,9 @@ int run(const RunArguments& arguments) {
         arguments, file, folder, [](const std::string& line) { complain("autotune: {}", line); });
     learn_from_cache(file, folder, found);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder, found);
-    std::optional<LivePage> page;  // with --view
-    if (arguments.view) {
-        const LiveOptions options = live_options(*arguments.view, arguments.token_file);
-        StudyFile same = study_to_run(arguments);  // of its own: two threads share nothing
-        learn_from_cache(same, folder, found);
-        StudySetup shown = set_up(std::move(same));
-        shown.evaluator.reset();
-        shown.neighbours.clear();
-        try {
-            page.emplace(std::move(shown), folder, budget, options, [] { return true; });
-        } catch (const IoError& error) {
-            complain("autotune: {}", error.what());
-            return environment_error;
-        }
-    }
+    const LiveOptions page_options =
+        arguments.view ? live_options(*arguments.view, arguments.token_file) : LiveOptions{};
+    std::optional<LivePage> page;      // with --view
     std::optional<RunLog> log;         // once the folder is ours
     std::optional<EventLines> events;  // with --json-lines
     std::optional<Progress> progress;  // unless quiet
@@ -156,13 +154,21 @@ int run(const RunArguments& arguments) {
     hooks.keep = [&](const MeasuredLoad& load) { requests.keep(load); };
     if (file.starts_processes())
         hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
-    StudySetup setup = set_up(std::move(file), folder, hooks);
+    const auto shared = std::make_shared<StudySetup>(set_up(std::move(file), folder, hooks));
+    StudySetup& setup = *shared;
+    const EnginesEnd engines_end{setup};
     if (const auto missing = missing_images(setup); !missing.empty()) {
         complain("autotune: {}", missing.front());
         return environment_error;
     }
     if (std::isfinite(budget.wall_clock_seconds) || std::isfinite(budget.until))
         budget.first_trial_seconds = first_trial_seconds(setup);
+    if (arguments.view) try {
+            page.emplace(shared, folder, budget, page_options, [] { return true; });
+        } catch (const IoError& error) {
+            complain("autotune: {}", error.what());
+            return environment_error;
+        }
     if (arguments.json_lines) events.emplace(setup);
     if (page) say("page: " + page->url());
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);

@@ -8,6 +8,7 @@
 #include "servetune/error.hpp"
 
 #include <csignal>
+#include <memory>
 
 namespace autotune {
 
@@ -21,12 +22,11 @@ int view(const ViewArguments& arguments) {
     const LiveOptions options = live_options(arguments.address, arguments.token_file);
     StudyFile file = arguments.load_to_read();
     const std::filesystem::path folder = arguments.folder(file);
-    StudySetup setup = set_up(std::move(file));
-    setup.evaluator.reset();
-    (void)read_journal(setup, folder);  // says what is wrong with it
-    const Budget budget = setup.file.budget;
+    const auto setup = std::make_shared<StudySetup>(set_up(std::move(file)));
+    setup->evaluator.reset();
+    (void)read_journal(*setup, folder);  // says what is wrong with it
     try {
-        const LivePage page(std::move(setup), folder, budget, options,
+        const LivePage page(setup, folder, setup->file.budget, options,
                             [folder] { return somebody_writes(folder); });
         put(stdout, "{}\n", page.url());
         (void)std::fflush(stdout);
