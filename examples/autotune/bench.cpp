@@ -4,7 +4,6 @@
 #include "first_study.hpp"
 #include "load_reports.hpp"
 #include "output.hpp"
-#include "screen.hpp"
 #include "stop_signals.hpp"
 
 #include "base/files.hpp"

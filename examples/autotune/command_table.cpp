@@ -2,7 +2,6 @@
 #include "command_table.hpp"
 
 #include "commands.hpp"
-#include "help_forms.hpp"
 #include "output.hpp"
 #include "templates.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "help_forms.hpp"
+#include "command_table.hpp"
 
 #include "templates.hpp"
 

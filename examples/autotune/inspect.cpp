@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "earlier_study.hpp"
 #include "output.hpp"
 #include "plan.hpp"
-#include "run_log.hpp"
+#include "observers.hpp"
 #include "study_journal.hpp"
 
 #include "engine/flag_facts.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "live_server.hpp"
-#include "progress.hpp"
+#include "observers.hpp"
 
 #include "servetune/study_file.hpp"
 

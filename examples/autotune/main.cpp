@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_table.hpp"
 #include "commands.hpp"
-#include "help_forms.hpp"
 #include "output.hpp"
 
 #include "servetune/error.hpp"

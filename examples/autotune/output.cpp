@@ -2,7 +2,6 @@
 #include "output.hpp"
 
 #include "commands.hpp"
-#include "screen.hpp"
 
 #include "base/utf8.hpp"
 #include "servetune/detail/base/plain_words.hpp"
@@ -13,6 +12,8 @@
 #include <poll.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +21,7 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 namespace autotune {
 
@@ -112,6 +114,202 @@ int with_output_written(int code) noexcept {
     } catch (...) {  // NOLINT(bugprone-empty-catch): the exit code says it too
     }
     return environment_error;
+}
+
+namespace {
+
+constexpr std::string_view between_parts = " | ";
+constexpr std::string_view cut_mark = "...";
+
+bool is_set(const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    return value != nullptr && *value != '\0';
+}
+
+bool dumb_terminal() {
+    const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    return term != nullptr && std::string_view(term) == "dumb";
+}
+
+/// Control characters would move the cursor that status lines rely on.
+std::string without_controls(std::string_view text) {
+    std::string result(text);
+    for (char& c : result)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    return result;
+}
+
+/// The lines of a text, one of them empty where it is.
+std::vector<std::string> split_lines(std::string_view text) {
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    std::vector<std::string> result;
+    for (;;) {
+        const auto end = text.find('\n');
+        result.push_back(without_controls(text.substr(0, end)));
+        if (end == std::string_view::npos) return result;
+        text.remove_prefix(end + 1);
+    }
+}
+
+std::string joined_parts(const std::vector<LinePart>& parts) {
+    std::string result;
+    for (const LinePart& part : parts)
+        if (!part.text.empty())
+            result += (result.empty() ? std::string_view() : between_parts), result += part.text;
+    return result;
+}
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) noexcept {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    }));
+}
+
+std::string cut_to(std::string_view text, std::size_t columns) {
+    if (columns_of(text) <= columns) return std::string(text);
+    const std::size_t kept = columns > cut_mark.size() ? columns - cut_mark.size() : 0;
+    std::size_t end = 0;
+    for (std::size_t seen = 0; end < text.size(); ++end)
+        if ((static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U && seen++ == kept) break;
+    return std::string(text.substr(0, end)) + std::string(cut_mark.substr(0, columns));
+}
+
+std::string wrapped(std::string_view text, std::size_t columns) {
+    std::string result;
+    std::size_t filled = 0;
+    while (!text.empty()) {
+        const auto end = std::min(text.find(' '), text.size());
+        const std::string_view word = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::size_t wide = columns_of(word);
+        if (!result.empty()) {
+            const bool fits = filled + 1 + wide <= columns;
+            result += fits ? " " : "\n  ";
+            filled = fits ? filled + 1 : 2;
+        }
+        result += word;
+        filled += wide;
+    }
+    return result;
+}
+
+std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
+    constexpr std::size_t least = 8;  // of a part: less of it says nothing
+    for (;;) {
+        const std::string whole = joined_parts(parts);
+        const std::size_t wide = columns_of(whole);
+        if (wide <= columns) return whole;
+        const auto has_text = [](const LinePart& part) { return !part.text.empty(); };
+        if (std::count_if(parts.begin(), parts.end(), has_text) == 1) return cut_to(whole, columns);
+        auto victim = std::find_if(parts.begin(), parts.end(), has_text);
+        for (auto part = victim; part != parts.end(); ++part)
+            if (has_text(*part) && part->rank > victim->rank) victim = part;
+        const std::size_t too_much = wide - columns;
+        const std::size_t its = columns_of(victim->text);
+        victim->text = its >= too_much + least ? cut_to(victim->text, its - too_much) : "";
+    }
+}
+
+Screen::Screen(int descriptor)
+    : descriptor_(descriptor),
+      terminal_(isatty(descriptor) == 1 && !dumb_terminal()),
+      colours_(terminal_ && !is_set("NO_COLOR")) {}
+Screen::~Screen() { leave(); }
+
+std::size_t columns_of_terminal(int descriptor) noexcept {
+    winsize size{};
+    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string Screen::styled(const std::string& text, LineStyle style) const {
+    if (!colours_ || style == LineStyle::plain || text.empty()) return text;
+    const std::string_view begin = style == LineStyle::good  ? "\033[32m"
+                                   : style == LineStyle::bad ? "\033[31m"
+                                                             : "\033[2m";
+    return std::string(begin) + text + "\033[0m";
+}
+
+void Screen::line(std::string_view text, LineStyle style) noexcept {
+    try {
+        std::string whole;
+        for (const std::string& one : split_lines(text)) whole += styled(one, style) + "\n";
+        const std::scoped_lock lock(mutex_);
+        write_with_status(whole);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
+    }
+}
+
+void Screen::status(std::vector<std::string> lines) noexcept {
+    if (!terminal_) return;
+    try {
+        const std::scoped_lock lock(mutex_);
+        status_ = std::move(lines);
+        write_with_status("");
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
+    }
+}
+
+void Screen::leave() noexcept {
+    try {
+        const std::scoped_lock lock(mutex_);
+        if (shown_ > 0) put("\n");
+        shown_ = 0;
+        status_.clear();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): it leaves
+    }
+}
+
+/// Takes the status lines away, prints `text` and puts them below it, in one write: nothing
+/// flickers, and nothing comes between.
+void Screen::write_with_status(const std::string& text) {
+    std::string bytes;
+    if (shown_ > 0) {
+        bytes = "\r";
+        for (std::size_t i = 1; i < shown_; ++i) bytes += "\033[A";  // up
+        bytes += "\033[J";  // clears from here to the end of the screen
+    }
+    if (lost_ > 0 && !text.empty())
+        bytes += fmt::format("[{} lines could not be printed]\n", lost_);
+    put(bytes + text + status_text());
+    if (!stuck_) {
+        shown_ = status_.size();
+        if (!text.empty()) lost_ = 0;
+    } else if (!text.empty()) ++lost_;
+}
+
+/// Without an end of line after the last: the cursor stays on it.
+std::string Screen::status_text() const {
+    std::string result;
+    const std::size_t columns = width() - 1;  // in the last column some terminals begin a new line
+    for (const std::string& one : status_)
+        result += (result.empty() ? "" : "\n") +
+                  styled(cut_to(without_controls(one), columns),
+                         result.empty() ? LineStyle::plain : LineStyle::faint);
+    return result;
+}
+
+void Screen::put(std::string_view bytes) noexcept {
+    constexpr int patience_milliseconds = 1000;
+    constexpr std::size_t at_once =
+        4096;  // PIPE_BUF: what a pipe that can be written to takes without waiting
+    while (!bytes.empty()) {
+        pollfd waiting{descriptor_, POLLOUT, 0};
+        const int ready = poll(&waiting, 1, stuck_ ? 0 : patience_milliseconds);
+        if (ready < 0 && errno == EINTR) continue;
+        const ssize_t wrote =
+            ready > 0 ? write(descriptor_, bytes.data(), std::min(bytes.size(), at_once)) : 0;
+        if (wrote < 0 && errno == EINTR) continue;
+        stuck_ = wrote <= 0;
+        if (stuck_) return;
+        bytes.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+}
+
+Screen& screen() {
+    static Screen standard_error(STDERR_FILENO);
+    return standard_error;
 }
 
 }  // namespace autotune

@@ -6,11 +6,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace autotune {
 
@@ -61,5 +64,76 @@ void occupy_standard_streams() noexcept;
 /// standard output. Without a message where its reader has gone: then reader_gone in place of
 /// `done`.
 int with_output_written(int code) noexcept;
+
+/// How a line looks on a terminal that has colours.
+enum class LineStyle { plain, good, bad, faint };
+
+/// Columns that a line of a terminal may fill; 80 where it does not tell.
+std::size_t columns_of_terminal(int descriptor) noexcept;
+
+/// Standard error, which this class alone writes to while a command runs: lines, and on a terminal
+/// status lines below them that are written anew in place. A line that comes meanwhile takes the
+/// status lines away, is printed, and they come back under it. Elsewhere than on a terminal there
+/// are lines only, without control characters.
+///
+/// Nothing here throws, and nothing waits for a reader for longer than a second: a screen that is
+/// full, closed or stopped must not cost a measurement. What could not be printed is counted and
+/// told with the next line that can be. Any thread may call.
+class Screen {
+public:
+    explicit Screen(int descriptor);
+    ~Screen();  ///< the status lines stay where they are, the cursor goes below them
+    Screen(const Screen&) = delete;
+    Screen& operator=(const Screen&) = delete;
+
+    [[nodiscard]] bool terminal() const noexcept { return terminal_; }
+    /// Whether lines have colours: on a terminal, unless NO_COLOR is set or TERM says that it is
+    /// dumb.
+    [[nodiscard]] bool colours() const noexcept { return colours_; }
+    [[nodiscard]] std::size_t width() const noexcept { return columns_of_terminal(descriptor_); }
+    /// Prints `text`, which may have several lines.
+    void line(std::string_view text, LineStyle style = LineStyle::plain) noexcept;
+    /// Replaces the status lines; each is cut at the terminal's width. Nothing where this is no
+    /// terminal. The second and further ones are faint.
+    void status(std::vector<std::string> lines) noexcept;
+    /// For a program that is about to leave without ending its threads: no status line stays open.
+    void leave() noexcept;
+
+private:
+    void write_with_status(const std::string& text);
+    [[nodiscard]] std::string status_text() const;
+    [[nodiscard]] std::string styled(const std::string& text, LineStyle style) const;
+    void put(std::string_view bytes) noexcept;
+
+    int descriptor_;
+    bool terminal_;
+    bool colours_;
+    std::mutex mutex_{};
+    std::vector<std::string> status_{};
+    std::size_t shown_ = 0;  ///< status lines that are on the terminal now
+    std::size_t lost_ = 0;   ///< lines that could not be printed
+    bool stuck_ = false;     ///< nobody read it when it was written to last
+};
+
+/// The one for standard error.
+Screen& screen();
+
+/// Columns that a text takes: its code points.
+std::size_t columns_of(std::string_view text) noexcept;
+/// As many columns of it as fit, the last three "..." where it is cut.
+std::string cut_to(std::string_view text, std::size_t columns);
+
+/// Rows of at most so many columns, broken between words; those after the first begin with two
+/// blanks. A word that fits in no row is left to the terminal.
+std::string wrapped(std::string_view text, std::size_t columns);
+
+/// A part of a line; of those that do not all fit the ones with the highest `rank` are shortened
+/// first, then left out.
+struct LinePart {
+    std::string text;
+    int rank = 0;
+};
+/// The parts with " | " between them in at most so many columns; empty ones are left out.
+std::string fitted(std::vector<LinePart> parts, std::size_t columns);
 
 }  // namespace autotune

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "earlier_study.hpp"
-#include "event_lines.hpp"
+#include "observers.hpp"
 #include "live_page.hpp"
-#include "on_done.hpp"
 #include "output.hpp"
 #include "plan.hpp"
-#include "progress.hpp"
-#include "run_log.hpp"
-#include "screen.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
 #include "handover/kept_load_test.hpp"
 #include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -25,10 +21,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace autotune {
@@ -94,6 +95,55 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder,
         folder.string(), begun ? "was" : "would be",
         setup.advice(setup.problem->space.default_configuration()));
     return done;
+}
+
+/// What a run came to, for who is to be told.
+struct RunEnd {
+    std::string study{};
+    std::string verdict{};  ///< a sentence
+    std::string outcome{};  ///< a word: the verdict as report.json has it, or `error`
+    std::string reason{};   ///< why it ended, as reports have it
+    std::filesystem::path report{};
+};
+
+/// Runs `words` with `{study}`, `{outcome}`, `{verdict}`, `{reason}` and `{report}` replaced, for a
+/// minute at most. A failure of it is said on standard error; the run's exit code does not change.
+void tell_that_it_is_done(const std::vector<std::string>& words, const RunEnd& end) {
+    if (words.empty()) return;
+    const std::array<std::pair<std::string_view, std::string>, 5> values{
+        {{"{study}", end.study},
+         {"{outcome}", end.outcome},
+         {"{verdict}", end.verdict},
+         {"{reason}", end.reason},
+         {"{report}", end.report.string()}}};
+    ProcessOptions options;
+    for (const std::string& word : words) {
+        std::string filled;
+        for (std::size_t at = 0;
+             at < word.size();) {  // once through: what is put in is not looked at again
+            const std::pair<std::string_view, std::string>* found = nullptr;
+            for (const auto& value : values)
+                if (word.compare(at, value.first.size(), value.first) == 0) found = &value;
+            filled += found != nullptr ? found->second : std::string(1, word[at]);
+            at += found != nullptr ? found->first.size() : 1;
+        }
+        options.argv.push_back(std::move(filled));
+    }
+    try {
+        Process process(options);
+        constexpr std::chrono::seconds patience(60);
+        if (!process.wait(patience))
+            complain("autotune: `on_done`: {} was not done within a minute and is ended",
+                     words.front());
+        else if (const int code = process.exit_code().value_or(0); code != 0) {
+            const std::vector<std::string> lines = process.lines();
+            complain("autotune: `on_done`: {} ended with exit code {}{}", words.front(), code,
+                     lines.empty() ? "" : ": " + lines.back());
+        }
+        (void)process.end(std::chrono::seconds(2));
+    } catch (const std::exception& error) {
+        complain("autotune: `on_done`: {}", error.what());
+    }
 }
 
 /// Whatever ends a run: engines end while who is told of it is there. The page only reads the rest.

@@ -3,7 +3,6 @@
 
 #include "commands.hpp"
 #include "output.hpp"
-#include "screen.hpp"
 
 #include "base/waiting.hpp"
 #include "servetune/detail/host/process.hpp"

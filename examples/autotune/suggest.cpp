@@ -345,6 +345,31 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted,
     return json;
 }
 
+/// A JSON object as values: texts and numbers, `yes` for true and nothing for false, lists of
+/// objects; a list of texts has `it`, an object of texts `name` and `value`.
+TemplateValues template_values(const nlohmann::ordered_json& json) {
+    const auto text_of = [](const nlohmann::ordered_json& value) -> std::string {
+        if (value.is_string()) return value.get<std::string>();
+        if (value.is_boolean()) return value.get<bool>() ? "yes" : "";
+        return value.is_null() ? "" : value.dump();
+    };
+    TemplateValues result;
+    for (const auto& [key, value] : json.items()) {
+        if (!value.is_structured()) {
+            result.texts[key] = text_of(value);
+            continue;
+        }
+        std::vector<TemplateValues>& list = result.lists[key];
+        for (const auto& [name, entry] : value.items())
+            list.push_back(
+                value.is_object()
+                    ? TemplateValues{{{"name", name}, {"value", text_of(entry)}}}
+                : entry.is_object() ? template_values(entry)
+                                    : TemplateValues{{{"it", text_of(entry)}}});
+    }
+    return result;
+}
+
 std::string gain_text(const Suggestion& suggestion) {
     if (suggestion.no_gain)
         return fmt::format(

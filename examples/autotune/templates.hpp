@@ -5,10 +5,6 @@
 #include "base/template.hpp"
 #include "study_file/yaml_text.hpp"
 
-#include <nlohmann/json_fwd.hpp>
-
-#include <string>
-
 namespace servetune {
 
 extern const EmbeddedFile study_yaml_in;         ///< what `init` writes
@@ -27,10 +23,6 @@ extern const EmbeddedFile mcp_py_in;  ///< starts the Python module
 }  // namespace servetune
 
 namespace autotune {
-
-/// A JSON object as values: texts and numbers, `yes` for true and nothing for false, lists of
-/// objects; a list of texts has `it`, an object of texts `name` and `value`.
-servetune::TemplateValues template_values(const nlohmann::ordered_json& json);
 
 /// A YAML text: `{{name|yaml}}` becomes a scalar.
 inline std::string filled_yaml(const servetune::EmbeddedFile& file,

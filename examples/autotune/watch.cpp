@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune watch`: whether a server in production still has the traffic and speed of its study.
 #include "commands.hpp"
+#include "observers.hpp"
 #include "output.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
@@ -10,7 +11,6 @@
 #include "load/http.hpp"
 #include "report/production_check.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/study/clocks.hpp"
 #include "servetune/error.hpp"
 
@@ -39,16 +39,6 @@ Endpoint endpoint_to_watch(const WatchArguments& arguments, const std::string& p
     if (!arguments.api_key_environment.empty())
         endpoint.api_key = api_key_in(arguments.api_key_environment);
     return endpoint;
-}
-
-/// A line of JSON, whole or not at all.
-void put_event(const char* name, const OrderedJson& event) {
-    OrderedJson line{{"event", name}, {"at", unix_seconds()}};
-    line.update(event);
-    redact(line, secrets());
-    put_controls(
-        stdout, printable(line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
-    (void)std::fflush(stdout);
 }
 
 std::string or_dash(const std::optional<double>& value) {
@@ -103,7 +93,10 @@ private:
         if (!figures) return true;
         const auto verdict = name_in(watch_verdicts, check_.verdict());
         if (arguments_.json_lines) {
-            put_event("window", {{"figures", *figures}, {"verdict", verdict}});
+            put_event({{"event", "window"},
+                       {"at", unix_seconds()},
+                       {"figures", *figures},
+                       {"verdict", verdict}});
             return true;
         }
         std::string line;
@@ -120,7 +113,7 @@ private:
         return false;
     }
     void say(const char* event, const std::string& what) const {
-        if (arguments_.json_lines) put_event(event, {{"message", what}});
+        if (arguments_.json_lines) put_event({{"event", event}, {"at", unix_seconds()}, {"message", what}});
         else complain("autotune: {}\n", what);
     }
 
@@ -172,7 +165,7 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
                                {"now", or_null(one.now)},
                                {"low", or_null(one.low)},
                                {"high", or_null(one.high)}});
-        return put_event("verdict", {{"verdict", name_in(watch_verdicts, check.verdict())},
+        return put_event({{"event", "verdict"}, {"at", unix_seconds()}, {"verdict", name_in(watch_verdicts, check.verdict())},
                                      {"text", watched_verdict(check)},
                                      {"seconds", check.seconds()},
                                      {"requests", check.requests()},

@@ -1,21 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
+// Who watches a run: a person, a program that reads lines of JSON, and the log of its folder.
 #pragma once
 
 #include "servetune/detail/study/observer.hpp"
 #include "servetune/detail/trial/standings.hpp"
 #include "servetune/study_file.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 
+namespace spdlog {
+class logger;
+}
+
 namespace autotune {
+
+/// One line of JSON on standard output, whole or not at all: somebody reads while it is written.
+/// Without secrets.
+void put_event(nlohmann::ordered_json event);
+
+/// `run --json-lines`: a JSON object in a line of standard output for everything that happens, for
+/// programs that watch a run (docs/reference/json-output.md).
+class EventLines : public servetune::Observer {
+public:
+    explicit EventLines(const servetune::StudySetup& setup) : setup_(setup) {}
+
+    void resumed(std::span<const servetune::Trial> history) override;
+    void started(const servetune::Trial& trial) override;
+    void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
+    /// What a trial does now: once for each phase, counts within it are left out. Any thread may
+    /// tell.
+    void phase(std::uint64_t trial, const std::string& what);
+    /// A line for people.
+    void said(const std::string& line);
+    /// The last line: why it ended, and the report as `report --json` has it.
+    void ended(std::string_view reason, const std::string& report);
+
+private:
+    const servetune::StudySetup& setup_;
+    std::mutex mutex_{};
+    std::map<std::uint64_t, std::string> phases_{};  ///< of the trials that run
+};
+
+/// What a run does, line by line with times and trials, in `run.log` of the study's folder: for the
+/// morning after. 20 MiB at most: of the four files that are kept the oldest goes. Where it cannot
+/// be written the run goes on without; said once on standard error. Passes on what it is told.
+class RunLog : public servetune::Observer {
+public:
+    /// `next`: told the same; may be null.
+    RunLog(const std::filesystem::path& folder, servetune::Observer* next);
+    ~RunLog() override;
+    RunLog(const RunLog&) = delete;
+    RunLog& operator=(const RunLog&) = delete;
+
+    void say(const std::string& line);
+    /// The last line of a run.
+    void ends(std::string_view reason, const std::string& message);
+
+    void resumed(std::span<const servetune::Trial> history) override;
+    void started(const servetune::Trial& trial) override;
+    void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
+
+private:
+    std::shared_ptr<spdlog::logger> logger_{};  ///< null: it cannot be written
+    servetune::Observer* next_;
+};
+
+/// How the last run of a study's folder ended, as the last line of its log says: reason and
+/// message. Empty: it says nothing, because a run is under way, was killed, or could not write its
+/// log.
+std::string last_end(const std::filesystem::path& folder);
 
 /// What a run has cost so far.
 struct Spent {

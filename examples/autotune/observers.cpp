@@ -1,29 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "progress.hpp"
-
+#include "observers.hpp"
 #include "output.hpp"
 #include "plan.hpp"
-#include "screen.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/study/clocks.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/error.hpp"
+#include "servetune/outcome.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "study/json.hpp"
 #include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/rotating_file_sink.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace autotune {
 
 using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -245,6 +255,190 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const std::string line =
         fitted({{number, 0}, {result, 0}, {tried_text(*setup_.problem, trial), 1}}, std::max(columns, wanted));
     screen().line(wrapped(printable(secrets()(line)), columns), style);
+}
+
+namespace {
+
+OrderedJson event_of(const char* name) { return {{"event", name}, {"at", unix_seconds()}}; }
+
+/// An interval that is not known is null.
+OrderedJson gain_object(const Gain& gain) {
+    const FigureScale& scale = gain.scale;
+    if (!gain.has_interval())
+        return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
+    return {{"value", scale.stated(gain.value)},
+            {"low", scale.stated(gain.low)},
+            {"high", scale.stated(gain.high)}};
+}
+
+}  // namespace
+
+void put_event(OrderedJson event) {
+    redact(event, secrets());
+    put_controls(
+        stdout,
+        printable(event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
+    (void)std::fflush(stdout);
+}
+
+void EventLines::resumed(std::span<const Trial> history) {
+    const std::scoped_lock lock(mutex_);
+    OrderedJson event = event_of("resumed");
+    event["told"] = std::count_if(history.begin(), history.end(),
+                                  [](const Trial& trial) { return trial.told(); });
+    put_event(std::move(event));
+}
+
+void EventLines::started(const Trial& trial) {
+    const std::scoped_lock lock(mutex_);
+    phases_.erase(trial.id);
+    OrderedJson event = event_of("started");
+    event["trial"] = trial.id;
+    event["workload"] = trial.workload;
+    event["configuration"] = OrderedJson::parse(json_of(trial.configuration));
+    event["why"] = trial.why;
+    put_event(std::move(event));
+}
+
+void EventLines::told(const Trial& trial, std::span<const Trial> history) {
+    const std::scoped_lock lock(mutex_);
+    const Problem& problem = *setup_.problem;
+    const std::vector<Trial> search = search_history(problem, history);
+    const Standings standings = standings_of(problem, search);
+    const auto [best, base, gain] = best_so_far(problem, standings);
+    phases_.erase(trial.id);
+    OrderedJson event = event_of("told");
+    event["trial"] = trial.id;
+    event["workload"] = trial.workload;
+    event["seconds"] = trial.cost_seconds();
+    event["outcome"] = OrderedJson::parse(json_of(*trial.outcome));
+    event["best"] = nullptr;
+    if (best != nullptr) {
+        event["best"] = {{"configuration", OrderedJson::parse(json_of(best->configuration))},
+                         {"metric", problem.objective.leading().metric},
+                         {"value", best->estimate().mean},
+                         {"gain", nullptr}};
+        if (base != nullptr)
+            event["best"]["gain"] = gain_object(judged_gain(problem, standings, *best, *base));
+    }
+    put_event(std::move(event));
+}
+
+void EventLines::phase(std::uint64_t trial, const std::string& what) {
+    const std::scoped_lock lock(mutex_);
+    const std::string name = what.substr(0, what.find(':'));
+    if (std::string& last = phases_[trial]; std::exchange(last, name) == name) return;
+    OrderedJson event = event_of("phase");
+    event["trial"] = trial;
+    event["phase"] = name;
+    put_event(std::move(event));
+}
+
+void EventLines::said(const std::string& line) {
+    const std::scoped_lock lock(mutex_);
+    OrderedJson event = event_of("said");
+    event["text"] = line;
+    put_event(std::move(event));
+}
+
+void EventLines::ended(std::string_view reason, const std::string& report) {
+    const std::scoped_lock lock(mutex_);
+    OrderedJson event = event_of("ended");
+    event["reason"] = reason;
+    event["report"] = OrderedJson::parse(report);
+    put_event(std::move(event));
+}
+
+namespace {
+
+constexpr std::size_t file_bytes = 5UL << 20UL;
+constexpr std::size_t older_files = 3;
+constexpr std::string_view ending = " ends: ";  // behind the time, before reason and message
+
+std::string text_of_outcome(const Trial& trial) {
+    if (const Failure* failure = trial.failure())
+        return fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
+    const Measurement& measurement = *trial.measurement();
+    std::string text(name_in(verdicts, measurement.validity.verdict));
+    for (const Finding& finding : measurement.validity.findings)
+        text += fmt::format(", {} ({}; {})", finding.id, finding.left, finding.right);
+    for (const auto& [name, metric] : measurement.metrics)
+        if (MetricKey::of(name).workload.empty())
+            text += fmt::format(" {}={:.6g}", name, metric.value);
+    return text;
+}
+
+}  // namespace
+
+std::string last_end(const std::filesystem::path& folder) {
+    constexpr std::streamoff enough = 64 << 10;
+    std::error_code unknown;
+    const std::filesystem::path file = folder / "run.log";
+    if (!std::filesystem::is_regular_file(file, unknown)) return "";
+    std::ifstream log(file, std::ios::binary);
+    const auto size = static_cast<std::streamoff>(std::filesystem::file_size(file, unknown));
+    if (!unknown && size > enough) log.seekg(size - enough);
+    std::string last;
+    for (std::string line; std::getline(log, line);)
+        if (!line.empty()) last = std::move(line);
+    const auto after_time = last.find(' ');
+    if (after_time == std::string::npos || last.compare(after_time, ending.size(), ending) != 0)
+        return "";
+    return last.substr(after_time + ending.size());
+}
+
+RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next) {
+    const std::filesystem::path file = folder / "run.log";
+    std::error_code unknown;  // then opening it says what is wrong
+    const std::filesystem::file_status there = std::filesystem::symlink_status(file, unknown);
+    // A FIFO would wait for a reader, a device would be renamed with the older files, a link leads
+    // out of the folder.
+    if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+        complain("autotune: there will be no run.log: {} is not a regular file; remove it",
+                 file.string());
+        return;
+    }
+    try {
+        auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(file.string(),
+                                                                           file_bytes, older_files);
+        logger_ = std::make_shared<spdlog::logger>("run", std::move(sink));
+        logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %v");
+        logger_->flush_on(spdlog::level::info);
+        logger_->set_error_handler([said = false](const std::string& why) mutable {
+            if (!said) complain("autotune: run.log is not complete: {}", why);
+            said = true;
+        });
+    } catch (const spdlog::spdlog_ex& error) {
+        complain("autotune: there will be no run.log: {}", error.what());
+    }
+}
+
+RunLog::~RunLog() = default;
+
+void RunLog::ends(std::string_view reason, const std::string& message) {
+    say(fmt::format("{}{} {}", ending.substr(1), reason, message));
+}
+
+void RunLog::say(const std::string& line) {
+    if (logger_) logger_->info("{}", printable_line(secrets()(line)));
+}
+
+void RunLog::resumed(std::span<const Trial> history) {
+    const auto told = std::count_if(history.begin(), history.end(),
+                                    [](const Trial& trial) { return trial.told(); });
+    say("resumes after " + counted_text(static_cast<std::size_t>(told), "trial"));
+    if (next_ != nullptr) next_->resumed(history);
+}
+
+void RunLog::started(const Trial& trial) {
+    say(fmt::format("trial {}: {}{}", trial.id, trial.workload.empty() ? "" : trial.workload + ": ",
+                    trial.configuration.text()));
+    if (next_ != nullptr) next_->started(trial);
+}
+
+void RunLog::told(const Trial& trial, std::span<const Trial> history) {
+    say(fmt::format("trial {}: told {}", trial.id, text_of_outcome(trial)));
+    if (next_ != nullptr) next_->told(trial, history);
 }
 
 }  // namespace autotune
