@@ -217,7 +217,6 @@ Targets targets_of(ImportArguments& a) {
             {"--parameter", &a.parameters},
             {"--write-workload", &a.write_workload},
             {"--window", &a.window_seconds},
-            {"--rest", &a.rest},
             {"--json", &a.json}};
 }
 

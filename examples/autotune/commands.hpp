@@ -201,8 +201,6 @@ struct ImportArguments {
     std::vector<std::filesystem::path> documents;
     std::optional<std::filesystem::path> study{};
     std::optional<std::filesystem::path> output{};  ///< nothing: standard output
-    std::optional<std::filesystem::path>
-        rest{};             ///< where the blocks go that the study does not know
     std::string command{};  ///< of the results that have none
     std::optional<std::filesystem::path> write_study{};  ///< the study that is made of the results
     std::string workload{};                              ///< with it: the one that is searched

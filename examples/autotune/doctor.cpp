@@ -23,13 +23,13 @@
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/detail/host/port.hpp"
 #include "servetune/error.hpp"
+#include "study/network_filesystem.hpp"
 #include "study/study_cache.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -409,24 +409,6 @@ std::string why_not_writable(const fs::path& folder) {
     return access(folder.c_str(), W_OK | X_OK) == 0 ? "" : std::generic_category().message(errno);
 }
 
-/// The file system of a folder that other machines have too, by its number in Linux' statfs(2) and
-/// linux/magic.h; empty: it is none of these.
-std::string network_system(const fs::path& folder) {
-    constexpr std::array<std::pair<std::uint32_t, const char*>, 8> known{{{0x6969, "NFS"},
-                                                                          {0xFE534D42, "SMB"},
-                                                                          {0xFF534D42, "CIFS"},
-                                                                          {0x01021997, "9p"},
-                                                                          {0x0BD00BD0, "Lustre"},
-                                                                          {0x00C36400, "Ceph"},
-                                                                          {0x5346414F, "AFS"},
-                                                                          {0x47504653, "GPFS"}}};
-    struct statfs system {};
-    if (statfs(folder.c_str(), &system) != 0) return {};
-    for (const auto& [number, name] : known)
-        if (number == static_cast<std::uint32_t>(system.f_type)) return name;
-    return {};
-}
-
 /// Where `run` writes journal, logs and report.
 AllFound this_folder(Machine& /*m*/) {
     std::error_code unknown;
@@ -438,7 +420,7 @@ AllFound this_folder(Machine& /*m*/) {
         return stops(found + ": cannot be written: " + why);
     if (bytes < gib_bytes / 64) return stops(found + ": a study would not fit");
     // SQLite, "Write-Ahead Logging", 2.: all processes must be on one machine.
-    if (const std::string shared = network_system(folder); !shared.empty())
+    if (const std::string shared = network_filesystem_of(folder); !shared.empty())
         return worth_knowing(found + ", on " + shared +
                              ": a journal can only be read on the machine that writes it");
     if (bytes < gib_bytes) return worth_knowing(found + ": the logs of a long study may not fit");

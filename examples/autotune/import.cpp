@@ -96,7 +96,7 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
 }
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
-    if (arguments.study || arguments.rest || !arguments.settings.empty() ||
+    if (arguments.study || !arguments.settings.empty() ||
         !arguments.workload.empty() || !arguments.command.empty() || arguments.json)
         throw UsageError(
             "--objective reads a table of configurations; of the other options it takes "
@@ -118,7 +118,7 @@ int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
 
 /// The trace goes beside the workload, and nothing that is there is replaced.
 int import_traffic(const ImportArguments& arguments) {
-    if (arguments.study || arguments.write_study || arguments.rest || arguments.output ||
+    if (arguments.study || arguments.write_study || arguments.output ||
         !arguments.command.empty() || !arguments.objective.empty())
         throw UsageError(
             "--write-workload reads logs; of the other options it takes --window and --json");
@@ -222,11 +222,6 @@ int import_document(const ImportArguments& arguments) {
     };
     const bool prints = !arguments.json && !arguments.write_study;
     if (prints || arguments.output) emit(arguments.output, imported.csv);
-    if (arguments.rest) {
-        std::vector<PublishedResult> rest;
-        for (const Unplaced& unplaced : imported.unplaced) rest.push_back(unplaced.result);
-        write_file(*arguments.rest, csv_of(rest));
-    }
     if (arguments.json) {
         nlohmann::ordered_json object{{"blocks", results.size()},
                                       {"rows", imported.rows},
@@ -262,10 +257,8 @@ int import_document(const ImportArguments& arguments) {
         put_unread(results);
         for (const std::string& remark : remarks) put(stderr, "  {}\n", remark);
     }
-    // Nothing may be lost silently: blocks that are no rows need a place of their own. A study that
-    // is made of the results says which it left out.
-    if (!arguments.write_study && !imported.unplaced.empty() && !arguments.rest)
-        return answer_is_no;
+    // Nothing may be lost silently. A study that is made of the results says which it left out.
+    if (!arguments.write_study && !imported.unplaced.empty()) return answer_is_no;
     return unreadable.empty() ? done : all_were_read ? without_results : usage_error;
 }
 

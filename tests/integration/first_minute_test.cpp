@@ -54,7 +54,7 @@ public:
                     state + "';;\n--query-gpu=index,persistence_mode,*) echo '" + settings +
                     "';;\n--query-compute-apps=*) " +
                     (processes.empty() ? "" : "echo '" + processes + "'") +
-                    ";;\n--query-gpu=name) echo 'NVIDIA H100 80GB HBM3';;\n"
+                    ";;\n"
                     "'') echo '| NVIDIA-SMI 570.86   Driver Version: 570.86   CUDA Version: 12.8  "
                     "|';;\nesac\n");
     }

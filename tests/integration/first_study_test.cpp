@@ -31,6 +31,11 @@ public:
         const fs::path file = folder_.write("bin/" + name, "#!/bin/sh\n" + body);
         fs::permissions(file, fs::perms::owner_all);
     }
+    void install_gpus(int count) {
+        install("nvidia-smi", "i=0; while [ $i -lt " + std::to_string(count) +
+                                  " ]; do echo \"$i, GPU-$i, NVIDIA H100 80GB HBM3, 81559, "
+                                  "570.86\"; i=$((i + 1)); done\n");
+    }
     [[nodiscard]] Ran run(std::vector<std::string> words) const {
         fs::create_directories(folder_.path() / "bin");
         std::vector<std::string> all{"/usr/bin/env", "PATH=" + (folder_.path() / "bin").string(),
@@ -57,7 +62,7 @@ const std::string measured_rows =
 TEST_CASE("first study: init finds engine and GPU and writes a study that validates") {
     Machine machine;
     machine.install("vllm", "echo '--model'; exit 0\n");
-    machine.install("nvidia-smi", "echo 'NVIDIA H100 80GB HBM3'; echo 'NVIDIA H100 80GB HBM3'\n");
+    machine.install_gpus(2);
     const Ran init = machine.run({"init", "--model", "Qwen/Qwen3-8B", "--goal", "ttft_p95 < 500ms",
                                   "--budget", "45min", "--yes"});
     INFO(init.out << init.err);
@@ -135,7 +140,7 @@ TEST_CASE("first study: init says what it cannot find, and refuses what cannot b
 
 TEST_CASE("first study: --gpus 0 leaves the GPUs of the machine unused, where the engine can") {
     Machine machine;
-    machine.install("nvidia-smi", "echo 'NVIDIA H100 80GB HBM3'\n");
+    machine.install_gpus(1);
     const std::vector<std::string> words{"init",   "--engine", "llama.cpp", "--model",
                                          "m.gguf", "--gpus",   "0",         "--yes"};
     const Ran init = machine.run(words);
@@ -187,7 +192,7 @@ TEST_CASE(
     "first study: a model that one GPU cannot hold is spread over several, and validate looks at "
     "the memory") {
     Machine machine;
-    machine.install("nvidia-smi", "for i in 1 2 3 4; do echo 'NVIDIA H100 80GB HBM3'; done\n");
+    machine.install_gpus(4);
     const std::vector<std::string> words{
         "init", "--engine", "vllm", "--model", "meta-llama/Llama-3.1-70B-Instruct", "--yes"};
     const Ran init = machine.run(words);
@@ -222,7 +227,7 @@ TEST_CASE(
     "first study: of a model that the GPUs cannot hold together, init says how many are needed, "
     "and types the file's name") {
     Machine machine;
-    machine.install("nvidia-smi", "for i in 1 2; do echo 'NVIDIA H100 80GB HBM3'; done\n");
+    machine.install_gpus(2);
     const Ran init = machine.run({"init", "--engine", "vllm", "--model", "deepseek-ai/DeepSeek-R1",
                                   "--yes", "--output", "e 7.yaml"});
     INFO(init.out << init.err);
