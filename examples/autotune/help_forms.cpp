@@ -20,15 +20,11 @@
 namespace autotune {
 namespace {
 
-constexpr const char* purpose =
-    "autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving "
-    "engine fastest.";
+using servetune::fill_template;
+using servetune::TemplateValues;
+
 constexpr const char* of_help = "Print this help message and exit";
 constexpr const char* of_version = "Print the version and exit";
-
-std::string joined_by(const std::vector<std::string>& words, std::string_view between) {
-    return fmt::format("{}", fmt::join(words, between));
-}
 
 /// `text` with a backslash before each of these characters.
 std::string with_backslashes(const std::string& text, std::string_view before) {
@@ -36,19 +32,6 @@ std::string with_backslashes(const std::string& text, std::string_view before) {
     for (const char c : text)
         result += before.find(c) == before.npos ? std::string(1, c) : std::string("\\") + c;
     return result;
-}
-
-/// As it stands in a list: `--port N`, `STUDY`.
-std::string shown_name(const OptionRow& option) {
-    if (option.by_place()) return option.names;
-    const std::string value = option.value_text();
-    return joined_by(option.spellings(), ", ") + (value.empty() ? "" : " " + value);
-}
-
-std::string help_line(const std::string& name, const std::string& what) {
-    constexpr std::size_t column = 34;
-    return name.size() + 3 > column ? fmt::format("  {}\n{:{}}{}\n", name, "", column, what)
-                                    : fmt::format("  {:{}}{}\n", name, column - 2, what);
 }
 
 std::vector<std::string> names_of(const std::vector<CommandRow>& all) {
@@ -91,15 +74,6 @@ std::string for_roff(const std::string& text) {
     return result;
 }
 
-std::string roff_option(const OptionRow& option) {
-    std::string names = option.by_place() ? "\\fI" + for_roff(option.names) + "\\fR" : "";
-    for (const std::string& one : option.spellings())
-        names += (names.empty() ? "\\fB" : ", \\fB") + for_roff(one) + "\\fR";
-    if (const std::string value = option.value_text(); !value.empty() && !option.by_place())
-        names += option.words.empty() ? " \\fI" + for_roff(value) + "\\fR" : " " + for_roff(value);
-    return ".TP\n" + names + "\n" + for_roff(option.described()) + "\n";
-}
-
 /// `run [OPTIONS] STUDY`.
 std::string usage_of(const CommandRow& command) {
     std::string usage = command.name + (command.options.empty() ? "" : " [OPTIONS]");
@@ -108,6 +82,60 @@ std::string usage_of(const CommandRow& command) {
             usage += (option.required ? " " + option.names : " [" + option.names + "]") +
                      (option.takes_several() ? "..." : "");
     return usage;
+}
+
+std::string help_line(const std::string& name, const std::string& what) {
+    constexpr std::size_t column = 34;
+    return name.size() + 3 > column ? fmt::format("  {}\n{:{}}{}", name, "", column, what)
+                                    : fmt::format("  {:{}}{}", name, column - 2, what);
+}
+
+/// What the templates say of a command.
+TemplateValues command_values(const CommandRow& command) {
+    TemplateValues values{{{"name", command.name},
+                           {"what", command.what},
+                           {"usage", usage_of(command)},
+                           {"help_line", help_line("-h, --help", of_help)},
+                           {"has_places", ""}}};
+    for (const OptionRow& option : command.options) {
+        const std::string value = option.by_place() ? "" : option.value_text();
+        const std::string names =
+            option.by_place() ? option.names
+                              : fmt::format("{}", fmt::join(option.spellings(), ", "));
+        const std::string shown = names + (value.empty() ? "" : " " + value);
+        values.lists[option.by_place() ? "places" : "options"].push_back(
+            {{{"names", names},
+              {"value", value},
+              {"shown", shown},
+              {"described", option.described()},
+              {"line", help_line(shown, option.described())}}});
+        if (option.by_place()) values.texts["has_places"] = "yes";
+    }
+    return values;
+}
+
+/// The same of all, in groups, with the exit codes.
+std::string filled_with_commands(const servetune::EmbeddedFile& file,
+                                 const std::vector<CommandRow>& all) {
+    TemplateValues values{{{"version", std::string(servetune::library_version)},
+                           {"help", of_help},
+                           {"help_line", help_line("-h, --help", of_help)},
+                           {"version_help", of_version},
+                           {"version_line", help_line("--version", of_version)}}};
+    std::vector<TemplateValues>& groups = values.lists["groups"];
+    for (const CommandRow& command : all) {
+        if (groups.empty() || groups.back().texts["group"] != command.group)
+            groups.push_back({{{"group", command.group}}});
+        groups.back().lists["commands"].push_back(command_values(command));
+    }
+    for (const auto& [code, meaning] : exit_codes())
+        values.lists["codes"].push_back({{{"code", std::to_string(code)}, {"meaning", meaning}}});
+    const auto wide = [](const std::string& text) { return fmt::format("{:12}", text); };
+    const auto narrow = [](const std::string& text) { return fmt::format("{:4}", text); };
+    const auto cell = [](const std::string& text) { return with_backslashes(text, "|"); };
+    return fill_template(
+        file.text, values,
+        {{"roff", for_roff}, {"wide", wide}, {"narrow", narrow}, {"cell", cell}});
 }
 
 /// `; nearest: ...`, or what to use in place of what an earlier version had.
@@ -119,27 +147,11 @@ std::string instead_text(const std::string& instead, const std::string& name,
 }  // namespace
 
 std::string help_text(const std::vector<CommandRow>& all) {
-    std::string out =
-        fmt::format("{}\nUsage: autotune [OPTIONS] COMMAND\n\nOptions:\n{}{}", purpose,
-                    help_line("-h, --help", of_help), help_line("--version", of_version));
-    std::string_view group;
-    for (const CommandRow& command : all) {
-        if (group != command.group) out += "\n" + command.group + ":\n";
-        group = command.group;
-        out += fmt::format("  {:12}{}\n", command.name, command.what);
-    }
-    out += "\nExit codes:\n";
-    for (const auto& [code, meaning] : exit_codes())
-        out += fmt::format("  {:<4} {}\n", code, meaning);
-    return out;
+    return filled_with_commands(servetune::help_in, all);
 }
 
 std::string help_text(const CommandRow& command) {
-    std::string places, options = "\nOptions:\n" + help_line("-h, --help", of_help);
-    for (const OptionRow& option : command.options)
-        (option.by_place() ? places : options) += help_line(shown_name(option), option.described());
-    return fmt::format("{}\nUsage: autotune {}\n{}{}\nExit codes: autotune --help\n", command.what,
-                       usage_of(command), places.empty() ? "" : "\nArguments:\n" + places, options);
+    return fill_template(servetune::command_help_in.text, command_values(command));
 }
 
 std::string completion_script(const std::string& shell) {
@@ -179,37 +191,11 @@ std::string completions(const std::vector<CommandRow>& all, std::span<const char
 }
 
 std::string manual_page(const std::vector<CommandRow>& all) {
-    servetune::TemplateValues values{{{"version", std::string(servetune::library_version)},
-                                      {"purpose", purpose},
-                                      {"help", of_help},
-                                      {"version_help", of_version}}};
-    for (const CommandRow& command : all) {
-        std::string options;
-        for (const OptionRow& option : command.options) options += roff_option(option);
-        values.lists["commands"].push_back(
-            {{{"name", command.name}, {"what", command.what}, {"options", options}}});
-    }
-    for (const auto& [code, meaning] : exit_codes())
-        values.lists["codes"].push_back({{{"code", std::to_string(code)}, {"meaning", meaning}}});
-    return fill_template(servetune::manual_1_in.text, values, {{"roff", for_roff}});
+    return filled_with_commands(servetune::manual_1_in, all);
 }
 
 std::string markdown_page(const std::vector<CommandRow>& all) {
-    const auto row = [](const std::string& name, const std::string& what) {
-        return "| `" + with_backslashes(name, "|") + "` | " + with_backslashes(what, "|") + " |\n";
-    };
-    std::string out;
-    for (const CommandRow& command : all) {
-        out += "<!-- autotune " + command.name + " -->\n\n" + row(usage_of(command), command.what) +
-               "|---|---|\n";
-        for (const OptionRow& option : command.options)
-            out += row(shown_name(option), option.described());
-        out += "\n<!-- end -->\n";
-    }
-    out += "<!-- exit codes -->\n\n| code | meaning |\n|---|---|\n";
-    for (const auto& [code, meaning] : exit_codes())
-        out += fmt::format("| {} | {} |\n", code, meaning);
-    return out + "\n<!-- end -->\n";
+    return filled_with_commands(servetune::commands_md_in, all);
 }
 
 std::string complaint_of(const std::vector<CommandRow>& all, const std::string& parser_says,
