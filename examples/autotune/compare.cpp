@@ -98,9 +98,8 @@ bool Measured::open(bool quiet) {
             put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n");
         };
     StudyFile file = arguments.load();
-    for (const auto& missing : {missing_models(file), missing_devices(file), missing_power(file),
-                                set_by_own_environment(file)})
-        if (!missing.empty()) throw UsageError(missing.front());
+    if (const auto missing = missing_for(file); !missing.empty())
+        throw UsageError(missing.front());
     if (file.starts_processes())
         hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     setup = set_up(std::move(file), folder, hooks);
@@ -211,8 +210,8 @@ std::optional<Ending> unequal_work(const Side& a, const Side& b) {
         const double all = (of_a.input.tokens > 0 ? of_a.input.mean() : 0) + of_a.output.mean();
         for (const bool output : {true, false}) {
             const RequestLength& mine = output ? of_b.output : of_b.input;
-            const RequestLength& usual = output ? of_a.output : of_a.input;
-            if (usual.tokens > 0 && other_length(mine, usual, usual.mean() / all, normal_95))
+            const RequestLength& of_a_length = output ? of_a.output : of_a.input;
+            if (of_a_length.tokens > 0 && other_length(mine, of_a_length, of_a_length.mean() / all, normal_95))
                 return Ending{
                     "unreliable",
                     fmt::format("A and B did not do the same work: B has {} {} tokens a request{}, "
@@ -220,7 +219,7 @@ std::optional<Ending> unequal_work(const Side& a, const Side& b) {
                                 "(`ignore_eos: true`)",
                                 short_number_text(mine.mean()), output ? "output" : "input",
                                 workload.empty() ? "" : " on " + workload,
-                                short_number_text(usual.mean())),
+                                short_number_text(of_a_length.mean())),
                     environment_error};
         }
     }
@@ -261,7 +260,7 @@ void check_folder(const std::filesystem::path& folder, const Side& a, const Side
 }
 
 /// `+3.1 % (95 % interval 1 % to 5 %, 4 pairs)`.
-std::string gain_text(const Comparison& comparison) {
+std::string compared_text(const Comparison& comparison) {
     const Gain gain = comparison.gain();
     if (comparison.pairs() == 0) return "not measured";
     if (!gain.has_interval()) return percent(gain.value) + " (1 pair)";
@@ -401,7 +400,7 @@ GateCheck check_of(const GoalCheck& check, const Side& a) {
                      check.is(Verdict::not_worse) ? CheckEnd::passed
                      : check.is(Verdict::worse)   ? CheckEnd::failed
                                                   : CheckEnd::undecided,
-                     check.why_none.empty() ? gain_text(check.comparison) : check.why_none};
+                     check.why_none.empty() ? compared_text(check.comparison) : check.why_none};
     result.name += MetricKey::of(check.goal.metric).name;
     for (const double value : check.a) result.a.push_back(figure_text(check.goal.metric, value));
     for (const double value : check.b) result.b.push_back(figure_text(check.goal.metric, value));
@@ -433,7 +432,7 @@ std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
 Ending verdict_of(const GoalCheck& check, const Side& a, const Side& b) {
     if (b.mostly_broken() && !a.mostly_broken())
         return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why_broken, answer_is_no};
-    const std::string figures = gain_text(check.comparison);
+    const std::string figures = compared_text(check.comparison);
     switch (check.comparison.verdict()) {
         case Verdict::better: return {"better", "B is better: " + figures, done};
         case Verdict::worse: return {"worse", "B is worse: " + figures, answer_is_no};

@@ -280,14 +280,11 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
     const std::vector<std::string> asked = arguments.ask_installed && setup.file.has_commands()
                                                ? ask_installed(setup, facts)
                                                : std::vector<std::string>{};
-    std::vector<std::string> problems = missing_models(setup.file);
+    std::vector<std::string> problems = missing_for(setup.file);
     std::vector<std::string> faults;  // of the machines that trials would run on, not of the study
     const auto launcher = setup.file.processes().launcher;
     for (std::string& text : missing_images(setup))
         (launcher && !launcher->on_this_machine() ? faults : problems).push_back(std::move(text));
-    for (const auto& missing : {missing_devices(setup.file), missing_data(setup.file),
-                                missing_power(setup.file), set_by_own_environment(setup.file)})
-        problems.insert(problems.end(), missing.begin(), missing.end());
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json)

@@ -106,50 +106,36 @@ void keep_to_this_program(int descriptor) { (void)fcntl(descriptor, F_SETFD, FD_
 
 LiveAddress LiveAddress::parse(const std::string& text) {
     LiveAddress result;
-    std::string port;
-    const auto all_digits = [](const std::string& word) {
-        return !word.empty() && std::all_of(word.begin(), word.end(),
-                                            [](unsigned char c) { return std::isdigit(c) != 0; });
-    };
-    const auto bracket = text.find(']');
-    const auto colon =
-        text.find(':', text.starts_with('[') && bracket != std::string::npos ? bracket : 0);
-    if (all_digits(text)) port = text;
-    else {
-        if (const std::string host = text.substr(0, colon); !host.empty()) result.host = host;
-        if (colon != std::string::npos) port = text.substr(colon + 1);
-    }
-    if (result.host.starts_with('[') && result.host.ends_with(']'))
-        result.host = result.host.substr(1, result.host.size() - 2);
+    const auto bracket = std::min(text.find(']'), text.size());
+    const bool only_port = servetune::integer_of(text).has_value();
+    const auto colon = only_port ? 0 : text.find(':', bracket == text.size() ? 0 : bracket);
+    std::string host = only_port ? "" : text.substr(0, colon);
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    if (!host.empty()) result.host = host;
+    const auto port = only_port             ? servetune::integer_of(text)
+                      : colon == text.npos ? std::optional<std::int64_t>(result.port)
+                                           : servetune::integer_of(text.substr(colon + 1));
     constexpr std::int64_t last_port = 65535;
-    const bool has_port = all_digits(text) || colon != std::string::npos;
-    const auto number =
-        has_port ? servetune::integer_of(port) : std::optional<std::int64_t>(result.port);
-    const bool odd = std::any_of(result.host.begin(), result.host.end(), [](unsigned char c) {
-        return std::isalnum(c) == 0 &&
-               std::string_view(".-:").find(static_cast<char>(c)) == std::string_view::npos;
+    const bool odd = std::any_of(host.begin(), host.end(), [](unsigned char c) {
+        return std::isalnum(c) == 0 && c != '.' && c != '-' && c != ':';
     });
-    if (!number || *number < 0 || *number > last_port || odd)
+    if (!port || *port < 0 || *port > last_port || odd)
         throw servetune::UsageError(
             "'" + text +
             "' is no address to serve a page on: write HOST:PORT, such as 127.0.0.1:8420");
-    result.port = static_cast<std::uint16_t>(*number);
+    result.port = static_cast<std::uint16_t>(*port);
     return result;
 }
 
 bool LiveAddress::loopback() const { return names_this_machine(host); }
 
 std::string wrong_with_token(const std::string& token) {
-    constexpr std::size_t shortest = 16;
-    constexpr std::size_t longest = 256;
-    if (token.size() < shortest || token.size() > longest)
-        return "a token has " + std::to_string(shortest) + " to " + std::to_string(longest) +
-               " characters, this one " + std::to_string(token.size());
+    constexpr std::size_t shortest = 16, longest = 256;
     const bool plain = std::all_of(token.begin(), token.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 ||
-               std::string_view("-._~").find(static_cast<char>(c)) != std::string_view::npos;
+        return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_' || c == '~';
     });
-    return plain ? "" : "a token consists of letters, digits and - . _ ~";
+    if (plain && token.size() >= shortest && token.size() <= longest) return "";
+    return "a token has 16 to 256 characters, which are letters, digits and - . _ ~";
 }
 
 struct LiveServer::State : std::enable_shared_from_this<LiveServer::State> {

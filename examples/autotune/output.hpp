@@ -24,7 +24,7 @@ servetune::Redactor& secrets();
 
 /// Prints text that may hold foreign words (paths, logs, answers of servers): secrets are taken
 /// out, and nothing in it can act on a terminal (detail/base/printable.hpp). Text for standard
-/// error goes through the screen (screen.hpp), a whole line or several. Never throws: a screen that
+/// error goes through the screen (below), a whole line or several. Never throws: a screen that
 /// is gone is no reason to lose a trial.
 void put_text(std::FILE* to, std::string_view text) noexcept;
 

@@ -219,14 +219,14 @@ std::string memory_text(const StudySetup& setup) {
         return "";
     try {
         const auto evaluator = simulated(setup.file);
-        const SimulateEvaluator::Started usual =
+        const SimulateEvaluator::Started default_ =
             evaluator->started(setup.problem->space.default_configuration());
-        if (!usual.failure) return "";
+        if (!default_.failure) return "";
         constexpr std::size_t tries = 200;
         if (const std::string why = why_nothing_starts(*evaluator, *setup.problem, tries);
             !why.empty())
             return "by the cost model " + why;
-        return "by the cost model the default would not start: " + usual.failure->message;
+        return "by the cost model the default would not start: " + default_.failure->message;
     } catch (const Error&) {
         return "";  // it knows no such model or hardware
     }
@@ -266,6 +266,9 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     return plan;
 }
 
+namespace {
+
+/// Devices and cores that the study gives its engines and this machine does not have.
 std::vector<std::string> missing_devices(const StudyFile& file) {
     std::vector<std::string> result;
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
@@ -294,6 +297,7 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
     return result;
 }
 
+/// Files of workloads that are not there, of a study that sends them to a server.
 std::vector<std::string> missing_data(const StudyFile& file) {
     std::vector<std::string> result;
     const bool sends = std::holds_alternative<DeployChoice>(file.measuring) ||
@@ -314,6 +318,16 @@ std::vector<std::string> missing_data(const StudyFile& file) {
                                  "': " + error.what());
             }
         }
+    return result;
+}
+
+}  // namespace
+
+std::vector<std::string> missing_for(const StudyFile& file) {
+    std::vector<std::string> result = missing_models(file);
+    for (const auto& more : {missing_devices(file), missing_data(file), missing_power(file),
+                             set_by_own_environment(file)})
+        result.insert(result.end(), more.begin(), more.end());
     return result;
 }
 

@@ -63,11 +63,9 @@ std::string size_text(double configurations);
 /// What `run` would miss on this machine, a sentence each: programs that are not on the PATH,
 /// servers that do not answer, GPUs that are other ones than the study says.
 std::vector<std::string> missing_here(const servetune::StudySetup& setup);
-/// Devices and cores that the study gives its engines and this machine does not have, as far as it
-/// tells.
-std::vector<std::string> missing_devices(const servetune::StudyFile& file);
-/// Files of workloads that are not there, of a study that sends them to a server.
-std::vector<std::string> missing_data(const servetune::StudyFile& file);
+/// What keeps a study from being measured here, a sentence each: models, data, devices, cores and
+/// meters of power that are not there, variables that its commands set and this program has.
+std::vector<std::string> missing_for(const servetune::StudyFile& file);
 
 /// What a person should know of the facts that predictions and the audit rest on, a sentence each:
 /// figures of the hardware that nobody saw in a data sheet, and what the model's name was taken

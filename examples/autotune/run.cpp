@@ -171,9 +171,8 @@ int run(const RunArguments& arguments) {
     StopSignals signals("the trial that is running will be repeated by the next run", true);
     StudyFile file = study_to_run(arguments);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    for (const auto& missing : {missing_models(file), missing_devices(file), missing_data(file),
-                                missing_power(file), set_by_own_environment(file)})
-        if (!missing.empty()) throw UsageError(missing.front());
+    if (const auto missing = missing_for(file); !missing.empty())
+        throw UsageError(missing.front());
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     const std::optional<NearestStudy> found = found_in_cache(

@@ -85,12 +85,12 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
         put(stdout, "none of them serves within the limits\n");
         return;
     }
-    const PredictedTrial& usual = predictions.front();
-    const bool default_serves = passes(usual, problem.objective);
+    const PredictedTrial& default_ = predictions.front();
+    const bool default_serves = passes(default_, problem.objective);
     if (default_serves)
-        put(stdout, "  {:>12.6g}           the default: {}\n", value_of(usual, metric),
-            file.composition->render(usual.configuration, {file.model, {}, 0}).text());
-    else if (const auto* failure = std::get_if<Failure>(&usual.outcome))
+        put(stdout, "  {:>12.6g}           the default: {}\n", value_of(default_, metric),
+            file.composition->render(default_.configuration, {file.model, {}, 0}).text());
+    else if (const auto* failure = std::get_if<Failure>(&default_.outcome))
         put(stdout, "  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind),
             failure->message);
     for (const auto& [trial, ties] : best) {
@@ -99,7 +99,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
             default_serves
                 ? fmt::format(
                       "{:+.1f} %",
-                      problem.objective.leading().gain(value, value_of(usual, metric)) * 100)
+                      problem.objective.leading().gain(value, value_of(default_, metric)) * 100)
                 : "";
         const std::string others =
             ties == 0 ? ""

@@ -210,10 +210,10 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
     const CostBelief belief(simulated(setup.file), setup.problem->objective.leading().metric,
                             setup.file.weighted_workloads());
     constexpr std::size_t most = 1000;  // some 0.2 ms each
-    const Configuration usual = setup.problem->space.default_configuration();
-    const std::optional<double> usually = belief.belief(usual).log_value;
-    Configuration best = usual;
-    std::optional<double> highest = usually;
+    const Configuration default_ = setup.problem->space.default_configuration();
+    const std::optional<double> value_of_default = belief.belief(default_).log_value;
+    Configuration best = default_;
+    std::optional<double> highest = value_of_default;
     Rng rng(1);
     for (std::size_t i = 0; i < most; ++i) {
         const Configuration one = setup.problem->feasible.sample(rng);
@@ -224,7 +224,7 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
         best = one;
         highest = believed.log_value;
     }
-    if (highest && usually) gain = std::exp(*highest - *usually) - 1;
+    if (highest && value_of_default) gain = std::exp(*highest - *value_of_default) - 1;
     // The smallest command that is expected to do the same.
     for (const auto& [name, value] : Assignment(best.entries().begin(), best.entries().end())) {
         Assignment fewer(best.entries().begin(), best.entries().end());
