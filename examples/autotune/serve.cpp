@@ -8,7 +8,6 @@
 #include "base/waiting.hpp"
 #include "deploy/server_set.hpp"
 #include "engine/load_level.hpp"
-#include "host/elapsed.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/port.hpp"
 #include "servetune/error.hpp"

@@ -4,16 +4,9 @@
 #include "servetune/configuration.hpp"
 #include "servetune/outcome.hpp"
 
-#include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace servetune {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/study/smaller_command.hpp"
+#include "study/verdict.hpp"
 
 #include "first_trials.hpp"
 #include "given_up.hpp"
 #include "level_rows.hpp"
 #include "model_cache.hpp"
 #include "servetune/budget.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/space/neighbours.hpp"
-#include "servetune/detail/study/confirmation.hpp"
+#include "servetune/search_space.hpp"
+#include "study/confirmation.hpp"
 #include "start_design.hpp"
 #include "trial_cost.hpp"
 

@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/replay.hpp"
 
-#include "servetune/constraint.hpp"
-#include "servetune/detail/base/rng.hpp"
-#include "servetune/error.hpp"
-#include "servetune/objective.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/rng.hpp"
 
 namespace servetune {
+namespace {
+
+/// The values of its metrics, in the order of their names; of a failure none.
+std::vector<double> figures_of(const Outcome& outcome) {
+    std::vector<double> figures;
+    if (const auto* measurement = std::get_if<Measurement>(&outcome))
+        for (const auto& [name, metric] : measurement->metrics) figures.push_back(metric.value);
+    return figures;
+}
+
+}  // namespace
+
+std::string ReplayEvaluator::Options::why_invalid() const {
+    OptionCheck check;
+    check.within("noise_cv", noise_cv, 0, 1);
+    for (const auto& [name, weight] : workloads)
+        check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'",
+                   "a positive number", std::to_string(weight));
+    return check.text();
+}
 
 std::vector<std::optional<Value>> ReplayEvaluator::parsed(const MeasuredTable& table,
                                                           const MeasuredTable::Row& row,

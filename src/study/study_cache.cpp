@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study_cache.hpp"
 
-#include "base/cache_folder.hpp"
-#include "journal_copy.hpp"
-#include "journal_definition.hpp"
+#include "base/files.hpp"
+#include "journal_schema.hpp"
+#include "journal_snapshot.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 
