@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/enum_names.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -123,22 +125,10 @@ enum class FailureKind {
     other
 };
 
-inline constexpr std::array<std::pair<FailureKind, std::string_view>, 14> failure_kinds{{
-    {FailureKind::rejected_flags, "rejected_flags"},
-    {FailureKind::ignored_flags, "ignored_flags"},
-    {FailureKind::out_of_memory, "out_of_memory"},
-    {FailureKind::unsupported, "unsupported"},
-    {FailureKind::not_ready_in_time, "not_ready_in_time"},
-    {FailureKind::crashed_under_load, "crashed_under_load"},
-    {FailureKind::hung, "hung"},
-    {FailureKind::load_test_failed, "load_test_failed"},
-    {FailureKind::invalid_result, "invalid_result"},
-    {FailureKind::wrong_model, "wrong_model"},
-    {FailureKind::not_in_table, "not_in_table"},
-    {FailureKind::infrastructure, "infrastructure"},
-    {FailureKind::cancelled, "cancelled"},
-    {FailureKind::other, "other"},
-}};
+inline constexpr auto failure_kinds = enum_names<FailureKind>(
+    "rejected_flags", "ignored_flags", "out_of_memory", "unsupported", "not_ready_in_time",
+    "crashed_under_load", "hung", "load_test_failed", "invalid_result", "wrong_model",
+    "not_in_table", "infrastructure", "cancelled", "other");
 
 /// Whether a failure says something of the configuration. Those of the machine, the user and a
 /// wrong server say nothing.
@@ -147,27 +137,7 @@ inline bool teaches(FailureKind kind) {
            kind != FailureKind::wrong_model;
 }
 
-inline constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
-    {{Verdict::sound, "sound"},
-     {Verdict::unchecked, "unchecked"},
-     {Verdict::suspect, "suspect"},
-     {Verdict::unsound, "unsound"}}};
-
-/// The name of an enumerator in one of the tables above, and back.
-template <class Enum, std::size_t n>
-constexpr std::string_view name_in(const std::array<std::pair<Enum, std::string_view>, n>& table,
-                                   Enum value) {
-    for (const auto& [enumerator, name] : table)
-        if (enumerator == value) return name;
-    return "unknown";
-}
-template <class Enum, std::size_t n>
-constexpr std::optional<Enum> named_in(
-    const std::array<std::pair<Enum, std::string_view>, n>& table, std::string_view wanted) {
-    for (const auto& [enumerator, name] : table)
-        if (name == wanted) return enumerator;
-    return std::nullopt;
-}
+inline constexpr auto verdicts = enum_names<Verdict>("sound", "unchecked", "suspect", "unsound");
 
 /// A trial that gave no number. It is data: it teaches where not to go.
 struct Failure {

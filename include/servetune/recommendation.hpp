@@ -36,11 +36,8 @@ enum class Conclusion {
     nothing_passes
 };
 
-inline constexpr std::array<std::pair<Conclusion, std::string_view>, 4> conclusions{
-    {{Conclusion::recommended, "recommended"},
-     {Conclusion::keep_default, "keep_default"},
-     {Conclusion::inconclusive, "inconclusive"},
-     {Conclusion::nothing_passes, "nothing_passes"}}};
+inline constexpr auto conclusions =
+    enum_names<Conclusion>("recommended", "keep_default", "inconclusive", "nothing_passes");
 
 /// Why a study is inconclusive.
 enum class Doubt {

@@ -20,14 +20,9 @@ enum class StopReason {
     error
 };
 
-inline constexpr std::array<std::pair<StopReason, std::string_view>, 7> stop_reasons{
-    {{StopReason::strategy_finished, "strategy_finished"},
-     {StopReason::trials_spent, "trials_spent"},
-     {StopReason::wall_clock_spent, "wall_clock_spent"},
-     {StopReason::deadline, "deadline"},
-     {StopReason::nothing_starts, "nothing_starts"},
-     {StopReason::stopped_by_user, "stopped_by_user"},
-     {StopReason::error, "error"}}};
+inline constexpr auto stop_reasons =
+    enum_names<StopReason>("strategy_finished", "trials_spent", "wall_clock_spent", "deadline",
+                           "nothing_starts", "stopped_by_user", "error");
 
 /// What a run did.
 struct Summary {

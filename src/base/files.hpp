@@ -67,6 +67,10 @@ public:
     OutputFile& operator=(const OutputFile&) = delete;
 
     void write(std::string_view bytes);
+    /// The file that holds what is written until `commit`.
+    [[nodiscard]] const std::filesystem::path& written() const {
+        return part_.empty() ? file_ : part_;
+    }
     /// All that was written is on the disk and in its place.
     void commit();
 

@@ -175,62 +175,20 @@ void read_padded(const fs::path& file, std::uintmax_t missing, const ReadJournal
     read_with(copy, SqliteConnection::Access::read, file, read);
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-
-/// An empty file beside another one, which goes again unless it takes the other's place.
-class PartOfCopy {
-public:
-    PartOfCopy(fs::path target, mode_t mode) : target_(fs::absolute(target)) {
-        constexpr std::string_view ending = ".part";
-        std::string pattern = target_.string() + ".XXXXXX" + std::string(ending);
-        descriptor_ = ::mkstemps(pattern.data(), static_cast<int>(ending.size()));
-        if (descriptor_ < 0) fail();
-        file_ = pattern;
-        (void)::fchmod(descriptor_, mode);
-    }
-    ~PartOfCopy() {
-        ::close(descriptor_);
-        if (!placed_) ::unlink(file_.c_str());
-    }
-    PartOfCopy(const PartOfCopy&) = delete;
-    PartOfCopy& operator=(const PartOfCopy&) = delete;
-
-    [[nodiscard]] const fs::path& file() const { return file_; }
-    void empty() const {
-        if (::ftruncate(descriptor_, 0) != 0) fail();
-    }
-    void put_in_place() {
-        if (::fsync(descriptor_) != 0 || ::rename(file_.c_str(), target_.c_str()) != 0) fail();
-        placed_ = true;
-    }
-
-private:
-    [[noreturn]] void fail() const {
-        throw IoError("cannot write " + target_.string() + ": " +
-                      std::generic_category().message(errno));
-    }
-
-    fs::path target_;
-    fs::path file_{};
-    int descriptor_ = -1;
-    bool placed_ = false;
-};
-
-}  // namespace
-
 void copy_journal(const fs::path& from, const fs::path& to, mode_t mode) {
     const fs::path journal = SqliteJournal::file_of(from);
-    PartOfCopy part(to, mode);
+    OutputFile copy(to);
     read_snapshot(journal, [&](SqliteConnection& connection) {
         if (checked_journal_version(connection, journal) == 0)
             throw IoError("journal " + journal.string() + " is empty");
-        part.empty();  // of what an earlier call has put there
-        SqliteConnection::Statement(connection, "VACUUM INTO ?").bind(part.file().string()).step();
+        fs::resize_file(copy.written(), 0);  // of what an earlier call has put there
+        SqliteConnection::Statement(connection, "VACUUM INTO ?")
+            .bind(copy.written().string())
+            .step();
     });
-    (void)SqliteJournal::read(part.file());
-    part.put_in_place();
+    (void)SqliteJournal::read(copy.written());
+    fs::permissions(copy.written(), static_cast<fs::perms>(mode));
+    copy.commit();
 }
 
 }  // namespace servetune
