@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text.hpp"
 #include "servetune/error.hpp"
-#include "text.hpp"
 
 namespace servetune {
 
