@@ -8,7 +8,7 @@ namespace servetune {
 namespace {
 
 /// The values of its metrics, in the order of their names; of a failure none.
-std::vector<double> figures_of(const Outcome& outcome) {
+std::vector<double> metric_values(const Outcome& outcome) {
     std::vector<double> figures;
     if (const auto* measurement = std::get_if<Measurement>(&outcome))
         for (const auto& [name, metric] : measurement->metrics) figures.push_back(metric.value);
@@ -70,7 +70,7 @@ ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& 
         Key key{row.workload, parsed(table, row, space)};
         // Equal outcomes have equal figures, so only those are compared: a table may have many rows
         // of a configuration.
-        std::vector<std::size_t>& alike = with_figures[{key, figures_of(row.outcome)}];
+        std::vector<std::size_t>& alike = with_figures[{key, metric_values(row.outcome)}];
         std::vector<Outcome>& outcomes = known_[std::move(key)];
         const auto same = [&](std::size_t other) { return outcomes[other] == row.outcome; };
         if (row.repeat.empty() && std::any_of(alike.begin(), alike.end(), same)) continue;

@@ -7,7 +7,7 @@ namespace servetune {
 namespace {
 
 /// The default where it was measured, else the first configuration that was; null: none.
-const Standing* yardstick(const std::vector<Standing>& standings,
+const Standing* measured_base(const std::vector<Standing>& standings,
                           std::optional<std::size_t> usual) {
     if (usual && standings[*usual].measured() > 0) return &standings[*usual];
     const auto first = std::find_if(standings.begin(), standings.end(),
@@ -117,7 +117,7 @@ FigureScale take_scale(std::vector<Standing>& standings, const Goal& goal, std::
     for (const Standing& standing : standings)
         all.insert(all.end(), standing.goals[k].values.begin(), standing.goals[k].values.end());
     if (std::all_of(all.begin(), all.end(), [](double value) { return value > 0; })) return {};
-    const std::vector<double>& of_usual = yardstick(standings, usual)->goals[k].values;
+    const std::vector<double>& of_usual = measured_base(standings, usual)->goals[k].values;
     double mean = 0;
     for (const double value : of_usual) mean += value / static_cast<double>(of_usual.size());
     const FigureScale scale = FigureScale::of_differences(mean, all);
@@ -133,7 +133,7 @@ FigureScale take_scale(std::vector<Standing>& standings, const Goal& goal, std::
 
 void compare_work(std::vector<Standing>& standings, const Objective& objective,
                   std::optional<std::size_t> usual) {
-    const Standing* base = yardstick(standings, usual);
+    const Standing* base = measured_base(standings, usual);
     if (base == nullptr) return;
     const std::map<std::string, WorkLengths> base_lengths = lengths_of(*base);
     if (base_lengths.empty()) return;
