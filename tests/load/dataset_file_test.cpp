@@ -365,9 +365,9 @@ TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the
         Workload workload = read("use: " + std::string(shipped) + "\nrequests: 20");
         CHECK(plan_requests(workload).requests.size() == 20);
     }
-    CHECK(failure(folder,
-                  [&] { (void)read("{workload: w, dataset: {kind: multi_turn, turns: 2}}"); }) ==
-          "DIR/w.yaml:1:24: 'dataset': a data set of kind multi_turn needs input_tokens");
+    CHECK(failure(folder, [&] {
+              (void)read("{workload: w, dataset: {kind: multi_turn, turns: 2}}");
+          }) == "DIR/w.yaml:1:24: 'dataset': a data set of kind multi_turn needs input_tokens");
     CHECK(failure(folder, [&] {
               (void)read(
                   "{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {ramp: {from: 0, "
