@@ -2,6 +2,7 @@
 #include "run.hpp"
 
 #include "base/files.hpp"
+#include "servetune/recommendation.hpp"
 #include "study/confirmation.hpp"
 #include "study/table.hpp"
 
