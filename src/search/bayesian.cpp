@@ -281,11 +281,11 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
     const TrialCost cost(all.geometry(), model.evidence(), options_.learning.search);
     double gained = 0;
     double taken = 0;
-    bool worth_it = false;
+    bool pays = false;
     const auto look = [&](double log_gain, const EncodedPoint& point) {
         const std::optional<double> seconds = cost.seconds(point);
         const double serving = std::exp(log_gain) * model.scale().spread() * serves_seconds;
-        worth_it = worth_it || !seconds || serving >= *seconds;
+        pays = pays || !seconds || serving >= *seconds;
         if (!seconds || (taken > 0 && serving / *seconds <= gained / taken)) return;
         gained = serving;
         taken = *seconds;
@@ -295,7 +295,7 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
              all.geometry().encode(choice->configuration));
     if (const auto replicate = best_replicate(model); replicate && problem.replicates_inform)
         look(replicate->second, model.evidence()[replicate->first].point);
-    if (worth_it || taken <= 0) return std::nullopt;
+    if (pays || taken <= 0) return std::nullopt;
     if (std::any_of(history.begin(), history.end(),
                     [](const Trial& trial) { return !trial.told(); }))
         return Waiting{};
