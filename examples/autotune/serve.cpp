@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune serve`: what a study recommends in the foreground, started again when it falls.
 #include "commands.hpp"
+#include "host/elapsed.hpp"
 #include "output.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/base/number_text.hpp"
-
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -47,11 +45,6 @@ private:
     Clock::time_point at_;
     Clock::time_point looked_ = Clock::now();
 };
-
-/// On the steady clock.
-inline double seconds_since(std::chrono::steady_clock::time_point begin) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 /// Blocks all signals for this thread, and for threads and processes that it makes meanwhile.
 class SignalsBlocked {

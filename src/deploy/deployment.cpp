@@ -3,6 +3,7 @@
 
 #include "base/waiting.hpp"
 #include "engine_log.hpp"
+#include "host/elapsed.hpp"
 #include "host/start_program.hpp"
 #include "host/process_table.hpp"
 #include "load/http.hpp"

@@ -4,7 +4,7 @@
 #include "base/files.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
-#include "base/waiting.hpp"
+#include "host/elapsed.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/process_table.hpp"
 #include "server_measurement.hpp"

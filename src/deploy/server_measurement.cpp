@@ -3,6 +3,7 @@
 
 #include "base/waiting.hpp"
 #include "engine/load_level.hpp"
+#include "host/elapsed.hpp"
 #include "load/capacity.hpp"
 #include "load/failed_requests.hpp"
 #include "load/warm_up.hpp"

@@ -3,7 +3,7 @@
 
 #include "base/files.hpp"
 #include "checkpoint_files.hpp"
-#include "base/waiting.hpp"
+#include "host/elapsed.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/error.hpp"
 #include "servetune/launcher.hpp"

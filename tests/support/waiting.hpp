@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/waiting.hpp"
-
 #include <chrono>
 #include <functional>
 #include <thread>
 
 namespace servetune::test {
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 /// Whether it does within a time that is long enough on any machine.
 inline bool comes_true(const std::function<bool()>& what, double within_seconds = 30) {
