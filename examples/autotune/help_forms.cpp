@@ -3,7 +3,7 @@
 
 #include "templates.hpp"
 
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/version.hpp"
 

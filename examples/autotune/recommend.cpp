@@ -10,7 +10,7 @@
 #include "deploy/server_probe.hpp"
 #include "handover/artefact.hpp"
 #include "handover/deploy_file.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 

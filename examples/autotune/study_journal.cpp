@@ -12,7 +12,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
-#include "study/journal_copy.hpp"
+#include "study/journal_snapshot.hpp"
 #include "study_file/measuring/kind.hpp"
 #include "study_file/nearest_study.hpp"
 #include "study_file/strategies.hpp"

@@ -3,7 +3,7 @@
 
 #include "commands.hpp"
 
-#include "servetune/detail/host/watchdog.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"

@@ -11,7 +11,7 @@
 #include "load/http.hpp"
 #include "report/production_check.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/study/clocks.hpp"
+#include "study/clocks.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>
