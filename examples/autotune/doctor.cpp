@@ -22,7 +22,7 @@
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/detail/host/port.hpp"
 #include "servetune/error.hpp"
-#include "study/network_filesystem.hpp"
+#include "study/study_lock.hpp"
 #include "study/study_cache.hpp"
 
 #include <fmt/format.h>
