@@ -2,9 +2,9 @@
 // The optimizer for programs in any language: JSON lines in and out
 // (docs/reference/your-own-program.md).
 #include "ask_tell_conversation.hpp"
-#include "plan.hpp"
 #include "commands.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "study_journal.hpp"
 
 #include "base/text.hpp"

@@ -57,13 +57,11 @@ Targets targets_of(RunArguments& a) {
 }
 
 Targets targets_of(InitArguments& a) {
-    return {{"--engine", &a.engine},     {"--model", &a.model},
-            {"--hardware", &a.hardware}, {"--gpus", &a.gpus},
-            {"--traffic", &a.traffic},   {"--concurrency", &a.concurrency},
-            {"--goal", &a.goal},         {"--budget", &a.budget},
-            {"--attach", &a.attach},     {"--as", &a.as},
-            {"--image", &a.image},       {"--output", &a.output},
-            {"--yes", &a.yes},           {"--force", &a.force}};
+    return {{"--engine", &a.engine}, {"--model", &a.model},     {"--hardware", &a.hardware},
+            {"--gpus", &a.gpus},     {"--traffic", &a.traffic}, {"--concurrency", &a.concurrency},
+            {"--goal", &a.goal},     {"--budget", &a.budget},   {"--attach", &a.attach},
+            {"--as", &a.as},         {"--image", &a.image},     {"--output", &a.output},
+            {"--yes", &a.yes},       {"--force", &a.force}};
 }
 
 Targets targets_of(ValidateArguments& a) {
@@ -97,11 +95,9 @@ Targets targets_of(AskTellArguments& a) {
 }
 
 Targets targets_of(CompareArguments& a) {
-    return {{"A", &a.study},           {"B", &a.other},
-            {"--set", &a.settings},    {"--pairs", &a.pairs},
-            {"--margin", &a.margin},   {"--directory", &a.directory},
-            {"--gate", &a.gate},       {"--json", &a.json},
-            {"--quiet", &a.quiet}};
+    return {{"A", &a.study},       {"B", &a.other},         {"--set", &a.settings},
+            {"--pairs", &a.pairs}, {"--margin", &a.margin}, {"--directory", &a.directory},
+            {"--gate", &a.gate},   {"--json", &a.json},     {"--quiet", &a.quiet}};
 }
 
 Targets targets_of(RecommendArguments& a) {
@@ -119,9 +115,8 @@ Targets targets_of(RecommendArguments& a) {
 }
 
 Targets targets_of(ServeArguments& a) {
-    return joined_targets(
-        targets_of(static_cast<StudyArguments&>(a)),
-        {{"--host", &a.host}, {"--port", &a.port}, {"--restarts", &a.restarts}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--host", &a.host}, {"--port", &a.port}, {"--restarts", &a.restarts}});
 }
 
 Targets targets_of(WatchArguments& a) {
@@ -140,9 +135,8 @@ Targets targets_of(ExportArguments& a) {
 }
 
 Targets targets_of(RenderArguments& a) {
-    return joined_targets(
-        targets_of(static_cast<StudyArguments&>(a)),
-        {{"--set", &a.settings}, {"--random", &a.random}, {"--seed", &a.seed}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
+                          {{"--set", &a.settings}, {"--random", &a.random}, {"--seed", &a.seed}});
 }
 
 Targets targets_of(McpArguments& a) { return {{"--directory", &a.directory}}; }
@@ -240,8 +234,11 @@ Targets targets_of(SimulateArguments& a) {
 }
 
 Targets targets_of(WordArguments& a) {
-    return {{"NAME", &a.word},   {"KIND", &a.word},         {"SHELL", &a.word},
-            {"--json", &a.json}, {"--markdown", &a.markdown}};
+    return {{"NAME", &a.word},
+            {"KIND", &a.word},
+            {"SHELL", &a.word},
+            {"--json", &a.json},
+            {"--markdown", &a.markdown}};
 }
 
 /// What `templates/commands.in` says, without the members that the options set.

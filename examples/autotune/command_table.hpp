@@ -44,9 +44,9 @@ struct OptionRow {
     std::string value{};               ///< stands for its value; empty: as its type says
     std::vector<std::string> words{};  ///< all that it takes; empty: any
     bool required = false;
-    bool list = false;                              ///< of values with commas
+    bool list = false;                             ///< of values with commas
     std::vector<std::string> needs{}, excludes{};  ///< other options of the command
-    std::optional<std::string> if_alone{};          ///< its value if only its name is given
+    std::optional<std::string> if_alone{};         ///< its value if only its name is given
 
     [[nodiscard]] bool by_place() const { return names.front() != '-' && names.front() != '!'; }
     /// `--help`, `-h`: as they are typed; empty: by its place.

@@ -200,8 +200,8 @@ struct SimulateArguments : StudyArguments {
 struct ImportArguments {
     std::vector<std::filesystem::path> documents;
     std::optional<std::filesystem::path> study{};
-    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
-    std::string command{};  ///< of the results that have none
+    std::optional<std::filesystem::path> output{};       ///< nothing: standard output
+    std::string command{};                               ///< of the results that have none
     std::optional<std::filesystem::path> write_study{};  ///< the study that is made of the results
     std::string workload{};                              ///< with it: the one that is searched
     std::vector<std::string> settings{};                 ///< with it: [FILE:]NAME=VALUE

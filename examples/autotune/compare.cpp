@@ -8,8 +8,8 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "report/gate_report.hpp"
 #include "base/probability.hpp"
+#include "report/gate_report.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -100,8 +100,7 @@ bool Measured::open(bool quiet) {
             put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n");
         };
     StudyFile file = arguments.load();
-    if (const auto missing = missing_for(file); !missing.empty())
-        throw UsageError(missing.front());
+    if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
     if (file.starts_processes())
         hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     setup = set_up(std::move(file), folder, hooks);
@@ -213,7 +212,8 @@ std::optional<Ending> unequal_work(const Side& a, const Side& b) {
         for (const bool output : {true, false}) {
             const RequestLength& mine = output ? of_b.output : of_b.input;
             const RequestLength& of_a_length = output ? of_a.output : of_a.input;
-            if (of_a_length.tokens > 0 && other_length(mine, of_a_length, of_a_length.mean() / all, normal_95))
+            if (of_a_length.tokens > 0 &&
+                other_length(mine, of_a_length, of_a_length.mean() / all, normal_95))
                 return Ending{
                     "unreliable",
                     fmt::format("A and B did not do the same work: B has {} {} tokens a request{}, "
@@ -316,23 +316,21 @@ std::size_t measured_pairs(const Side& a, const Side& b) {
 /// where all pass and fails where one fails. The intervals of k checks hold together with 95 %
 /// (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more in any check passes
 /// with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
-std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a,
-                                   const Side& b, bool gate) {
+std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a, const Side& b,
+                                   bool gate) {
     const Objective& objective = a.of->setup.problem->objective;
     std::vector<std::pair<Goal, std::string>> all;
     if (!gate) all.emplace_back(objective.leading(), "");
     else
         for (const Goal& goal : objective.goals)
             for (const std::string& workload : workloads_of(goal, a))
-                all.emplace_back(
-                    Goal{MetricKey{MetricKey::of(goal.metric).name, workload}.text(),
-                         goal.direction},
-                    workload);
-    const Comparison none({arguments.margin, std::min<std::size_t>(3, arguments.pairs),
-                           arguments.pairs,
-                           gate ? Comparison::Question::not_worse
-                                : Comparison::Question::which_is_better,
-                           0.05 / static_cast<double>(all.size())});
+                all.emplace_back(Goal{MetricKey{MetricKey::of(goal.metric).name, workload}.text(),
+                                      goal.direction},
+                                 workload);
+    const Comparison none(
+        {arguments.margin, std::min<std::size_t>(3, arguments.pairs), arguments.pairs,
+         gate ? Comparison::Question::not_worse : Comparison::Question::which_is_better,
+         0.05 / static_cast<double>(all.size())});
     std::vector<GoalCheck> result;
     for (auto& [goal, workload] : all) {
         GoalCheck& check = result.emplace_back(GoalCheck{goal, workload, none});
@@ -425,7 +423,8 @@ std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
     for (const auto& [path, texts] : all) {
         const std::string shown =
             path.substr(path.starts_with(of_later_versions) ? of_later_versions.size() : 0);
-        if (texts.first != texts.second && (shown.starts_with("evaluator") || path == "model.facts"))
+        if (texts.first != texts.second &&
+            (shown.starts_with("evaluator") || path == "model.facts"))
             result.push_back({shown, texts.first, texts.second});
     }
     return result;

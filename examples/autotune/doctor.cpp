@@ -18,12 +18,12 @@
 #include "host/start_program.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/host/topology.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/detail/host/port.hpp"
+#include "servetune/detail/host/topology.hpp"
 #include "servetune/error.hpp"
-#include "study/study_lock.hpp"
 #include "study/study_cache.hpp"
+#include "study/study_lock.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -99,9 +99,9 @@ TemplateValues command_values(const CommandRow& command) {
                            {"has_places", ""}}};
     for (const OptionRow& option : command.options) {
         const std::string value = option.by_place() ? "" : option.value_text();
-        const std::string names =
-            option.by_place() ? option.names
-                              : fmt::format("{}", fmt::join(option.spellings(), ", "));
+        const std::string names = option.by_place()
+                                      ? option.names
+                                      : fmt::format("{}", fmt::join(option.spellings(), ", "));
         const std::string shown = names + (value.empty() ? "" : " " + value);
         values.lists[option.by_place() ? "places" : "options"].push_back(
             {{{"names", names},
@@ -133,9 +133,8 @@ std::string filled_with_commands(const servetune::EmbeddedFile& file,
     const auto wide = [](const std::string& text) { return fmt::format("{:12}", text); };
     const auto narrow = [](const std::string& text) { return fmt::format("{:4}", text); };
     const auto cell = [](const std::string& text) { return with_backslashes(text, "|"); };
-    return fill_template(
-        file.text, values,
-        {{"roff", for_roff}, {"wide", wide}, {"narrow", narrow}, {"cell", cell}});
+    return fill_template(file.text, values,
+                         {{"roff", for_roff}, {"wide", wide}, {"narrow", narrow}, {"cell", cell}});
 }
 
 /// `; nearest: ...`, or what to use in place of what an earlier version had.

@@ -7,8 +7,8 @@
 #include "results/import.hpp"
 #include "results/plain_table.hpp"
 #include "results/server_settings.hpp"
-#include "results/workloads.hpp"
 #include "results/traffic.hpp"
+#include "results/workloads.hpp"
 #include "results/written_study.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
@@ -96,8 +96,8 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
 }
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
-    if (arguments.study || !arguments.settings.empty() ||
-        !arguments.workload.empty() || !arguments.command.empty() || arguments.json)
+    if (arguments.study || !arguments.settings.empty() || !arguments.workload.empty() ||
+        !arguments.command.empty() || arguments.json)
         throw UsageError(
             "--objective reads a table of configurations; of the other options it takes "
             "--parameter, --output and "

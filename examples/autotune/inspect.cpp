@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "observers.hpp"
 #include "output.hpp"
 #include "plan.hpp"
-#include "observers.hpp"
 #include "study_journal.hpp"
 
 #include "engine/flag_facts.hpp"
@@ -12,10 +12,10 @@
 #include "report/study_comparison.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/topology.hpp"
-#include "servetune/feasible_set.hpp"
-#include "servetune/search_space.hpp"
 #include "servetune/error.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/report.hpp"
+#include "servetune/search_space.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 

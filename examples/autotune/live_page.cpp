@@ -6,12 +6,12 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "study/clocks.hpp"
-#include "servetune/standings.hpp"
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
+#include "servetune/standings.hpp"
+#include "study/clocks.hpp"
 #include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
 
@@ -102,13 +102,12 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
                             std::optional<double> seconds_left) {
     const TrialCounts counts(trials);
     const auto number = [](double value) { return fmt::format("{:.10g}", value); };
-    TemplateValues values{
-        {{"study", setup.file.name},
-         {"failures_header", counts.failed > 0 ? "yes" : ""},
-         {"running", running ? "1" : "0"},
-         {"seconds", number(counts.seconds)},
-         {"left", seconds_left ? number(*seconds_left) : ""},
-         {"metric", setup.problem->objective.leading().metric}}};
+    TemplateValues values{{{"study", setup.file.name},
+                           {"failures_header", counts.failed > 0 ? "yes" : ""},
+                           {"running", running ? "1" : "0"},
+                           {"seconds", number(counts.seconds)},
+                           {"left", seconds_left ? number(*seconds_left) : ""},
+                           {"metric", setup.problem->objective.leading().metric}}};
     for (const auto& [state, count] : {std::pair{"measured", counts.told - counts.failed},
                                        {"failed", counts.failed},
                                        {"running", counts.running},
@@ -165,8 +164,8 @@ LiveOptions live_options(const std::string& address,
 /// Reads, renders and tells, one thing after the other.
 class LivePage::Worker {
 public:
-    Worker(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder, const Budget& budget,
-           std::function<bool()> running)
+    Worker(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder,
+           const Budget& budget, std::function<bool()> running)
         : setup_(std::move(setup)),
           folder_(std::move(folder)),
           budget_(budget),
@@ -308,17 +307,11 @@ private:
             end = ended_;
         }
         const TrialCounts counts(trials_);
-        OrderedJson event{{"version", version()},
-                          {"told", counts.told},
-                          {"failed", counts.failed},
-                          {"best", best_},
-                          {"running", running_()},
-                          {"trial", ""},
-                          {"tried", ""},
-                          {"phase", ""},
-                          {"began", nullptr},
-                          {"left", nullptr},
-                          {"ended", end}};
+        OrderedJson event{
+            {"version", version()}, {"told", counts.told},   {"failed", counts.failed},
+            {"best", best_},        {"running", running_()}, {"trial", ""},
+            {"tried", ""},          {"phase", ""},           {"began", nullptr},
+            {"left", nullptr},      {"ended", end}};
         if (const auto seconds = left())
             event["left"] = std::round(*seconds / 10) * 10;  // else it is news every second
         std::vector<const Trial*> pending;
@@ -377,8 +370,7 @@ private:
 };
 
 LivePage::LivePage(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder,
-                   const Budget& budget, const LiveOptions& options,
-                   std::function<bool()> running)
+                   const Budget& budget, const LiveOptions& options, std::function<bool()> running)
     : worker_(std::make_unique<Worker>(std::move(setup), std::move(folder), budget,
                                        std::move(running))),
       server_(

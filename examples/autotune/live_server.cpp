@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live_server.hpp"
 
+#include "base/present.hpp"
 #include "base/text.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
@@ -112,7 +112,7 @@ LiveAddress LiveAddress::parse(const std::string& text) {
     std::string host = only_port ? "" : text.substr(0, colon);
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
     if (!host.empty()) result.host = host;
-    const auto port = only_port             ? servetune::integer_of(text)
+    const auto port = only_port            ? servetune::integer_of(text)
                       : colon == text.npos ? std::optional<std::int64_t>(result.port)
                                            : servetune::integer_of(text.substr(colon + 1));
     constexpr std::int64_t last_port = 65535;

@@ -81,7 +81,8 @@ std::string joined_figures(std::initializer_list<FigurePart> parts) {
     std::string text;
     for (const FigurePart& part : parts)
         if (part.value)
-            text += (text.empty() ? " " : "; ") + fmt::format(fmt::runtime(part.format), *part.value * part.factor);
+            text += (text.empty() ? " " : "; ") +
+                    fmt::format(fmt::runtime(part.format), *part.value * part.factor);
     return text;
 }
 
@@ -92,10 +93,8 @@ std::string health_text(const LoadTestResult& result) {
                {{client.loop_lag_p50, 1e3, "loop late by {:.4g} ms (p50)"},
                 {client.loop_lag_p99, 1e3, "{:.4g} ms (p99)"},
                 {client.loop_lag_max, 1e3, "{:.4g} ms (most)"},
-                {client.send_lag_p99, 1e3,
-                 "requests sent {:.4g} ms after schedule (p99)"},
-                {client.coalesced_share, 100,
-                 "{:.1f} % of chunks came in one read with another"},
+                {client.send_lag_p99, 1e3, "requests sent {:.4g} ms after schedule (p99)"},
+                {client.coalesced_share, 100, "{:.1f} % of chunks came in one read with another"},
                 {client.processor_share, 100, "{:.0f} % of a core"},
                 {client.connects, 1, "{:.0f} connections made under way"}}) +
            "\n";
@@ -105,11 +104,10 @@ std::string server_text(const LoadTestResult& result) {
     const ServerCounters& server = result.run.server;
     if (!server.output_tokens && !server.input_tokens)
         return "The server's own counters were not found.\n";
-    std::string text =
-        "The server counted:" +
-        joined_figures({{server.input_tokens, 1, "{:.0f} prompt tokens"},
-                        {server.prefix_hit_tokens, 1, "{:.0f} came from its cache"},
-                        {server.output_tokens, 1, "{:.0f} generated tokens"}});
+    std::string text = "The server counted:" +
+                       joined_figures({{server.input_tokens, 1, "{:.0f} prompt tokens"},
+                                       {server.prefix_hit_tokens, 1, "{:.0f} came from its cache"},
+                                       {server.output_tokens, 1, "{:.0f} generated tokens"}});
     if (server.drafted_tokens.value_or(0) > 0 && server.accepted_tokens)
         text += fmt::format("; of {:.0f} guessed tokens {:.0f} were right ({:.0f} %)",
                             *server.drafted_tokens, *server.accepted_tokens,

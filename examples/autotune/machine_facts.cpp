@@ -32,8 +32,10 @@ std::pair<std::string, std::string> host_and_port(const std::string& url) {
     const bool literal = rest.starts_with('[');  // IPv6
     const auto end = literal ? rest.find(']') + 1 : rest.find(':');
     const std::string port = end < rest.size() ? rest.substr(end + 1) : "";
-    return {literal ? rest.substr(1, end - 2) : rest.substr(0, end),
-            !port.empty() ? port : url.starts_with("https") ? "443" : "80"};
+    return {literal ? rest.substr(1, end - 2) : rest.substr(0, end), !port.empty() ? port
+                                                                     : url.starts_with("https")
+                                                                         ? "443"
+                                                                         : "80"};
 }
 
 /// Whether a connection to this address is taken within a second.
@@ -65,8 +67,8 @@ bool installed_here(const Engine& engine) {
         "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
     const std::string package = engine.launch[2].substr(0, engine.launch[2].find('.'));
     constexpr std::size_t output_bytes = 64UL << 10UL;
-    const RanCommand asked = run_command({program, "-c", question, package},
-                                         std::chrono::seconds(10), output_bytes);
+    const RanCommand asked =
+        run_command({program, "-c", question, package}, std::chrono::seconds(10), output_bytes);
     return asked.end == RanCommand::End::exited && asked.exit_code == 0;
 }
 

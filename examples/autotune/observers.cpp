@@ -3,23 +3,23 @@
 #include "output.hpp"
 #include "plan.hpp"
 
-#include "study/verdict.hpp"
-#include "servetune/detail/base/number_text.hpp"
 #include "base/text.hpp"
-#include "study/clocks.hpp"
-#include "trial/metric_text.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/outcome.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
+#include "study/clocks.hpp"
 #include "study/json.hpp"
+#include "study/verdict.hpp"
 #include "study_file/study_predictions.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/rotating_file_sink.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -247,14 +247,17 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
     result = printable_line(secrets()(result));
     if (!screen().terminal())
-        return put_text(stderr, fitted({{number}, {tried_text(*setup_.problem, trial)}, {result}, {best}, {left()}},
-                                       std::string::npos));
+        return put_text(
+            stderr,
+            fitted({{number}, {tried_text(*setup_.problem, trial)}, {result}, {best}, {left()}},
+                   std::string::npos));
     // The best and the time left are in the status lines below. A long reason goes on in the next
     // rows; what was tried is cut for it.
     const std::size_t columns = screen().width() - 1;
     const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
     const std::string line =
-        fitted({{number, 0}, {result, 0}, {tried_text(*setup_.problem, trial), 1}}, std::max(columns, wanted));
+        fitted({{number, 0}, {result, 0}, {tried_text(*setup_.problem, trial), 1}},
+               std::max(columns, wanted));
     screen().line(wrapped(printable(secrets()(line)), columns), style);
 }
 

@@ -2,8 +2,8 @@
 // Who watches a run: a person, a program that reads lines of JSON, and the log of its folder.
 #pragma once
 
-#include "servetune/study.hpp"
 #include "servetune/standings.hpp"
+#include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 
 #include <nlohmann/json_fwd.hpp>

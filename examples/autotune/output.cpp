@@ -7,11 +7,11 @@
 #include "servetune/error.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
-#include <fmt/format.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -9,10 +9,10 @@
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
-#include "study/clocks.hpp"
-#include "study/confirmation.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
+#include "study/clocks.hpp"
+#include "study/confirmation.hpp"
 #include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
@@ -129,15 +129,17 @@ std::string Plan::trials_text() const {
 }
 
 std::string Plan::time_needed_text() const {
-    const auto all = by_time || !trial_seconds
-                         ? std::nullopt
-                         : std::optional(*trial_seconds * static_cast<double>(trials + report_trials));
+    const auto all =
+        by_time || !trial_seconds
+            ? std::nullopt
+            : std::optional(*trial_seconds * static_cast<double>(trials + report_trials));
     if (all && (!at_most_seconds || *all <= *at_most_seconds))
         return fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
     if (!at_most_seconds)
         return "; what a trial takes is not known before the first" +
                (source.empty() ? std::string() : " (" + source + ")");
-    const std::string end = fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
+    const std::string end =
+        fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
     if (trial_seconds && *trial_seconds > *at_most_seconds)
         return end + fmt::format(": no time for a single trial, which takes about {} ({})",
                                  time_text(*trial_seconds), source);
@@ -243,10 +245,10 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     const auto most = most_trials(setup, file.budget);
     plan.by_time = !most;
     plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
-    plan.reaches_all =
-        file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite() ||
-        each_once(setup, 0) <=
-            static_cast<double>(search_trials(*setup.problem, file.budget.trials));
+    plan.reaches_all = file.strategy.name != "exhaustive" || plan.by_time ||
+                       !setup.problem->feasible.finite() ||
+                       each_once(setup, 0) <=
+                           static_cast<double>(search_trials(*setup.problem, file.budget.trials));
     plan.report_trials = 2 * file.report_workloads.size();
     if (std::isfinite(file.budget.wall_clock_seconds))
         plan.at_most_seconds = file.budget.wall_clock_seconds;

@@ -13,9 +13,9 @@ namespace autotune {
 /// What a run of a study is going to be, as far as it can be told before.
 struct Plan {
     double configurations = 0;
-    std::size_t trials = 0;   ///< of the search, at most, that are left to do
-    bool by_time = false;     ///< only the clock bounds them
-    bool reaches_all = true;  ///< false: `exhaustive` does not get to each configuration
+    std::size_t trials = 0;         ///< of the search, at most, that are left to do
+    bool by_time = false;           ///< only the clock bounds them
+    bool reaches_all = true;        ///< false: `exhaustive` does not get to each configuration
     std::size_t done = 0;           ///< that the study's folder has already
     std::size_t report_trials = 0;  ///< of the report workloads, beside those
     std::optional<double>

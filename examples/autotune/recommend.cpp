@@ -6,11 +6,11 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "base/url.hpp"
 #include "deploy/server_probe.hpp"
 #include "handover/artefact.hpp"
 #include "handover/deploy_file.hpp"
-#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 

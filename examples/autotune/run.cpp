@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "observers.hpp"
 #include "live_page.hpp"
+#include "observers.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "handover/kept_load_test.hpp"
 #include "base/text.hpp"
+#include "handover/kept_load_test.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
@@ -171,8 +171,7 @@ int run(const RunArguments& arguments) {
     StopSignals signals("the trial that is running will be repeated by the next run", true);
     StudyFile file = study_to_run(arguments);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    if (const auto missing = missing_for(file); !missing.empty())
-        throw UsageError(missing.front());
+    if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     const std::optional<NearestStudy> found = found_in_cache(

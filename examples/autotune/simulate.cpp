@@ -5,8 +5,8 @@
 #include "stop_signals.hpp"
 
 #include "base/files.hpp"
-#include "predict/prediction.hpp"
 #include "base/present.hpp"
+#include "predict/prediction.hpp"
 #include "servetune/error.hpp"
 #include "study_file/study_predictions.hpp"
 
@@ -164,8 +164,7 @@ int fit_table(const SimulateArguments& arguments) {
     const FitTable table = read_fit_table(arguments.fit, study, arguments.workload);
     if (!arguments.json)
         for (const std::string& why : table.left_out) put(stdout, "left out: {}\n", why);
-    if (table.rows.empty())
-        throw UsageError(arguments.fit.string() + ": no row is left to fit to");
+    if (table.rows.empty()) throw UsageError(arguments.fit.string() + ": no row is left to fit to");
     if (arguments.output && table.rows.size() > 1)
         throw UsageError(
             "the table has rows of several engines; one file cannot hold the traits of all: fit "

@@ -7,15 +7,15 @@
 
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "base/text.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/model_file.hpp"
 #include "predict/cost_belief.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/present.hpp"
-#include "study/verdict.hpp"
 #include "servetune/error.hpp"
+#include "study/verdict.hpp"
 #include "study_file/recipes.hpp"
 
 #include <fmt/format.h>
@@ -361,11 +361,10 @@ TemplateValues template_values(const nlohmann::ordered_json& json) {
         }
         std::vector<TemplateValues>& list = result.lists[key];
         for (const auto& [name, entry] : value.items())
-            list.push_back(
-                value.is_object()
-                    ? TemplateValues{{{"name", name}, {"value", text_of(entry)}}}
-                : entry.is_object() ? template_values(entry)
-                                    : TemplateValues{{{"it", text_of(entry)}}});
+            list.push_back(value.is_object()
+                               ? TemplateValues{{{"name", name}, {"value", text_of(entry)}}}
+                           : entry.is_object() ? template_values(entry)
+                                               : TemplateValues{{{"it", text_of(entry)}}});
     }
     return result;
 }

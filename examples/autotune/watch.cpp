@@ -11,8 +11,8 @@
 #include "load/http.hpp"
 #include "report/production_check.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "study/clocks.hpp"
 #include "servetune/error.hpp"
+#include "study/clocks.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -113,7 +113,8 @@ private:
         return false;
     }
     void say(const char* event, const std::string& what) const {
-        if (arguments_.json_lines) put_event({{"event", event}, {"at", unix_seconds()}, {"message", what}});
+        if (arguments_.json_lines)
+            put_event({{"event", event}, {"at", unix_seconds()}, {"message", what}});
         else complain("autotune: {}\n", what);
     }
 
@@ -165,15 +166,17 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
                                {"now", or_null(one.now)},
                                {"low", or_null(one.low)},
                                {"high", or_null(one.high)}});
-        return put_event({{"event", "verdict"}, {"at", unix_seconds()}, {"verdict", name_in(watch_verdicts, check.verdict())},
-                                     {"text", watched_verdict(check)},
-                                     {"seconds", check.seconds()},
-                                     {"requests", check.requests()},
-                                     {"failed", watch.failed()},
-                                     {"restarts", check.restarts()},
-                                     {"figures", figures},
-                                     {"workload", check.workload_yaml()},
-                                     {"notes", study.notes}});
+        return put_event({{"event", "verdict"},
+                          {"at", unix_seconds()},
+                          {"verdict", name_in(watch_verdicts, check.verdict())},
+                          {"text", watched_verdict(check)},
+                          {"seconds", check.seconds()},
+                          {"requests", check.requests()},
+                          {"failed", watch.failed()},
+                          {"restarts", check.restarts()},
+                          {"figures", figures},
+                          {"workload", check.workload_yaml()},
+                          {"notes", study.notes}});
     }
     put(stdout, "\n{} requests in {}\n  {:<26} {:>9} {:>9}  {:<16}\n", check.requests(),
         seconds_text(check.seconds()), "against the study", "study", "now", "99 % interval");

@@ -96,9 +96,8 @@ TEST_CASE("study end: two studies side by side say what is the same and what is 
         REQUIRE(autotune({"run", std::string(study) + ".yaml", "--directory", study, "--quiet"},
                          folder.path())
                     .code == 0);
-    const Ran shown = autotune(
-        {"report", "a.yaml", "--directory", "a", "--beside", "b"},
-        folder.path());
+    const Ran shown =
+        autotune({"report", "a.yaml", "--directory", "a", "--beside", "b"}, folder.path());
     INFO(shown.out << shown.err);
     REQUIRE(shown.code == 0);
     CHECK(contains(shown.out, "# Two studies side by side"));
@@ -119,9 +118,8 @@ TEST_CASE("study end: two studies side by side say what is the same and what is 
           object.at("b").at("recommended").at("value").get<double>());
     CHECK(object.at("different_settings").empty());
 
-    const Ran same = autotune(
-        {"report", "a.yaml", "--directory", "a", "--beside", "a"},
-        folder.path());
+    const Ran same =
+        autotune({"report", "a.yaml", "--directory", "a", "--beside", "a"}, folder.path());
     CHECK(contains(same.out, "## What is not the same\n\nNothing.\n"));
     CHECK(contains(same.out, "B against A in total_tokens_per_second: +0.00 %"));
     CHECK(autotune({"report", "a.yaml", "--directory", "a", "--beside", "no.yaml"}, folder.path())

@@ -77,7 +77,8 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
         REQUIRE(made.code == 0);
         return folder.write(std::string("completion.") + shell, made.out).string();
     };
-    const std::string path = std::string("export PATH=") + fs::path(SERVETUNE_PROGRAM).parent_path().string() + ":$PATH; ";
+    const std::string path = std::string("export PATH=") +
+                             fs::path(SERVETUNE_PROGRAM).parent_path().string() + ":$PATH; ";
     const std::string bash = script("bash");
     const auto offered = [&](const std::string& words, int at) {
         return ran({"/bin/bash", "--norc", "-c",
@@ -95,13 +96,13 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     CHECK(autotune({"completion", "tcsh"}, folder.path()).code == 2);
     const std::string zsh = script("zsh");
     if (fs::exists("/usr/bin/zsh")) {
-        const Ran checked = ran(
-            {"/usr/bin/zsh", "-f", "-c",
-             path + "autoload -Uz compinit; compinit -u -d " + (folder.path() / "dump").string() +
-                 "; source " + zsh +
-                 "; print $_comps[autotune]; _describe() { print -l -- ${(P)2} }; "
-                 "words=(autotune export s.yaml --f); CURRENT=4; _autotune"},
-            folder.path());
+        const Ran checked =
+            ran({"/usr/bin/zsh", "-f", "-c",
+                 path + "autoload -Uz compinit; compinit -u -d " +
+                     (folder.path() / "dump").string() + "; source " + zsh +
+                     "; print $_comps[autotune]; _describe() { print -l -- ${(P)2} }; "
+                     "words=(autotune export s.yaml --f); CURRENT=4; _autotune"},
+                folder.path());
         INFO(checked.err);
         CHECK(checked.code == 0);
         CHECK(checked.err.empty());
@@ -111,7 +112,8 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     if (std::filesystem::exists("/usr/bin/fish")) {
         const auto of_fish = [&](const std::string& line) {
             return ran({"/usr/bin/env", "HOME=" + folder.path().string(), "/usr/bin/fish",
-                        "--no-config", "-c", path + "source " + fish + "; complete -C'" + line + "'"},
+                        "--no-config", "-c",
+                        path + "source " + fish + "; complete -C'" + line + "'"},
                        folder.path())
                 .out;
         };
