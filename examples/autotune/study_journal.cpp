@@ -8,7 +8,7 @@
 #include "servetune/error.hpp"
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
-#include "study_file/strategies.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -104,7 +104,7 @@ struct StudyFile {
     std::vector<KnowledgeChoice>
         knowledge;  ///< of `bayesian`; the cost model unless the file says otherwise
     std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
-    MeasuringChoice measuring;                         ///< what measures
+    EvaluatorConfig measuring;                         ///< what measures
     Budget budget;
     std::optional<int>
         budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day

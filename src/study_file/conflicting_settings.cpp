@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixed beats searched: an engine takes one of two values, and then every trial is the same server.
-#include "study_readers.hpp"
+#include "readers.hpp"
 
-#include "all_errors.hpp"
-#include "base/variable_name.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
 #include "keys.hpp"
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <set>
 
 namespace servetune {
@@ -161,27 +158,6 @@ std::string why_variable(const std::string& name, const StudyFile& study) {
     return "";
 }
 
-/// The variables that words of `podman run` or `docker run` set, with the word; `--env-file` has an
-/// empty name.
-std::vector<std::pair<std::string, const Yaml*>> variables_in(const Yaml& options) {
-    std::vector<std::pair<std::string, const Yaml*>> result;
-    const std::vector<Yaml>& items = options.items();
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        const std::string word = items[i].text();
-        const bool has_next = i + 1 < items.size();
-        std::string setting;
-        const bool short_form = word.size() > 1 && word[0] == '-' && word[1] == 'e';  // of --env
-        if (has_next && (word == "--env" || (short_form && word.size() == 2)))
-            setting = items[i + 1].text();
-        else if (word.starts_with("--env=")) setting = word.substr(6);
-        else if (short_form) setting = word.substr(2);
-        else if (word == "--env-file" || word.starts_with("--env-file="))
-            result.emplace_back("", &items[i]);
-        if (!setting.empty()) result.emplace_back(setting.substr(0, setting.find('=')), &items[i]);
-    }
-    return result;
-}
-
 void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors& errors) {
     const auto* choice = std::get_if<DeployChoice>(&study.measuring);
     if (const Yaml* environment = deploy.find(keys::deploy.environment))
@@ -192,22 +168,6 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
                     !choice->options.deploy.gpus.empty())
                     node.fail("`gpus` says which devices the engine sees: say it once");
             });
-    const Yaml* container = deploy.find(keys::deploy.container);
-    const Yaml* options = container != nullptr ? container->find(keys::container.options) : nullptr;
-    if (options == nullptr) return;
-    bool by_variable = false;
-    for (const Engine& engine : study.composition->engines())
-        for (const PassedSetting& one : study.composition->passed(engine))
-            by_variable = by_variable || !one.environment.empty();
-    for (const auto& [name, node] : variables_in(*options))
-        errors.in([&, &name = name, node = node] {
-            if (name.empty() && by_variable)
-                node->fail(
-                    "a file of variables may set what this study searches: write them under "
-                    "`environment` of `deploy`");
-            if (const std::string why = why_variable(name, study); !why.empty())
-                node->fail("'" + name + "': " + why);
-        });
 }
 
 }  // namespace

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines: search_spaces/engines/*.yaml.
-#include "all_errors.hpp"
 #include "base/nesting.hpp"
 #include "engine/json_form.hpp"
-#include "key_reader.hpp"
 #include "keys.hpp"
-#include "parameter_reader.hpp"
+#include "readers.hpp"
 #include "servetune/detail/base/nearest.hpp"
-#include "servetune/search_space.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
 
 namespace servetune {
 namespace {

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be said before an engine is started: chips that are others, models that are not there,
 // power that nothing measures, versions that nobody has checked.
-#include "found_hardware.hpp"
+#include "readers.hpp"
 
 #include "base/lower_case.hpp"
 #include "engine/flag_facts.hpp"
+#include "evaluator_type.hpp"
 #include "servetune/detail/base/nearest.hpp"
-#include "servetune/study_file.hpp"
-#include "study_file/measuring/kind.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -88,7 +84,7 @@ bool looks_like_path(const std::string& model) {
 
 std::vector<std::string> missing_models(const StudyFile& file) {
     std::vector<std::string> result;
-    if (!kind_of(file).runs_engine) return result;
+    if (!evaluator_of(file).traits.runs_engine) return result;
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy != nullptr && deploy->elsewhere()) return result;  // the model is on another machine
     std::vector<std::string> models = file.composition->further_models();

@@ -4,10 +4,7 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
-#include "servetune/error.hpp"
-#include "servetune/value.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 

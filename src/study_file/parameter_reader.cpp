@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parameter_reader.hpp"
+#include "readers.hpp"
 
-#include "all_errors.hpp"
 #include "engine/engine_value.hpp"
-#include "key_reader.hpp"
 #include "keys.hpp"
 #include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/perf/hardware_spec.hpp"
-#include "servetune/error.hpp"
-
-#include <algorithm>
-#include <array>
-#include <string_view>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -76,10 +67,6 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
         parameter.value_when_unset = read_value(*engine_default, read.domain);
 }
 
-IntegerDomain read_bounds(const Yaml& range) {
-    return {range.at(keys::range.low).integer(), range.at(keys::range.high).integer()};
-}
-
 /// Throws for a list of more.
 void check_count_of_values(const Yaml& list) {
     if (list.items().size() > most_listed_values)
@@ -98,18 +85,13 @@ std::optional<ReadDomain> read_domain(const Yaml& node) {
     };
     if (const Yaml* at = node.find(keys::parameter.bool_)) set(*at, {BoolDomain{}});
     if (const Yaml* at = node.find(keys::parameter.int_)) {
-        at->check_keys(keys::range);
-        IntegerDomain range = read_bounds(*at);
-        read(*at, keys::range.step, range.step);
-        read_word<keys::scales>(*at, keys::range.scale, range.scale);
+        IntegerDomain range;
+        read_table(*at, keys::range, range);
         set(*at, {range});
     }
     if (const Yaml* at = node.find(keys::parameter.real)) {
-        if (const Yaml* step = at->find(keys::range.step)) step->fail("a real has no step");
-        at->check_keys(keys::range);
-        RealDomain interval{read<double>(*at, keys::range.low),
-                            read<double>(*at, keys::range.high)};
-        read_word<keys::scales>(*at, keys::range.scale, interval.scale);
+        RealDomain interval;
+        read_table(*at, keys::interval, interval);
         set(*at, {interval});
     }
     if (const Yaml* at = node.find(keys::parameter.text)) set(*at, {TextDomain{}});
@@ -143,8 +125,9 @@ FurtherValues read_also(const Yaml& node) {
     if ((node.find(keys::also.int_) == nullptr) == (node.find(keys::also.choice) == nullptr))
         node.fail("`also` is either int or choice");
     if (const Yaml* at = node.find(keys::also.int_)) {
-        at->check_keys(keys::range);
-        result.domain = read_bounds(*at);
+        IntegerDomain range;
+        read_table(*at, keys::range, range);
+        result.domain = range;
     } else result.domain = ChoiceDomain{node.at(keys::also.choice).values()};
     return result;
 }
@@ -264,42 +247,6 @@ Constraint read_constraint(const Yaml& node) {
     return result;
 }
 
-namespace {
-
-/// Keys of the parameters of engines: where the engine's file says them, a study cannot.
-struct EntryKey {
-    const Key* key;
-    std::string_view instead;   ///< what a study does; empty: it may say this
-    bool only_of_flags = true;  ///< it says nothing of what no engine gets
-};
-constexpr const auto& in_entry = keys::parameter;
-constexpr std::string_view how_passed = "give a parameter of your own another name";
-constexpr std::string_view which_versions =
-    "'engine_versions' says which version runs, 'choice' which values are tried";
-constexpr std::string_view in_own_file = "let 'engine' name a copy of that file with your change";
-constexpr std::array<EntryKey, 18> entry_keys{{
-    {&in_entry.flag, how_passed},
-    {&in_entry.off_flag, how_passed},
-    {&in_entry.env, how_passed},
-    {&in_entry.option, how_passed},
-    {&in_entry.earlier, how_passed},
-    {&in_entry.since, which_versions},
-    {&in_entry.until, which_versions},
-    {&in_entry.values_since, which_versions},
-    {&in_entry.values_until, which_versions},
-    {&in_entry.architectures, which_versions},
-    {&in_entry.also, "write these values under 'choice'"},
-    {&in_entry.same_as, in_own_file},
-    {&in_entry.means, in_own_file},
-    {&in_entry.drafts, ""},
-    {&in_entry.checkpoints, ""},
-    {&in_entry.when, "a rule under 'constraints' says which values may come together", false},
-    {&in_entry.concept_, in_own_file, false},
-    {&in_entry.engine_default, in_own_file, false},
-}};
-
-}  // namespace
-
 bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter) {
     const std::string own = engine.name + ".";
     const std::string local = name.starts_with(own) ? name.substr(own.size()) : name;
@@ -307,31 +254,35 @@ bool speaks_of(const std::string& name, const Engine& engine, const Parameter& p
            (!parameter.concept_name.empty() && local == parameter.concept_name);
 }
 
+namespace {
+
+/// Throws for each key with this mark.
+void refuse_marked(const Yaml& node, KeyMark mark, const std::string& why) {
+    AllErrors errors;
+    for (const Key& key : rows_of(keys::parameter))
+        if (const Yaml* said = key.has(mark) ? node.find(key) : nullptr)
+            errors.in([&] { said->fail(why); });
+    errors.throw_any();
+}
+
+}  // namespace
+
 void check_keys_of_entry(const std::string& name, const Yaml& node,
                          const std::vector<Engine>& engines) {
     if (!node.is_mapping()) return;
     for (const Engine& engine : engines)
-        for (const EngineParameter& declared : engine.parameters) {
-            if (!speaks_of(name, engine, declared.parameter)) continue;
-            AllErrors errors;
-            for (const EntryKey& one : entry_keys)
-                if (const Yaml* said = one.instead.empty() ? nullptr : node.find(*one.key))
-                    errors.in([&] {
-                        said->fail("the file of " + engine.name + " says this of its parameter '" +
-                                   declared.parameter.name + "'; leave it out, or " +
-                                   std::string(one.instead));
-                    });
-            return errors.throw_any();
-        }
+        for (const EngineParameter& declared : engine.parameters)
+            if (speaks_of(name, engine, declared.parameter))
+                return refuse_marked(
+                    node, of_engine,
+                    "the file of " + engine.name + " says this of its parameter '" +
+                        declared.parameter.name +
+                        "'; leave it out, or let 'engine' name a copy of that file");
 }
 
 void check_keys_of_unpassed(const Yaml& node) {
-    if (!node.is_mapping()) return;
-    AllErrors errors;
-    for (const EntryKey& one : entry_keys)
-        if (const Yaml* said = one.only_of_flags ? node.find(*one.key) : nullptr)
-            errors.in([&] { said->fail("no engine gets this parameter; leave this out"); });
-    errors.throw_any();
+    if (node.is_mapping())
+        refuse_marked(node, of_flag, "no engine gets this parameter; leave this out");
 }
 
 }  // namespace servetune

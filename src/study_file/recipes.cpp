@@ -9,14 +9,10 @@
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/perf/model_spec.hpp"
-#include "servetune/error.hpp"
 #include "servetune/search_space.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <optional>
 #include <tuple>
 
 namespace servetune {

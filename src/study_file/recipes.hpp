@@ -5,9 +5,7 @@
 #include "servetune/detail/engine/composition.hpp"
 
 #include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace servetune {
 

@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The space of a study: its engines, its preset, what it narrows and fixes, and the machine that it
 // is for.
-#include "study_readers.hpp"
+#include "readers.hpp"
 
-#include "all_errors.hpp"
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/entry_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
-#include "found_hardware.hpp"
-#include "key_reader.hpp"
+#include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "parameter_reader.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
-#include "servetune/detail/host/found_machine.hpp"
-#include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/measuring/kind.hpp"
 #include "yaml_text.hpp"
 
-#include <algorithm>
 #include <sstream>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -251,7 +243,7 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
 /// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
 /// over hosts.
 std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study) {
-    if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
+    if (evaluator_of(study).traits.served_by != ServedBy::a_new_start) return std::nullopt;
     if (!study.machine.devices) return DeviceLimit{};
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
     const auto chip = deploy != nullptr && deploy->wrapped &&
@@ -325,14 +317,13 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
         read_table(*hardware, keys::machine, study.machine);
         if (const Yaml* device = hardware->find(keys::machine.device)) read_device(*device);
     }
-    const MeasuringKind& kind = kind_of(study);
+    const EvaluatorType& evaluator = evaluator_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
-    if (kind.runs_engine && !elsewhere) study.machine.found = machine_of(source, study);
+    if (evaluator.traits.runs_engine && !elsewhere) study.machine.found = machine_of(source, study);
     const FoundDevices found = study.machine.found ? study.machine.found->devices : FoundDevices{};
     look_at_found(found, study);
-    std::optional<std::int64_t> visible;
-    if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
+    const std::optional<std::int64_t> visible = evaluator.visible_devices(study);
     if (study.machine.usd_per_device_hour) {
         const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
         const auto workers = static_cast<std::int64_t>(
@@ -350,7 +341,7 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
 
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue,
                                         StudyFile& study) {
-    const ServedBy served_by = kind_of(study).served_by;
+    const ServedBy served_by = evaluator_of(study).traits.served_by;
     SpaceDescription description;
     const bool replayed = served_by == ServedBy::an_earlier_start;
     if (!replayed) description.architecture = architecture_of(study);  // what was measured ran

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file.hpp"
 
-#include "all_errors.hpp"
 #include "base/kept_texts.hpp"
+#include "base/url.hpp"
 #include "engine/version.hpp"
-#include "key_reader.hpp"
+#include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "parameter_reader.hpp"
+#include "knowledge.hpp"
+#include "readers.hpp"
 #include "secrets.hpp"
-#include "servetune/error.hpp"
-#include "study_file/measuring/kind.hpp"
-#include "study_readers.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/printable.hpp"
 
-#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -133,7 +131,7 @@ const Workload* StudyFile::workload_called(std::string_view wanted) const {
 
 namespace {
 
-bool is_load_test(const MeasuringChoice& measuring) {
+bool is_load_test(const EvaluatorConfig& measuring) {
     return std::holds_alternative<SimulateChoice>(measuring) ||
            std::holds_alternative<AttachChoice>(measuring) ||
            std::holds_alternative<DeployChoice>(measuring);
@@ -161,8 +159,8 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
         study.measuring.emplace<DeployChoice>();  // only to read the rest: the study is refused
     if (known && machine.kept) study.kept = machine.kept(study);
     errors.in([&] { read_machine(root, catalogue, machine, study); });
-    if (known && kind_of(study).why_not != nullptr)
-        if (const std::string why = kind_of(study).why_not(study); !why.empty())
+    if (known)
+        if (const std::string why = evaluator_of(study).why_not(study); !why.empty())
             errors.in([&] { root.at(keys::study.evaluator).fail(why); });
     errors.in([&] {
         study.composition = read_space(root, catalogue, study);
@@ -362,6 +360,131 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
         study.secrets = secrets;
         study.secrets.add(secrets_of_environment());
         return study;
+    });
+}
+
+namespace {
+
+/// What a trial says goes to journal, log and report: without the secrets of the study.
+class WithoutSecrets : public Evaluator {
+public:
+    WithoutSecrets(std::unique_ptr<Evaluator> inner, Redactor secrets)
+        : inner_(std::move(inner)), secrets_(std::move(secrets)) {}
+
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
+        return without_secrets_in_errors(secrets_, [&] {
+            Outcome outcome = inner_->evaluate(configuration, context);
+            if (auto* failure = std::get_if<Failure>(&outcome)) {
+                failure->message = printable_line(secrets_(failure->message));
+                for (std::string& line : failure->log_lines) line = secrets_(line);
+            } else
+                for (Finding& finding : std::get<Measurement>(outcome).validity.findings)
+                    for (std::string* text : {&finding.left, &finding.right, &finding.cause})
+                        *text = secrets_(*text);
+            return outcome;
+        });
+    }
+    [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
+
+private:
+    std::unique_ptr<Evaluator> inner_;
+    Redactor secrets_;
+};
+
+void check_strategy(const StudyFile& file) {
+    const std::string& name = file.strategy.name;
+    if (file.objective.several() && !takes_several_goals(name)) {
+        std::vector<std::string> others = strategy_names();
+        std::erase_if(others, [](const auto& other) { return !takes_several_goals(other); });
+        throw UsageError(file.source.file.string() + ": 'objective': the strategy " + name +
+                         " compares one number, and there are several goals; these take several: " +
+                         listed(others));
+    }
+    if (!file.budget.when_not_worth_it) return;
+    if (name != "bayesian")
+        throw UsageError(file.source.file.string() +
+                         ": 'budget.serves': only the strategy bayesian knows what is left to "
+                         "gain, and this is " +
+                         name);
+    if (file.objective.several())
+        throw UsageError(file.source.file.string() +
+                         ": 'budget.serves': what a front gains has no worth in time; give one "
+                         "goal or a budget of trials");
+}
+
+}  // namespace
+
+std::map<std::string, std::string> StudySetup::environment() const {
+    const auto options = evaluator_of(file).environment(file);
+    if (!options) return {};
+    Environment result = environment_now(*options);
+    for (auto& [name, text] : result) {
+        Redactor of_address;
+        if (text.find("://") != std::string::npos) add_user_info(of_address, text);
+        text = printable_line(file.secrets(of_address(text)));
+    }
+    return result;
+}
+
+BayesianOptions StudySetup::bayesian_options() const {
+    BayesianOptions options = file.strategy.bayesian;
+    // A time alone says nothing of how many trials it is enough for: start and confirmation are
+    // those of the usual budget, and then the search goes on.
+    options.trials = file.budget.trials == trials_of_a_time ? Budget{}.trials : file.budget.trials;
+    if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
+    options.beliefs = beliefs;
+    options.suggestions = suggestions;
+    options.learning.seed = file.seed;
+    return options;
+}
+
+namespace {
+
+StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder,
+                        const RunHooks& hooks) {
+    check_strategy(file);
+    StudySetup setup;
+    const EvaluatorType& evaluator = evaluator_of(file);
+    evaluator.build(setup, file, folder, hooks);
+    // Who measures elsewhere says by `noise_cv: 0` that a figure is exact.
+    setup.problem->replicates_inform = setup.evaluator != nullptr
+                                           ? setup.evaluator->replicates_inform()
+                                           : file.decision.noise_cv > 0;
+    if (evaluator.traits.measures)
+        setup.evaluator =
+            std::make_unique<WithoutSecrets>(std::move(setup.evaluator), file.secrets);
+    for (auto& neighbour : setup.neighbours)
+        neighbour = std::make_unique<WithoutSecrets>(std::move(neighbour), file.secrets);
+    if (file.strategy.name == "bayesian") {
+        GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
+        setup.beliefs = std::move(knowledge.beliefs);
+        setup.knowledge = std::move(knowledge.texts);
+        setup.earlier = std::move(knowledge.earlier);
+        file.warnings.insert(file.warnings.end(), knowledge.warnings.begin(),
+                             knowledge.warnings.end());
+        for (const std::filesystem::path& suggested : file.suggestions)
+            for (Configuration& one :
+                 read_suggestions(suggested, *file.composition, setup.problem->space))
+                setup.suggestions->push_back(std::move(one));
+    }
+    setup.file = std::move(file);
+    setup.strategy = make_strategy(setup);
+    return setup;
+}
+
+}  // namespace
+
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder, const RunHooks& hooks) {
+    Redactor secrets = file.secrets;
+    const CollectSecrets collecting(secrets);
+    const CollectSecrets into_the_file(file.secrets);
+    Texts texts = file.source.files;
+    const NoteTexts noting(texts, file.source.search_spaces);
+    return without_secrets_in_errors(secrets, [&] {
+        StudySetup setup = set_up_study(file, folder, hooks);
+        setup.file.source.files = texts;
+        return setup;
     });
 }
 

@@ -6,7 +6,6 @@
 #include "base/whole_number.hpp"
 #include "engine/load_level.hpp"
 #include "predict/study_fit.hpp"
-#include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/load/dataset.hpp"

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml.hpp"
 
-#include "all_errors.hpp"
 #include "base/kept_texts.hpp"
 #include "base/utf8.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/base/printable.hpp"
-#include "servetune/error.hpp"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <optional>
 #include <set>
 #include <sstream>
-#include <utility>
 
 namespace servetune {
 
@@ -329,19 +323,22 @@ double Yaml::real() const {
     fail_wanted("a number");
 }
 
-double Yaml::seconds() const {
+std::optional<double> seconds_of(std::string_view text) {
     static constexpr std::array<std::pair<std::string_view, double>, 5> units{
         {{"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}}};
     for (const auto& [unit, factor] : units) {
-        if (!is_scalar() || !scalar_.ends_with(unit)) continue;
-        const auto number =
-            real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size()));
-        if (!number || *number < 0) continue;
-        if (*number * factor > longest_seconds)
-            fail_wanted("a duration of at most a hundred years");
-        return *number * factor;
+        if (!text.ends_with(unit)) continue;
+        const auto number = real_of(text.substr(0, text.size() - unit.size()));
+        if (number && *number >= 0) return *number * factor;
     }
-    fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
+    return std::nullopt;
+}
+
+double Yaml::seconds() const {
+    const auto result = is_scalar() ? seconds_of(scalar_) : std::nullopt;
+    if (!result) fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
+    if (*result > longest_seconds) fail_wanted("a duration of at most a hundred years");
+    return *result;
 }
 
 double Yaml::positive_seconds() const {

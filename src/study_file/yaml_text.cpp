@@ -3,16 +3,11 @@
 
 #include "base/lower_case.hpp"
 #include "servetune/detail/base/printable.hpp"
-#include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <set>
-#include <string_view>
-#include <utility>
 #include <variant>
 
 namespace servetune {

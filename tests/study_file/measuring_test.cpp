@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
+#include "study_file/evaluator_type.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/measuring/kind.hpp"
 #include "study_file/yaml.hpp"
 
 #include <algorithm>

@@ -15,8 +15,8 @@
 
 namespace servetune {
 
-// What measures the trials of a study: one of the kinds below. src/study_file/measuring/ has a file
-// for each kind and their table.
+// What measures the trials of a study: one of the kinds below. src/study_file/evaluator_types.cpp
+// has their table.
 
 /// No `evaluator`: whoever asks and tells measures (`autotune ask-tell`).
 struct MeasuredOutside {};
@@ -46,6 +46,7 @@ struct DeployChoice {
     EngineEvaluator::Options options{};
     std::string
         api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
+    bool watch = true;          ///< measure again what a throttled or shared machine disturbed
     /// At most one of them; none: processes of this machine.
     std::optional<ContainerOptions> container{};
     std::optional<WrappedOptions> wrapped{};
@@ -66,7 +67,7 @@ struct CommandChoice {
     CommandEvaluator::Options options{};
 };
 
-using MeasuringChoice = std::variant<MeasuredOutside, ReplayChoice, SimulateChoice, AttachChoice,
+using EvaluatorConfig = std::variant<MeasuredOutside, ReplayChoice, SimulateChoice, AttachChoice,
                                      DeployChoice, CommandChoice>;
 
 }  // namespace servetune
