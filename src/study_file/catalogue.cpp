@@ -3,13 +3,13 @@
 // and workloads.
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "load/data_files.hpp"
 #include "readers.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "study_snapshot.hpp"
 #include "yaml_text.hpp"
 
 #include <sys/auxv.h>
@@ -42,8 +42,7 @@ fs::path this_program() {
 }
 
 /// A study may be called after the engine that it tunes; it is not what it names.
-bool is_study(const fs::path& file) {
-    const Yaml text = Yaml::load(file);
+bool is_study(const Yaml& text) {
     return text.is_mapping() && text.find(keys::study.objective) != nullptr;
 }
 
@@ -72,14 +71,15 @@ fs::path shipped_folder(const std::string& name, const char* holds, const char* 
 fs::path Catalogue::find(const std::string& kind, const std::string& name,
                          const fs::path& beside) const {
     if (name.find('/') != std::string::npos || names_yaml_file(name)) {
-        const fs::path file = servetune::beside(beside, with_home(name));
-        if (!text_exists(file)) throw IoError("there is no file " + file.string());
+        const fs::path file = beside / with_home(name);
+        if (!text_exists(file, snapshot_)) throw IoError("there is no file " + file.string());
         return file;
     }
     for (const std::string& spelled : {name, lower_case(name)})  // vLLM is vllm
         for (const fs::path& folder : {beside, root_ / kind}) {
             const fs::path file = folder / (spelled + ".yaml");
-            if (text_exists(file) && (folder != beside || !is_study(file))) return file;
+            if (text_exists(file, snapshot_) && (folder != beside || !is_study(load(file))))
+                return file;
         }
     std::vector<std::string> known;
     for (const fs::path& file : yaml_files_in(root_ / kind)) known.push_back(file.stem().string());
@@ -95,18 +95,20 @@ fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yam
     }
 }
 
+Yaml Catalogue::load(const fs::path& file) const { return Yaml::load(file, snapshot_); }
+
 Engine Catalogue::engine(const Yaml& named) const {
-    return read_engine(Yaml::load(found_by(*this, "engines", named)));
+    return read_engine(load(found_by(*this, "engines", named)));
 }
 
 Engine Catalogue::engine(const std::string& name) const {
-    return read_engine(Yaml::load(find("engines", name, root_ / "engines")));
+    return read_engine(load(find("engines", name, root_ / "engines")));
 }
 
 std::vector<Engine> Catalogue::engines() const {
     std::vector<Engine> result;
     for (const fs::path& file : yaml_files_in(root_ / "engines"))
-        result.push_back(read_engine(Yaml::load(file)));
+        result.push_back(read_engine(load(file)));
     return result;
 }
 
@@ -117,7 +119,7 @@ Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described) {
     const bool own = mapping && described.find(table.dataset) != nullptr;
     if (used == nullptr && !own) described.fail("a workload needs a dataset (or use:)");
     if (used == nullptr) return described;
-    const Yaml found = Yaml::load(found_by(catalogue, "workloads", *used));
+    const Yaml found = catalogue.load(found_by(catalogue, "workloads", *used));
     if (const Yaml* another = found.find(table.use))
         another->fail("a workload that is used cannot use another");
     if (!own && found.find(table.dataset) == nullptr) found.fail("a workload needs a dataset");
@@ -132,10 +134,10 @@ Workload Catalogue::workload(const Yaml& described) const {
 
 std::vector<HardwareSpec> Catalogue::all_hardware() const {
     std::vector<HardwareSpec> result;
-    for (const fs::path& file : own_hardware_) result.push_back(read_hardware(Yaml::load(file)));
+    for (const fs::path& file : own_hardware_) result.push_back(read_hardware(load(file)));
     const std::size_t own = result.size();  // in place of one that ships
     for (const fs::path& file : yaml_files_in(root_ / "hardware")) {
-        HardwareSpec shipped = read_hardware(Yaml::load(file));
+        HardwareSpec shipped = read_hardware(load(file));
         const auto end = result.begin() + static_cast<std::ptrdiff_t>(own);
         if (std::none_of(result.begin(), end,
                          [&](const HardwareSpec& one) { return one.name == shipped.name; }))
@@ -147,15 +149,15 @@ std::vector<HardwareSpec> Catalogue::all_hardware() const {
 std::vector<ModelSpec> Catalogue::all_models() const {
     std::vector<ModelSpec> result;
     for (const fs::path& file : own_models_)
-        result.push_back(read_model(Yaml::load(file)));  // found first
+        result.push_back(read_model(load(file)));  // found first
     for (const fs::path& file : yaml_files_in(root_ / "models"))
-        result.push_back(read_model(Yaml::load(file)));
+        result.push_back(read_model(load(file)));
     return result;
 }
 
 HardwareSpec Catalogue::hardware(const std::string& name) const {
     if (names_yaml_file(name))
-        return read_hardware(Yaml::load(find("hardware", name, fs::current_path())));
+        return read_hardware(load(find("hardware", name, fs::current_path())));
     std::vector<HardwareSpec> known = all_hardware();
     std::vector<std::string> spelled;
     for (HardwareSpec& spec : known) {
@@ -170,7 +172,7 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
 
 ServedModel Catalogue::model(const std::string& name) const {
     if (names_yaml_file(name)) {
-        ModelSpec spec = read_model(Yaml::load(find("models", name, fs::current_path())));
+        ModelSpec spec = read_model(load(find("models", name, fs::current_path())));
         const std::string native = spec.native_type;
         return {std::move(spec), native};
     }
@@ -184,7 +186,7 @@ ServedModel Catalogue::model(const std::string& name) const {
 
 EngineTraits Catalogue::traits(const std::string& engine, const std::string& version) const {
     const fs::path file = find("traits", engine, root_ / "traits");
-    return read_traits(Yaml::load(file), version);
+    return read_traits(load(file), version);
 }
 
 namespace {
@@ -326,7 +328,7 @@ Dataset read_dataset(const Yaml& node) {
     Dataset result;
     read_table(node, keys::dataset, result);
     if (const Yaml* path = node.find(keys::dataset.path)) result.path = text_with_home(*path);
-    result.folder = on_disk(node.file()).parent_path().string();
+    result.folder = fs::path(node.file()).parent_path().string();
     if (result.kind == Dataset::Kind::sharegpt) {
         result.min_tokens = sharegpt_min_tokens;
         result.max_prompt_tokens = sharegpt_max_prompt_tokens;

@@ -63,7 +63,7 @@ public:
             // A part of the one before, or one more value of it.
             if (!setting.key.empty() || (!is_flag && flag != nullptr && !flag->alone)) continue;
             const Yaml& at = list.items()[setting.at];
-            errors.in([&] { check(setting, at, flag != nullptr ? flag->name : ""); });
+            errors.in([&] { check(setting, at, !is_flag && flag != nullptr ? flag->name : ""); });
             errors.in([&] { check_file(setting, at); });
             if (is_flag) flag = &setting;
         }
@@ -73,26 +73,19 @@ private:
     /// `behind`: the flag that stands before it.
     void check(const Setting& setting, const Yaml& at, const std::string& behind) const {
         const std::string said = "'" + study_.secrets(setting.text()) + "': ";
-        if (setting.name.empty() && behind.empty())
-            at.fail(said +
-                    "this belongs to no flag, and the model is named by the study's 'model'");
-        if (setting.name.empty())
-            at.fail(said + behind +
-                    " takes no value, so this would be another model than the study's 'model'");
-        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), setting.name) !=
-            of_weight_cache_.end())
-            at.fail(said + "with `weight_cache` the commands of this study pass " + setting.name +
-                    " themselves");
-        if (setting.kind == Setting::Kind::model)
-            at.fail(
-                said +
-                "the study's 'model' says which model is served, and its commands name that one");
+        if (setting.name.empty() || setting.kind == Setting::Kind::model)
+            at.fail(said + (behind.empty() ? "" : behind + " takes no value, and ") +
+                    "the study's 'model' says which model is served");
+        bool by_launch = std::find(of_weight_cache_.begin(), of_weight_cache_.end(),
+                                   setting.name) != of_weight_cache_.end();
         std::vector<PassedSetting> twice;
         for (const PassedSetting& one : passed_) {
             if (!overlap(one.flag, setting.name)) continue;
-            if (!one.place.empty()) at.fail(said + why_of_launch(one));
+            by_launch = by_launch || !one.place.empty();
             if (!same_as_fixed(one, setting)) twice.push_back(one);
         }
+        if (by_launch)
+            at.fail(said + "the commands of this study pass " + setting.name + " themselves");
         if (!twice.empty())
             at.fail(said +
                     (setting.beginning ? "this is the beginning of " + setting.name + "; " : "") +
@@ -114,13 +107,6 @@ private:
                 (searched.empty() ? std::string() : " (such as " + *searched.begin() + ")") +
                 ", and nothing here knows what is in it: write its settings under 'space' or as "
                 "flags under 'arguments'");
-    }
-    static std::string why_of_launch(const PassedSetting& one) {
-        if (one.place == "{port}")
-            return "every server of this study gets a port of its own by " + one.flag;
-        if (one.place == "{host}")
-            return "the commands of this study say by " + one.flag + " where the server listens";
-        return "the commands of this study pass " + one.flag + " themselves";
     }
     /// Whether the words say what the space says anyway.
     static bool same_as_fixed(const PassedSetting& one, const Setting& setting) {

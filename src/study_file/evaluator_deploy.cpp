@@ -56,7 +56,8 @@ void add_setting(const std::string& key, const Yaml& node, WrappedOptions& optio
     else options.lines.emplace_back("set", key + " " + node.text());
     const std::string text = node.is_scalar() ? node.text() : "";
     if (text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json"))
-        options.lines.emplace_back("data", key + " " + json_text_of(Yaml::load(path_of(node))));
+        options.lines.emplace_back(
+            "data", key + " " + json_text_of(Yaml::load(path_of(node), node.snapshot())));
 }
 
 /// Variables that are secrets by name or value: not every launcher can keep them.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {simulate: ...}`: the cost model and the simulator answer.
-#include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
 #include "evaluator_type.hpp"
@@ -8,6 +7,7 @@
 #include "readers.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
+#include "study_snapshot.hpp"
 
 #include <cmath>
 
@@ -50,7 +50,8 @@ public:
         for (const Engine& engine : setup.file.composition->engines())
             definition["evaluator.simulate.traits." + engine.name] =
                 fingerprint_of(
-                    read_text(traits_file(setup.file, setup.file.catalogue(), engine.name)))
+                    read_text(traits_file(setup.file, setup.file.catalogue(), engine.name),
+                              setup.file.source.snapshot))
                     .text();
     }
     [[nodiscard]] std::string note(const StudyFile& file) const override {

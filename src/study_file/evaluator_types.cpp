@@ -4,7 +4,6 @@
 #include "evaluator_type.hpp"
 
 #include "audit_context.hpp"
-#include "base/kept_texts.hpp"
 #include "base/url.hpp"
 #include "base/waiting.hpp"
 #include "engine/per_device.hpp"
@@ -19,6 +18,7 @@
 #include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/table.hpp"
+#include "study_snapshot.hpp"
 
 #include <chrono>
 #include <cstdlib>
@@ -233,7 +233,7 @@ public:
                 words.items()[i].fail(error.what());
             }
         options.argv = result.words;
-        options.working_folder = std::filesystem::absolute(on_disk(words.file())).parent_path();
+        options.working_folder = std::filesystem::absolute(words.file()).parent_path();
         std::string& program = options.argv.front();
         program = text_with_home(words.items().front());
         if (program.empty()) words.items().front().fail_wanted("a program");
@@ -336,7 +336,8 @@ public:
     void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
                const RunHooks& /*hooks*/) const override {
         const auto& replay = std::get<ReplayChoice>(file.measuring);
-        MeasuredTable table = read_table(replay.table);
+        MeasuredTable table =
+            parse_table(read_text(replay.table, file.source.snapshot), replay.table.string());
         check_objective(file, table);
         if (file.audit != "off") audit_rows(table, file);
         std::vector<Constraint> constraints = file.composition->constraints();
@@ -360,7 +361,8 @@ public:
     void define(const StudySetup& setup,
                 std::map<std::string, std::string>& definition) const override {
         const auto& replay = std::get<ReplayChoice>(setup.file.measuring);
-        definition["evaluator.replay"] = fingerprint_of(read_text(replay.table)).text();
+        definition["evaluator.replay"] =
+            fingerprint_of(read_text(replay.table, setup.file.source.snapshot)).text();
     }
     [[nodiscard]] std::string note(const StudyFile& file) const override {
         return "Replayed from the table " +

@@ -2,7 +2,6 @@
 #include "key_reader.hpp"
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
 
 #include <cmath>
@@ -113,7 +112,7 @@ std::string text_with_home(const Yaml& node) {
 }
 
 std::filesystem::path path_of(const Yaml& node) {
-    return beside(std::filesystem::path(node.file()).parent_path(), text_with_home(node));
+    return std::filesystem::path(node.file()).parent_path() / text_with_home(node);
 }
 
 void check_text(const KeyType& type, const std::string& text, const Yaml& node) {

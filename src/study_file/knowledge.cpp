@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "knowledge.hpp"
 
-#include "base/kept_texts.hpp"
 #include "evaluator_type.hpp"
 #include "predict/cost_belief.hpp"
 #include "recipes.hpp"
@@ -12,6 +11,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study/json.hpp"
 #include "study/table.hpp"
+#include "study_snapshot.hpp"
 
 #include <cmath>
 #include <set>
@@ -71,9 +71,10 @@ Source cost_model(const StudyFile& study, const SearchSpace& space) {
         const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.machine.chip() + " " + study.model;
         for (const Engine& engine : study.composition->engines())
-            rests_on += read_text(traits_file(study, catalogue, engine.name));
+            rests_on +=
+                read_text(traits_file(study, catalogue, engine.name), study.source.snapshot);
         for (const fs::path& own : {study.model_file, study.machine.hardware_file})
-            if (!own.empty()) rests_on += read_text(own);
+            if (!own.empty()) rests_on += read_text(own, study.source.snapshot);
         auto belief = std::make_shared<CostBelief>(
             std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
@@ -97,9 +98,9 @@ bool same_journal(const fs::path& named, const fs::path& own_folder) {
 
 Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice,
                      const SearchSpace& space) {
-    const fs::path named = on_disk(choice.path);
+    const fs::path& named = choice.path;
     std::error_code unknown;
-    if (is_kept_text(study.source.file) && !fs::exists(SqliteJournal::file_of(named), unknown))
+    if (study.source.of_journal && !fs::exists(SqliteJournal::file_of(named), unknown))
         return {nullptr, "the study in " + named.string() + " is not here", {}};
     const SqliteJournal journal = SqliteJournal::read(named);
     // A file of the cache may be another study's soon.
@@ -129,7 +130,8 @@ Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice,
 }
 
 Source measured_table(const StudyFile& study, const fs::path& file, const SearchSpace& space) {
-    const MeasuredTable table = read_table(file);
+    const std::string text = read_text(file, study.source.snapshot);
+    const MeasuredTable table = parse_table(text, file.string());
     std::set<std::string> metrics;
     for (const MeasuredTable::Row& row : table.rows)
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
@@ -149,7 +151,7 @@ Source measured_table(const StudyFile& study, const fs::path& file, const Search
         "the table " + file.string(), trials, concepts_of(trials, study.catalogue()),
         study.objective, study.decision, space, constants_of(study));
     return {std::move(belief), "a table of " + std::to_string(trials.size()) + " configurations (" +
-                                   fingerprint_of(read_text(file)).text() + ")"};
+                                   fingerprint_of(text).text() + ")"};
 }
 
 /// As the space has it where it does: digits may be text there.
@@ -360,8 +362,7 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
             }
             continue;
         }
-        if (choice.kind == KnowledgeChoice::Kind::study &&
-            same_journal(on_disk(choice.path), own_folder))
+        if (choice.kind == KnowledgeChoice::Kind::study && same_journal(choice.path, own_folder))
             throw UsageError("knowledge: " + choice.path.string() +
                              " is this study's own journal; what it measured it knows anyway");
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)

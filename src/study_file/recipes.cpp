@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes.hpp"
 
-#include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
@@ -10,6 +9,7 @@
 #include "fact_keys.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/search_space.hpp"
+#include "study_snapshot.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -83,8 +83,8 @@ std::string checkpoint_of(const std::string& wanted, const Recipe& recipe) {
 
 std::vector<Recipe> recipes_of(const Catalogue& catalogue, const std::string& engine) {
     const std::filesystem::path path = catalogue.root() / "recipes" / (engine + ".yaml");
-    if (!text_exists(path)) return {};
-    const Yaml file = Yaml::load(path);
+    if (!text_exists(path, catalogue.snapshot())) return {};
+    const Yaml file = catalogue.load(path);
     file.check_keys(keys::recipes);
     if (const auto named = read<std::string>(file, keys::recipes.engine); named != engine)
         file.at(keys::recipes.engine)

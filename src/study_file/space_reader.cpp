@@ -4,7 +4,6 @@
 #include "readers.hpp"
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/entry_errors.hpp"
 #include "engine/load_level.hpp"
@@ -35,7 +34,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
     std::vector<std::string> result;
     for (const auto& file : fs::directory_iterator(catalogue.root() / "presets")) {
         if (file.path().extension() != ".yaml") continue;
-        const Yaml preset = Yaml::load(file.path());
+        const Yaml preset = catalogue.load(file.path());
         const Yaml& spaces = preset.at(keys::preset.space);
         if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr)
             result.push_back(file.path().stem().string());
@@ -48,7 +47,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
 /// version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions,
                 SpaceDescription& description) {
-    const Yaml preset = Yaml::load(found_by(catalogue, "presets", named));
+    const Yaml preset = catalogue.load(found_by(catalogue, "presets", named));
     preset.check_keys(keys::preset);
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
@@ -169,7 +168,7 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by,
     const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
     std::error_code unknown;
     if (!fs::exists(file, unknown)) return false;
-    const Yaml preset = Yaml::load(file);
+    const Yaml preset = catalogue.load(file);
     const Yaml& spaces = preset.at(keys::preset.space);
     return std::all_of(description.engines.begin(), description.engines.end(),
                        [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
@@ -225,19 +224,6 @@ void check_names_engine(const std::string& name, const Yaml& node,
     if (std::none_of(engines.begin(), engines.end(),
                      [&](const Engine& engine) { return engine.name == name; }))
         node.fail("'" + name + "' is none of the study's engines");
-}
-
-/// A file with facts of the user's, beside the file that names it.
-fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& catalogue) {
-    try {
-        return fs::absolute(catalogue.find(kind, node.text(), fs::path(node.file()).parent_path()));
-    } catch (const IoError& error) {
-        std::error_code unknown;
-        const bool here = fs::exists(node.text(), unknown);
-        node.fail(
-            std::string(error.what()) +
-            (here ? "; a file is looked for beside the study, not in the current folder" : ""));
-    }
 }
 
 /// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
@@ -299,7 +285,7 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
     study.model = text_with_home(node);
     if (!names_yaml_file(study.model)) return;
-    study.model_file = own_file(node, "models", catalogue);
+    study.model_file = fs::absolute(found_by(catalogue, "models", node));
     study.model = with_home(catalogue.model(study.model_file.string()).model.name);
 }
 
@@ -308,7 +294,7 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
     const auto read_device = [&](const Yaml& node) {
         std::string name = node.text();
         if (names_yaml_file(name)) {
-            study.machine.hardware_file = own_file(node, "hardware", catalogue);
+            study.machine.hardware_file = fs::absolute(found_by(catalogue, "hardware", node));
             name = catalogue.hardware(study.machine.hardware_file.string()).name;
         }
         study.machine.hardware = name;
@@ -387,7 +373,8 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))
         errors.in([&] {
-            add_preset(Yaml::parse(quick_preset, root.file()), catalogue, versions, description);
+            add_preset(Yaml::parse(quick_preset, root.file(), root.snapshot()), catalogue, versions,
+                       description);
             study.preset_by_default = quick_preset;
         });
     const bool all_read = !errors.any();

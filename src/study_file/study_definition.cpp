@@ -3,7 +3,6 @@
 #include "readers.hpp"
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "base/url.hpp"
 #include "engine/load_level.hpp"
 #include "evaluator_type.hpp"
@@ -13,6 +12,7 @@
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/problem_definition.hpp"
+#include "study_snapshot.hpp"
 
 #include <sstream>
 
@@ -183,7 +183,7 @@ std::string without_users(std::string text) {
 
 std::map<std::string, std::string> StudySetup::texts() const {
     std::map<std::string, std::string> result;
-    for (const auto& [path, text] : file.source.files) {
+    for (const auto& [path, text] : file.source.snapshot->texts()) {
         std::string& shown = result[path];
         for (const Redactor::Piece& piece : file.secrets.pieces(text))
             shown += piece.shown.empty()             ? piece.text
@@ -211,7 +211,8 @@ std::map<std::string, std::string> StudySetup::definition() const {
         {"strategy", file.strategy.name}};
     for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file},
                                       {"hardware.facts", file.machine.hardware_file}})
-        if (!facts.empty()) result[what] = fingerprint_of(read_text(facts)).text();
+        if (!facts.empty())
+            result[what] = fingerprint_of(read_text(facts, file.source.snapshot)).text();
     add_definition(problem->space, file.objective, result);
     for (std::size_t i = 0; i < knowledge.size(); ++i)
         result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];

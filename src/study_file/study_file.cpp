@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "base/kept_texts.hpp"
 #include "base/url.hpp"
 #include "engine/version.hpp"
 #include "evaluator_type.hpp"
@@ -10,6 +9,7 @@
 #include "secrets.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/printable.hpp"
+#include "study_snapshot.hpp"
 
 #include <set>
 #include <sstream>
@@ -27,8 +27,8 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     if (use == nullptr) return node;
     if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
     const fs::path base = path_of(*use);
-    if (!text_exists(base)) use->fail("there is no file " + base.string());
-    return resolved(Yaml::load(base), depth + 1)
+    if (!text_exists(base, node.snapshot())) use->fail("there is no file " + base.string());
+    return resolved(Yaml::load(base, node.snapshot()), depth + 1)
         .overlaid(node.without(keys::study.use), keys::study.space);
 }
 
@@ -40,8 +40,9 @@ QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     read_table(node, table, options);
     if (const Yaml* file = node.find(table.prompts)) {
         const fs::path prompts = path_of(*file);
-        if (!text_exists(prompts)) file->fail("there is no file " + prompts.string());
-        std::istringstream lines(read_text(prompts));
+        if (!text_exists(prompts, node.snapshot()))
+            file->fail("there is no file " + prompts.string());
+        std::istringstream lines(read_text(prompts, node.snapshot()));
         for (std::string line; std::getline(lines, line);)
             if (line.find_first_not_of(" \t\r") != std::string::npos)
                 options.prompts.push_back(line);
@@ -76,8 +77,9 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
 
 /// What a file may leave out whose study somebody else measures, or that replays a space of its
 /// own.
-Yaml completed(const Yaml& root, const fs::path& file) {
-    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
+Yaml completed(const Yaml& root) {
+    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", root.file(),
+                       root.snapshot())
         .overlaid(root, keys::study.space);
 }
 
@@ -113,7 +115,7 @@ std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() cons
 }
 
 Catalogue StudyFile::catalogue() const {
-    Catalogue result(source.search_spaces);
+    Catalogue result = Catalogue(source.search_spaces).through(source.snapshot);
     if (!model_file.empty()) result.use_model(model_file);
     if (!machine.hardware_file.empty()) result.use_hardware(machine.hardware_file);
     return result;
@@ -267,8 +269,7 @@ void read_settings(const Yaml& root, AllErrors& errors, StudyFile& study) {
     // As the words of `command`: a path stands beside the study.
     if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
         study.on_done.front() =
-            (fs::absolute(on_disk(study.source.file)).parent_path() / study.on_done.front())
-                .string();
+            (fs::absolute(study.source.file).parent_path() / study.on_done.front()).string();
 }
 
 void check_published(const Yaml& root, const StudyFile& study) {
@@ -283,18 +284,19 @@ void check_published(const Yaml& root, const StudyFile& study) {
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
                      MeasuredBy by, const MachineSource& machine) {
-    const Yaml written = spelled_out(is::keyed<keys::study>, resolved(Yaml::load(file)));
+    const Yaml written = spelled_out(is::keyed<keys::study>, resolved(catalogue.load(file)));
     StudyFile study;
     const bool outside =
         by == MeasuredBy::outside ||
         (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
     const bool own_space = outside || replays_own_space(written);
-    const Yaml root = outside     ? completed(written.without(keys::study.evaluator), file)
-                      : own_space ? completed(written, file)
+    const Yaml root = outside     ? completed(written.without(keys::study.evaluator))
+                      : own_space ? completed(written)
                                   : written;
     AllErrors errors;
     study.source.file = file;
     study.source.search_spaces = catalogue.root();
+    study.source.snapshot = catalogue.snapshot();
     read_settings(root, errors, study);
     errors.in([&] {
         study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text()
@@ -348,15 +350,14 @@ std::size_t StudyFile::default_again_every() const {
     return measures() && decision.rule == Decision::Rule::significant ? usual : 0;
 }
 
-StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
+StudyFile load_study(const StudyText& text, const Catalogue& catalogue, const std::string& strategy,
                      MeasuredBy by, const MachineSource& machine) {
     Redactor secrets;
     const CollectSecrets collecting(secrets);
-    Texts texts{{study_of_texts, fs::absolute(on_disk(file)).lexically_normal().string()}};
-    const NoteTexts noting(texts, catalogue.root());
+    const auto snapshot = std::make_shared<StudySnapshot>(text, catalogue.root());
     return without_secrets_in_errors(secrets, [&] {
-        StudyFile study = read_study(file, catalogue, strategy, by, machine);
-        study.source.files = texts;
+        StudyFile study = read_study(text.file, catalogue.through(snapshot), strategy, by, machine);
+        study.source.of_journal = !text.journal.empty();
         study.secrets = secrets;
         study.secrets.add(secrets_of_environment());
         return study;
@@ -479,13 +480,7 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder, const Run
     Redactor secrets = file.secrets;
     const CollectSecrets collecting(secrets);
     const CollectSecrets into_the_file(file.secrets);
-    Texts texts = file.source.files;
-    const NoteTexts noting(texts, file.source.search_spaces);
-    return without_secrets_in_errors(secrets, [&] {
-        StudySetup setup = set_up_study(file, folder, hooks);
-        setup.file.source.files = texts;
-        return setup;
-    });
+    return without_secrets_in_errors(secrets, [&] { return set_up_study(file, folder, hooks); });
 }
 
 }  // namespace servetune

@@ -95,6 +95,8 @@ private:
 /// `8h`, `20min`, `90s`, `500ms` as seconds; nothing: it is no duration.
 [[nodiscard]] std::optional<double> seconds_of(std::string_view text);
 
+class StudySnapshot;
+
 /// A node of a YAML file that knows where it stands: every complaint starts with `file:line:column:
 /// 'path':`.
 ///
@@ -108,15 +110,19 @@ public:
 
     /// Throws IoError when the file cannot be read, ParseError when it is not YAML, not UTF-8, has
     /// a second document, or a key stands twice.
-    static Yaml load(const std::filesystem::path& file);
-    static Yaml parse(std::string_view text, const std::string& name);
+    /// `snapshot`: of the study that the file is of; null: it is read from the disk.
+    static Yaml load(const std::filesystem::path& file,
+                     const std::shared_ptr<StudySnapshot>& snapshot = {});
+    static Yaml parse(std::string_view text, const std::string& name,
+                      const std::shared_ptr<StudySnapshot>& snapshot = {});
 
     [[nodiscard]] Kind kind() const { return kind_; }
     [[nodiscard]] bool is_mapping() const { return kind_ == Kind::mapping; }
     [[nodiscard]] bool is_sequence() const { return kind_ == Kind::sequence; }
     [[nodiscard]] bool is_scalar() const { return kind_ == Kind::scalar; }
     [[nodiscard]] bool is_quoted() const { return quoted_; }
-    [[nodiscard]] const std::string& file() const { return *file_; }
+    [[nodiscard]] const std::string& file() const { return file_->name; }
+    [[nodiscard]] const std::shared_ptr<StudySnapshot>& snapshot() const { return file_->snapshot; }
 
     /// Throws ParseError when it is no mapping, has keys that are not in the table (nearest first),
     /// or lacks required ones: all of them in one message, a line each.
@@ -177,9 +183,12 @@ private:
     bool quoted_ = false;
     std::vector<std::pair<std::string, Yaml>> entries_;
     std::vector<Yaml> items_;
-    std::shared_ptr<const std::string> file_;
-    std::shared_ptr<const Redactor>
-        secrets_;  ///< what `${NAME}` gave in this file: messages show the name
+    struct File {
+        std::string name;
+        std::shared_ptr<StudySnapshot> snapshot{};
+        Redactor secrets{};  ///< what `${NAME}` gave in this file: messages show the name
+    };
+    std::shared_ptr<const File> file_;
     std::string path_;
     int line_ = 0;
     int column_ = 0;
