@@ -25,9 +25,9 @@ TEST_CASE("measuring: each kind's row stands where its alternative does and is c
         INFO(name);
         CHECK(names.insert(name).second);
         const bool outside = name == "outside";
-        const Yaml evaluator = Yaml::parse(
-            outside ? "{}" : "{" + std::string(name) + ": " + smallest.at(name) + "}",
-            "study.yaml");
+        const Yaml evaluator =
+            Yaml::parse(outside ? "{}" : "{" + std::string(name) + ": " + smallest.at(name) + "}",
+                        "study.yaml");
         CHECK(read_measuring(evaluator, outside).index() == i);
     }
     names.erase("outside");
