@@ -300,7 +300,6 @@ OrderedJson recipe_json(const Suggestion& suggestion) {
             {"goal", recipe.goal},
             {"measured", recipe.measured},
             {"difference", suggestion.match->difference()},
-            {"translated", suggestion.applied.translated},
             {"left_out", suggestion.applied.dropped},
             {"not_checked", suggestion.applied.environment}};
 }
