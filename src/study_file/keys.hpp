@@ -649,9 +649,9 @@ inline constexpr struct SimulateKeys : NoiseKeys<&SimulateChoice::noise, &StepNo
     static constexpr std::string_view called = "simulate";
     Key step_noise = row<&T::noise, &StepNoise::step_cv>("step_noise", is::share,
                                                          "how much steps differ within a run (0)");
-    FREE_KEY(traits, is::mapping_of<is::file>,
-             "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)",
-             resolved);
+    BOUND_KEY(traits, is::mapping_of<is::file>,
+              "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)",
+              resolved);
 } simulate{};
 
 inline constexpr struct AttachKeys : LoadTestKeys<AttachChoice> {

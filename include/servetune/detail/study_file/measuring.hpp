@@ -32,7 +32,8 @@ struct ReplayChoice {
 /// `evaluator: {simulate: ...}`: answers are predictions of the cost model and the simulator.
 struct SimulateChoice {
     StepNoise noise{};
-    std::map<std::string, std::string> traits{};  ///< engine -> file, in place of those that ship
+    std::map<std::string, std::filesystem::path>
+        traits{};  ///< engine -> file, in place of those that ship
 };
 
 /// `evaluator: {attach: ...}`: a load test of a server that somebody else runs.
