@@ -157,9 +157,8 @@ void read_as(const KeyType& type, const Yaml& node, double& into) {
     check_form(type, {Form::number, Form::share, Form::duration});
     into = type.form == Form::share    ? node.fraction()
            : type.form == Form::number ? node.real()
-           : type.above_low            ? node.positive_seconds()
                                        : node.seconds();
-    if (type.form == Form::number && type.bounded() && !(within(type, into) && std::isfinite(into)))
+    if (type.bounded() && !(within(type, into) && std::isfinite(into)))
         node.fail_wanted(type.wanted_text());
 }
 

@@ -343,12 +343,6 @@ double Yaml::seconds() const {
     return *result;
 }
 
-double Yaml::positive_seconds() const {
-    const double result = seconds();
-    if (!(result > 0)) fail_wanted("a duration of more than 0");
-    return result;
-}
-
 double Yaml::fraction() const {
     if (is_scalar()) {
         const double one = scalar_.ends_with('%') ? 100 : 1;

@@ -155,7 +155,6 @@ public:
     [[nodiscard]] double real() const;
     [[nodiscard]] double seconds()
         const;  ///< `8h`, `20min`, `90s`, `500ms`; at most a hundred years
-    [[nodiscard]] double positive_seconds() const;    ///< the same, and more than nothing
     [[nodiscard]] double fraction() const;            ///< `1%` or `0.01`; at most 1
     [[nodiscard]] std::vector<Value> values() const;  ///< a list, or one value
 
