@@ -7,7 +7,7 @@
 #include "engine/json_form.hpp"
 #include "engine/version.hpp"
 #include "keys.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 
 #include <nlohmann/json.hpp>
 

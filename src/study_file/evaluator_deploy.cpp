@@ -4,7 +4,7 @@
 #include "engine/installed_version.hpp"
 #include "evaluator_type.hpp"
 #include "host/nvidia_smi.hpp"
-#include "host/processor.hpp"
+#include "host/environment.hpp"
 #include "keys.hpp"
 #include "readers.hpp"
 #include "secrets.hpp"

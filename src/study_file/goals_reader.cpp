@@ -6,12 +6,13 @@
 #include "keys.hpp"
 #include "load/capacity.hpp"
 #include "load/http.hpp"
+#include "trial/metric_text.hpp"
 #include "secrets.hpp"
 #include "servetune/benchmark_result.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
-#include "servetune/detail/host/power.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
+#include "servetune/outcome.hpp"
 
 #include <cstdlib>
 

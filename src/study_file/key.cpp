@@ -2,7 +2,7 @@
 #include "key_reader.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/expression.hpp"
 
 #include <cmath>
 #include <stdexcept>

@@ -3,7 +3,7 @@
 
 #include "base/files.hpp"
 #include "fact_keys.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 
 #include <nlohmann/json.hpp>
 

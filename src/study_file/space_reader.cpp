@@ -10,8 +10,8 @@
 #include "engine/version.hpp"
 #include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
 

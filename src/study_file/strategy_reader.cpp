@@ -3,7 +3,7 @@
 
 #include "keys.hpp"
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/quasi_random.hpp"

@@ -7,8 +7,8 @@
 #include "knowledge.hpp"
 #include "readers.hpp"
 #include "secrets.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "study_snapshot.hpp"
 
 #include <set>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml.hpp"
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "secrets.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/printable.hpp"
 #include "study_snapshot.hpp"
 
 #include <yaml-cpp/eventhandler.h>
