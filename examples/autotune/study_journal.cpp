@@ -3,7 +3,6 @@
 
 #include "output.hpp"
 
-#include "base/kept_texts.hpp"
 #include "host/environment.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/process.hpp"
@@ -13,9 +12,8 @@
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
 #include "study/journal_snapshot.hpp"
-#include "study_file/measuring/kind.hpp"
-#include "study_file/nearest_study.hpp"
-#include "study_file/strategies.hpp"
+#include "study_file/evaluator_type.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -36,7 +34,7 @@ using namespace servetune;
 
 SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
     SqliteJournal journal = SqliteJournal::read(folder);
-    if (is_kept_text(setup.file.source.file)) return journal;  // it says itself what the study was
+    if (setup.file.source.of_journal) return journal;  // it says itself what the study was
     std::map<std::string, std::string> definition = setup.definition();
     // Options of `run` say these, which no reader takes.
     for (const auto& [path, text] : journal.definition())
@@ -184,7 +182,7 @@ std::string version_now(const StudySetup& setup) {
 bool may_look(const RunArguments& arguments, const StudyFile& file,
               const std::filesystem::path& folder) {
     std::error_code unknown;
-    return kind_of(file).machine != nullptr && !arguments.no_cache &&
+    return !evaluator_of(file).machine(file).empty() && !arguments.no_cache &&
            !std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
 }
 
@@ -275,7 +273,7 @@ void keep_for_later(const StudySetup& setup, const std::vector<Trial>& trials,
             measured.insert(trial.configuration);
     const bool worth_it =
         measured.size() > 1 && measured.contains(setup.problem->space.default_configuration());
-    if (!worth_it || kind_of(setup.file).machine == nullptr) return;
+    if (!worth_it || evaluator_of(setup.file).machine(setup.file).empty()) return;
     try {
         say(StudyCache(StudyCache::users()).keep(folder));
     } catch (const IoError& error) {

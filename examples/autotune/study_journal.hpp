@@ -7,7 +7,7 @@
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/nearest_study.hpp"
+#include "study_file/knowledge.hpp"
 
 #include <filesystem>
 #include <functional>
