@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <ctime>
+#include <utility>
 
 namespace simengine {
 namespace {
@@ -34,9 +35,8 @@ AnswerWriter::AnswerWriter(const Dialect& dialect, AnswerFacts facts)
                         std::time(nullptr), nlohmann::json(facts_.model).dump());
     const std::string opened =
         std::string(event_begin) + head_ + R"({"index":0,)" + (chat ? R"("delta":{)" : "");
-    before_ = opened + (facts_.text_is_unread ? R"("thoughts":")"
-                        : chat                ? R"("content":")"
-                                              : R"("text":")");
+    before_ = opened + (chat ? R"("content":")" : R"("text":")");
+    before_unread_ = opened + R"("thoughts":")";
     before_thought_ = opened + '"' + std::string(dialect_.reasoning) + R"(":")";
     const std::string closed =
         std::string(chat ? "\"}" : "\"") + R"(,"logprobs":null,"finish_reason":)";
@@ -44,7 +44,7 @@ AnswerWriter::AnswerWriter(const Dialect& dialect, AnswerFacts facts)
     after_last_ = dialect_.finish_apart ? after_
                                         : closed + '"' + std::string(facts_.finish_reason) +
                                               R"(","stop_reason":null}]})";
-    if (facts_.breaks_json) after_ = after_last_ = closed;
+    if (facts_.faults.wrong_json) after_ = after_last_ = closed;
 }
 
 void AnswerWriter::event(std::string& out, std::string_view before, std::string_view text,
@@ -59,23 +59,24 @@ void AnswerWriter::event(std::string& out, std::string_view before, std::string_
 }
 
 void AnswerWriter::tokens(std::string& out, std::int64_t tokens, std::int64_t cached_tokens) {
-    if (sent_ == 0) {
-        cached_tokens_ = cached_tokens;
-        if (facts_.chat)
-            event(
-                out, event_begin, head_,
-                R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})");
-    }
+    if (sent_ == 0) cached_tokens_ = cached_tokens;
     const std::int64_t until = std::min(facts_.output_tokens, sent_ + tokens);
-    const std::int64_t thoughts_end = facts_.chat ? std::clamp(thoughts(), sent_, until) : sent_;
-    if (thoughts_end > sent_)
-        event(out, before_thought_, text(sent_, thoughts_end),
+    const std::int64_t from = std::max(sent_, std::min(facts_.faults.hidden_tokens, until));
+    if (until > from && !std::exchange(begun_, true) && facts_.chat)
+        event(
+            out, event_begin, head_,
+            R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})");
+    const std::int64_t thoughts_end = facts_.chat ? std::clamp(thoughts(), from, until) : from;
+    if (thoughts_end > from)
+        event(out, before_thought_, text(from, thoughts_end),
               thoughts_end == facts_.output_tokens ? after_last_ : after_);
+    const std::string& before =
+        thoughts_end < facts_.faults.unread_tokens ? before_unread_ : before_;
     if (until == thoughts_end + 1)
-        event(out, before_, text_.token(thoughts_end),
+        event(out, before, text_.token(thoughts_end),
               until == facts_.output_tokens ? after_last_ : after_);
     else if (until > thoughts_end)
-        event(out, before_, text(thoughts_end, until),
+        event(out, before, text(thoughts_end, until),
               until == facts_.output_tokens ? after_last_ : after_);
     sent_ = until;
     if (ended()) end(out);
@@ -91,8 +92,8 @@ void AnswerWriter::end(std::string& out) {
         event(
             out, event_begin,
             head_ + R"({"index":0,)" + (facts_.chat ? R"("delta":{},)" : R"("text":"",)") + reason,
-            usage_here ? ",\"usage\":" + usage_json() + "}" : "}");
-    if (facts_.usage && !usage_here)
+            usage_here && !facts_.faults.no_usage ? ",\"usage\":" + usage_json() + "}" : "}");
+    if ((facts_.usage || facts_.faults.usage_unasked) && !facts_.faults.no_usage && !usage_here)
         event(out, event_begin, head_, "],\"usage\":" + usage_json() + "}");
     event(out, event_begin, "[DONE]", "");
     out += "0\r\n\r\n";
@@ -105,12 +106,16 @@ std::string AnswerWriter::text(std::int64_t from, std::int64_t to) const {
 }
 
 std::string AnswerWriter::usage_json() const {
-    const std::int64_t share = facts_.halves_usage ? 2 : 1;
+    const std::int64_t share = facts_.faults.bad_usage ? 2 : 1;
     const std::int64_t input = facts_.prompt_tokens / share, output = facts_.output_tokens / share;
     return fmt::format(
-        R"({{"prompt_tokens":{},"total_tokens":{},"completion_tokens":{},"prompt_tokens_details":{}}})",
+        R"({{"prompt_tokens":{},"total_tokens":{},"completion_tokens":{},"prompt_tokens_details":{}{}}})",
         input, input + output, output,
-        facts_.says_cached ? fmt::format(R"({{"cached_tokens":{}}})", cached_tokens_) : "null");
+        facts_.says_cached ? fmt::format(R"({{"cached_tokens":{}}})", cached_tokens_) : "null",
+        facts_.faults.hidden_tokens > 0
+            ? fmt::format(R"(,"completion_tokens_details":{{"reasoning_tokens":{}}})",
+                          facts_.faults.hidden_tokens)
+            : "");
 }
 
 std::string AnswerWriter::whole(std::int64_t cached_tokens) const {
@@ -124,10 +129,11 @@ std::string AnswerWriter::whole(std::int64_t cached_tokens) const {
             R"({{"index":0,"message":{{"role":"assistant","content":{},"{}":{}}},)", said,
             dialect_.reasoning, spoken_from > 0 ? '"' + text(0, spoken_from) + '"' : "null");
     else choice = fmt::format(R"({{"index":0,"text":{},)", said);
-    if (facts_.breaks_json) return head_ + choice;
+    if (facts_.faults.wrong_json) return head_ + choice;
     return head_ + choice +
-           fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}],"usage":{}}})",
-                       facts_.finish_reason, told.usage_json());
+           fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}]{}}})",
+                       facts_.finish_reason,
+                       facts_.faults.no_usage ? "" : ",\"usage\":" + told.usage_json());
 }
 
 }  // namespace simengine

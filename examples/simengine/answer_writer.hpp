@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "command_line.hpp"
 #include "dialect.hpp"
 #include "text.hpp"
 
@@ -24,9 +25,7 @@ struct AnswerFacts {
     std::int64_t output_tokens = 0;
     std::string_view finish_reason = "length";
     bool says_cached = true;
-    bool text_is_unread = false;  ///< a fault: it is in a field that no interface has
-    bool halves_usage = false;    ///< a fault: usage counts half the tokens
-    bool breaks_json = false;     ///< a fault: JSON that ends in its middle
+    AnswerFaults faults{};
 };
 
 /// Writes the answer to one request in the engine's shape: whole, or event by event, each event
@@ -61,9 +60,11 @@ private:
     std::string head_{};    ///< up to the choices' list: `{"id":...,"choices":[`
     std::string before_{};  ///< up to the text, as an event
     std::string before_thought_{};
+    std::string before_unread_{};
     std::string after_{};       ///< behind the text
     std::string after_last_{};  ///< behind the last text
     std::int64_t sent_ = 0;
+    bool begun_ = false;
     std::int64_t cached_tokens_ = 0;
 };
 

@@ -7,6 +7,8 @@
 #include <simdjson.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace simengine {
 namespace {
 
@@ -36,6 +38,11 @@ std::optional<std::int64_t> integer(const dom::object& object, const char* key) 
 
 HttpRefusal refused(std::string message) { return {.message = std::move(message)}; }
 
+std::string first_word(std::string_view text) {
+    constexpr std::size_t most = 64;
+    return std::string(text.substr(0, std::min(most, text.find(' '))));
+}
+
 /// A message's text, alone or in parts of type text.
 std::optional<HttpRefusal> add_content(const dom::object& message, std::string& text) {
     std::string_view whole;
@@ -56,7 +63,7 @@ std::optional<HttpRefusal> add_content(const dom::object& message, std::string& 
 }
 
 std::optional<HttpRefusal> add_messages(const dom::object& object, const Tokenizer& tokenizer,
-                                        std::vector<Token>& tokens) {
+                                        CompletionRequest& request) {
     dom::array messages;
     if (!get(object, "messages", messages) || messages.size() == 0)
         return refused("messages: a list of at least one message wanted");
@@ -67,9 +74,10 @@ std::optional<HttpRefusal> add_messages(const dom::object& object, const Tokeniz
             return refused("messages: each is an object with a role and a content");
         std::string text;
         if (auto wrong = add_content(message, text)) return wrong;
-        tokenizer.encode_message(role, text, tokens);
+        tokenizer.encode_message(role, text, request.prompt);
+        request.label = first_word(text);
     }
-    tokenizer.encode_turn("assistant", tokens);
+    tokenizer.encode_turn("assistant", request.prompt);
     return std::nullopt;
 }
 
@@ -86,25 +94,28 @@ std::optional<HttpRefusal> add_ids(const dom::array& ids, std::vector<Token>& to
 
 /// A text, token ids, or a list of one of these.
 std::optional<HttpRefusal> add_prompt(dom::element prompt, const Tokenizer& tokenizer,
-                                      std::vector<Token>& tokens) {
+                                      CompletionRequest& request) {
+    std::vector<Token>& tokens = request.prompt;
     std::string_view text;
     dom::array list;
     if (prompt.get(list) == simdjson::SUCCESS && list.size() == 1 && !list.at(0).is_int64())
         prompt = list.at(0).value();
-    if (prompt.get(text) == simdjson::SUCCESS) tokenizer.encode(text, tokens);
-    else if (prompt.get(list) == simdjson::SUCCESS) {
+    if (prompt.get(text) == simdjson::SUCCESS) {
+        tokenizer.encode(text, tokens);
+        request.label = first_word(text);
+    } else if (prompt.get(list) == simdjson::SUCCESS) {
         if (auto wrong = add_ids(list, tokens)) return wrong;
     } else return refused("prompt: a text or token ids wanted");
     if (tokens.empty()) return refused("prompt: at least one token wanted");
     return std::nullopt;
 }
 
-std::optional<HttpRefusal> read_prompt(const dom::object& object, bool chat,
-                                       const Tokenizer& tokenizer, std::vector<Token>& tokens) {
-    if (chat) return add_messages(object, tokenizer, tokens);
+std::optional<HttpRefusal> read_prompt(const dom::object& object, const Tokenizer& tokenizer,
+                                       CompletionRequest& request) {
+    if (request.chat) return add_messages(object, tokenizer, request);
     dom::element prompt;
     if (!get(object, "prompt", prompt)) return refused("prompt: field required");
-    return add_prompt(prompt, tokenizer, tokens);
+    return add_prompt(prompt, tokenizer, request);
 }
 
 std::optional<std::uint16_t> port_in(const dom::object& object, const char* key) {
@@ -158,7 +169,7 @@ std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::
     request.chat = chat;
     std::string_view model;
     if (get(object, "model", model)) request.model = model;
-    if (auto wrong = read_prompt(object, chat, tokenizer, request.prompt)) return wrong;
+    if (auto wrong = read_prompt(object, tokenizer, request)) return wrong;
     if (auto wrong = add_handover(dialect, object, request)) return wrong;
     request.max_tokens = integer(object, "max_completion_tokens");
     for (const char* key : {"max_tokens", "n_predict"})

@@ -24,6 +24,7 @@ struct CompletionRequest {
     bool chat = false;
     std::string model{};
     std::vector<Token> prompt{};
+    std::string label{};  ///< the first word of the prompt's last text
     std::optional<std::int64_t> max_tokens{};
     std::int64_t min_tokens = 0;
     bool ignore_eos = false;

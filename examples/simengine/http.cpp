@@ -196,6 +196,7 @@ private:
 
     void wait_to_read();
     void read();
+    void process_later();
     void process();
     void handle();
     void finish();
@@ -205,6 +206,7 @@ private:
     tcp::socket socket_;
     std::weak_ptr<State> state_;
     std::string in_;  ///< read, not parsed yet
+    std::chrono::steady_clock::time_point read_at_{};
     std::string out_;
     std::size_t out_at_ = 0;
     std::optional<Parser> parser_{};
@@ -238,8 +240,20 @@ void Server::Connection::read() {
     if (error)
         return close();  // the client has left, or will say nothing more: engines take that for leaving
     in_.append(state->input.data(), got);
-    if (!answering_) process();
+    read_at_ = std::chrono::steady_clock::now();
+    process_later();
     wait_to_read();
+}
+
+/// Not from where it is called: whoever answers may be in the middle of something, answers at once
+/// would go ever deeper, and of many requests that come together the last is read when it comes and
+/// not when the others have been answered.
+void Server::Connection::process_later() {
+    if (const auto state = state_.lock())
+        asio::post(state->context, [self = shared_from_this()] {
+            if (self->open_ && !self->answering_) self->process();
+            self->wait_to_read();
+        });
 }
 
 /// Parses what has been read, as far as there is no answer under way.
@@ -281,6 +295,7 @@ void Server::Connection::handle() {
     if (question != std::string_view::npos) request.query = target.substr(question + 1);
     request.authorization = view(message[http::field::authorization]);
     request.body = std::move(message.body());
+    request.received = read_at_;
     if (const auto state = state_.lock()) state->handlers.handle(request, *this);
 }
 
@@ -348,14 +363,7 @@ void Server::Connection::finish() {
         if (out_.empty()) close();
         return;
     }
-    if (in_.empty()) return;
-    // Not from here: whoever answers may be in the middle of something, and answers at once would
-    // go ever deeper.
-    if (const auto state = state_.lock())
-        asio::post(state->context, [self = shared_from_this()] {
-            if (self->open_ && !self->answering_) self->process();
-            self->wait_to_read();
-        });
+    if (!in_.empty()) process_later();
 }
 
 void Server::Connection::close() {

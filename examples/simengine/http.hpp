@@ -3,6 +3,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,7 @@ struct HttpRequest {
     std::string query{};
     std::string body{};
     std::string authorization{};
+    std::chrono::steady_clock::time_point received{};  ///< it was read to its end
 };
 
 /// The way back to one client, for one request: one whole answer, or a stream. Valid until it has

@@ -43,10 +43,10 @@ TEST_CASE("simengine in roles: equal prompts have caches of their own, and each 
     prefill.engine = setup.engine;
     prefill.served_names = {"Qwen/Qwen3-8B"};
     prefill.role = simengine::EngineRole::prefill;
+    boost::asio::io_context context;
     Service service(
-        prefill, *setup.cost, {},
-        {.wake = [] {},
-         .die = [] {},
+        context, prefill, *setup.cost,
+        {.die = [](const std::string&) {},
          .drop_all = [] {},
          .first_request = [] {},
          .fetch = [](std::size_t, const Handover&, std::int64_t) {},
@@ -61,7 +61,7 @@ TEST_CASE("simengine in roles: equal prompts have caches of their own, and each 
     std::array<KeptExchange, 4> clients;
     for (KeptExchange& client : clients)
         service.handle({.method = "POST", .path = "/v1/completions", .body = asked}, client);
-    while (const auto next = service.loop().next()) service.loop().run(*next);
+    context.run();
     for (const KeptExchange& client : clients) {
         INFO(client.body);
         REQUIRE(client.status == 200);
