@@ -4,7 +4,6 @@
 #include "http.hpp"
 #include "roles.hpp"
 #include "service.hpp"
-#include "weight_cache.hpp"
 
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"

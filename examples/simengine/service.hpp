@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "answer_writer.hpp"
-#include "completion_request.hpp"
+#include "completion.hpp"
 #include "dialect.hpp"
 #include "engine_loop.hpp"
 #include "engine_setup.hpp"

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "audit_order.hpp"
-
-#include "audit_text.hpp"
-#include "audit_tolerances.hpp"
+#include "audit_parts.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the load that was offered arrived at the server, and whether the server kept up with it.
-#include "audit_rate.hpp"
+#include "audit_parts.hpp"
 
-#include "audit_text.hpp"
-#include "audit_tolerances.hpp"
 #include "servetune/detail/base/number_text.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capacity.hpp"
 
-#include "audit_tolerances.hpp"
+#include "audit_parts.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/trial/metric_key.hpp"

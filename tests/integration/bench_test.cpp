@@ -191,7 +191,8 @@ TEST_CASE(
         return result.at("servetune").at("refused_fields").get<Fields>();
     };
     for (const std::vector<std::string>& faults :
-         {Fields{"refuse_field=ignore_eos"}, {"refuse_field=ignore_eos", "vague_refusals"}}) {
+         {Fields{"answer_tokens=12", "refuse_field=ignore_eos"},
+          {"answer_tokens=12", "refuse_field=ignore_eos", "vague_refusals"}}) {
         INFO(faults.size());
         const Json result = result_of(faults, folder);
         CHECK(result.at("completed") == 24);
@@ -205,11 +206,12 @@ TEST_CASE(
     CHECK(has_finding(shorter, "lengths"));
     CHECK(shorter.at("servetune").at("verdict") == Json("suspect"));
 
-    CHECK(refused(result_of({"refuse_field=max_tokens", "refuse_field=ignore_eos"}, folder)) ==
+    CHECK(refused(result_of({"refuse_field=ignore_eos", "refuse_field=max_tokens"}, folder)) ==
           Fields{"ignore_eos", "max_tokens"});
-    const Json all = result_of({"refuse_field=max_tokens", "refuse_field=ignore_eos",
-                                "refuse_field=stream_options", "vague_refusals", "usage_unasked"},
-                               folder);
+    const Json all =
+        result_of({"answer_tokens=12", "refuse_field=max_tokens", "refuse_field=ignore_eos",
+                   "refuse_field=stream_options", "vague_refusals", "usage_unasked"},
+                  folder);
     CHECK(refused(all) == Fields{"ignore_eos", "stream_options", "max_tokens"});
     CHECK(all.at("total_output_tokens") == 24 * 12);  // counted: usage comes unasked
     CHECK_FALSE(has_finding(all, "counts"));

@@ -271,7 +271,7 @@ TEST_CASE(
     "load: requests are spread over replicas, a conversation stays with its own, and counters are "
     "summed") {
     const StandIn first({.first = 0.005, .gap = 0.001});
-    const StandIn slow({.first = 0.02, .gap = 0.004});
+    const StandIn slow({.first = 0.05, .gap = 0.01});
     Endpoint endpoint = endpoint_of(first);
     endpoint.replicas = {slow.url() + "/v1"};
     const LoadRun run = generate_load(endpoint, plan_of(120), closed(8), {.ignore_eos = true});

@@ -3,8 +3,8 @@
 // clock of the test.
 #include "support/test.hpp"
 
-#include "answer_writer.hpp"
 #include "command_line.hpp"
+#include "completion.hpp"
 #include "engine_loop.hpp"
 #include "engine_setup.hpp"
 #include "servetune/detail/perf/simulator.hpp"

@@ -10,9 +10,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace servetune::test {
@@ -34,18 +36,14 @@ inline Canned answer(int status, const std::string& body, const std::string& hea
 /// The address of a port where nobody listens.
 inline std::string nobody_listens() { return "http://127.0.0.1:" + std::to_string(free_port()); }
 
-/// A server that gives the same bytes to every request.
+/// A server that gives the same bytes to every request, or by its path (else 404).
 class CannedServer {
 public:
-    explicit CannedServer(Canned canned) : canned_(std::move(canned)) {
-        sockaddr_in address = loopback(0);
-        socklen_t size = sizeof address;
-        bind(listener_.id(), reinterpret_cast<sockaddr*>(&address), size);
-        getsockname(listener_.id(), reinterpret_cast<sockaddr*>(&address), &size);
-        listen(listener_.id(), 64);
-        url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-        threads_.emplace_back([this] { accept_all(); });
-    }
+    using Page = std::pair<int, std::string>;  ///< status and body
+    using Pages = std::map<std::string, Page>;
+
+    explicit CannedServer(Canned canned) : CannedServer(Pages(), std::move(canned)) {}
+    explicit CannedServer(Pages pages) : CannedServer(std::move(pages), answer(404, "{}")) {}
     ~CannedServer() {
         stopping_ = true;
         threads_.front().join();
@@ -53,7 +51,8 @@ public:
     }
     CannedServer(const CannedServer&) = delete;
     CannedServer& operator=(const CannedServer&) = delete;
-    [[nodiscard]] const std::string& url() const { return url_; }
+    [[nodiscard]] int port() const { return port_; }
+    [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
     /// Heads and bodies, as they came.
     [[nodiscard]] std::vector<std::string> requests() {
         const std::lock_guard lock(mutex_);
@@ -61,6 +60,15 @@ public:
     }
 
 private:
+    CannedServer(Pages pages, Canned other) : pages_(std::move(pages)), other_(std::move(other)) {
+        sockaddr_in address = loopback(0);
+        socklen_t size = sizeof address;
+        bind(listener_.id(), reinterpret_cast<sockaddr*>(&address), size);
+        getsockname(listener_.id(), reinterpret_cast<sockaddr*>(&address), &size);
+        listen(listener_.id(), 64);
+        port_ = ntohs(address.sin_port);
+        threads_.emplace_back([this] { accept_all(); });
+    }
     [[nodiscard]] bool readable(int id) const {
         pollfd one{id, POLLIN, 0};
         while (!stopping_)
@@ -77,16 +85,21 @@ private:
         }
     }
     void serve(int id) {
-        std::string in;
-        while (readable(id) && read_request(id, in) && write_answer(id)) {
-        }
-        if (canned_.then == Canned::Then::reset) {
+        std::string in, path;
+        Canned canned;
+        do {
+            if (!(in.empty() ? readable(id) : true) || !read_request(id, in, path)) break;
+            const auto page = pages_.find(path);
+            canned =
+                page == pages_.end() ? other_ : answer(page->second.first, page->second.second);
+        } while (write_answer(id, canned));
+        if (canned.then == Canned::Then::reset) {
             const linger at_once{1, 0};
             setsockopt(id, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
         }
         close(id);
     }
-    bool read_request(int id, std::string& in) {
+    bool read_request(int id, std::string& in, std::string& path) {
         std::string buffer(65536, '\0');
         for (;;) {
             const auto head = in.find("\r\n\r\n");
@@ -98,6 +111,8 @@ private:
             if (in.size() >= end) {
                 const std::lock_guard lock(mutex_);
                 requests_.push_back(in.substr(0, end));
+                const std::size_t at = in.find(' ') + 1;
+                path = in.substr(at, in.find(' ', at) - at);
                 in.erase(0, end);
                 return true;
             }
@@ -106,25 +121,26 @@ private:
             in.append(buffer, 0, static_cast<std::size_t>(got));
         }
     }
-    bool write_answer(int id) {
+    bool write_answer(int id, const Canned& canned) {
         const auto write = [&](const std::string& text) {
             return send(id, text.data(), text.size(), MSG_NOSIGNAL) ==
                    static_cast<ssize_t>(text.size());
         };
-        for (std::size_t at = 0; at < canned_.bytes.size(); at += canned_.piece) {
-            if (!write(canned_.bytes.substr(at, canned_.piece))) return false;
-            if (canned_.piece < canned_.bytes.size())
+        for (std::size_t at = 0; at < canned.bytes.size(); at += canned.piece) {
+            if (!write(canned.bytes.substr(at, canned.piece))) return false;
+            if (canned.piece < canned.bytes.size())
                 std::this_thread::sleep_for(std::chrono::microseconds(50));
         }
-        if (canned_.then == Canned::Then::wait) (void)readable(id);
-        while (canned_.then == Canned::Then::repeat && !stopping_ && write(canned_.repeated))
+        if (canned.then == Canned::Then::wait) (void)readable(id);
+        while (canned.then == Canned::Then::repeat && !stopping_ && write(canned.repeated))
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return canned_.then == Canned::Then::keep;
+        return canned.then == Canned::Then::keep;
     }
 
-    const Canned canned_;
+    const Pages pages_;
+    const Canned other_;
     Socket listener_;
-    std::string url_;
+    int port_ = 0;
     std::atomic<bool> stopping_{false};
     std::mutex mutex_;
     std::vector<std::string> requests_{};
