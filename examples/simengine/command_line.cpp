@@ -176,49 +176,40 @@ struct Written {
 void declare(CLI::App& app, Written& written) {
     Options& options = written.options;
     app.prefix_command();
-    const auto last = CLI::MultiOptionPolicy::TakeLast;
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     app.add_option("--hardware", options.hardware,
                    "The chip it pretends to run on: a name of search_spaces/hardware")
-        ->capture_default_str()
-        ->multi_option_policy(last);
+        ->capture_default_str();
     app.add_option("--model", options.model,
-                   "Whose figures, where the command's name for the model is not known")
-        ->multi_option_policy(last);
+                   "Whose figures, where the command's name for the model is not known");
     app.add_option("--time-scale", options.time_scale, "Starts and computes so many times faster")
         ->check(CLI::PositiveNumber)
-        ->capture_default_str()
-        ->multi_option_policy(last);
+        ->capture_default_str();
     app.add_option("--start-scale", options.start_scale,
                    "Starts so many times faster (default: as --time-scale)")
-        ->check(CLI::PositiveNumber)
-        ->multi_option_policy(last);
+        ->check(CLI::PositiveNumber);
     app.add_option("--seed", options.seed, "Of noise and answers")
         ->check(CLI::NonNegativeNumber)
-        ->capture_default_str()
-        ->multi_option_policy(last);
+        ->capture_default_str();
     app.add_option("--noise", written.noise,
-                   "RUN[,STEP]: coefficients of variation, of a whole run and of each step")
-        ->multi_option_policy(last);
+                   "RUN[,STEP]: coefficients of variation, of a whole run and of each step");
     app.add_option("--pace", written.pace,
                    "FIRST,GAP[,staggered|lockstep]: seconds to the first token and between tokens, "
-                   "in place of the cost model; /simengine/requests says what was sent when")
-        ->multi_option_policy(last);
+                   "in place of the cost model; /simengine/requests says what was sent when");
     app.add_option("--fault", written.faults, "NAME[=VALUE], again and again: " + fault_names())
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);
     app.add_option_function<std::string>(
            "--misbehave",
            [](const std::string&) { throw UsageError("--misbehave is called --fault now"); })
         ->group("");
     app.add_option("--search-spaces", options.search_spaces,
-                   "The folder with engines, models, hardware (default: where they are installed)")
-        ->multi_option_policy(last);
+                   "The folder with engines, models, hardware (default: where they are installed)");
     app.add_option("--devices", options.devices,
                    "A folder that stands for the machine's devices: the command's are taken in it")
-        ->check(CLI::ExistingDirectory)
-        ->multi_option_policy(last);
+        ->check(CLI::ExistingDirectory);
     app.add_option("--log-level", written.log_level, "info, or error")
-        ->check(CLI::IsMember({"info", "error"}))
-        ->multi_option_policy(last);
+        ->check(CLI::IsMember({"info", "error"}));
     app.footer(
         "Behind its options comes an engine's command: simengine vllm serve Qwen/Qwen3-8B "
         "--max-num-seqs=256\n"

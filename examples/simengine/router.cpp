@@ -17,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -54,24 +53,7 @@ struct RouterCommand {
     std::uint16_t port = 30000;
     std::vector<RoutedEngine> prefill{}, decode{};
     double startup_seconds = 600;
-    std::vector<std::string> not_copied{};  ///< flags that are known and do nothing here
 };
-
-// Read in py_src/vllm_router/router_args.py of vllm-project/router at 1700eefa; sglang_router, of
-// which it is a fork, has the same of these.
-constexpr std::array without_effect{"--policy",
-                                    "--prefill-policy",
-                                    "--decode-policy",
-                                    "--log-level",
-                                    "--log-dir",
-                                    "--prometheus-port",
-                                    "--prometheus-host",
-                                    "--request-timeout-secs",
-                                    "--max-concurrent-requests",
-                                    "--queue-size",
-                                    "--kv-connector",
-                                    "--worker-startup-check-interval",
-                                    "--retry-max-retries"};
 
 /// `words`: behind the program's. Throws CommandRefused where the router would refuse them.
 RouterCommand read_router(RouterCommand command, std::vector<std::string> words) {
@@ -117,10 +99,7 @@ RouterCommand read_router(RouterCommand command, std::vector<std::string> words)
             if (has_port && words[++at] != "none")
                 engine.bootstrap_port = static_cast<std::uint16_t>(number(words[at], 1, last_port));
             (flag == "--prefill" ? command.prefill : command.decode).push_back(engine);
-        } else if (flag.starts_with("--disable-")) command.not_copied.push_back(flag);
-        else if (std::find(without_effect.begin(), without_effect.end(), flag) !=
-                 without_effect.end())
-            command.not_copied.push_back(flag + "=" + take());
+        } else if (flag == "--prometheus-port") (void)take();  // no port for metrics here
         else throw refuse("unrecognized arguments: " + words[at]);
     }
     if (!is_apart)
@@ -430,9 +409,6 @@ public:
         signals_.async_wait([this](const error_code& error, int) {
             if (!error) end(0);
         });
-        if (!command_.not_copied.empty() && !options_.quiet)
-            fmt::print(stderr, "simengine: given, and without an effect here: {}\n",
-                       fmt::join(command_.not_copied, ", "));
         if (!options_.faults.never_ready) look_at_next();
         context_.run();
         return exit_code_;

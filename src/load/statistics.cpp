@@ -86,6 +86,17 @@ Times seen_times(const RequestRecord& record, double tokens) {
     return times;
 }
 
+/// The times of several requests, in their order.
+struct TimesOfAll {
+    std::vector<double> first{}, first_from_schedule{}, per_token{}, latency{};
+    void add(const Times& times) {
+        if (times.first) first.push_back(*times.first);
+        if (times.first_from_schedule) first_from_schedule.push_back(*times.first_from_schedule);
+        if (times.per_token) per_token.push_back(*times.per_token);
+        if (times.latency) latency.push_back(*times.latency);
+    }
+};
+
 /// Tokens at a moment.
 struct Arrived {
     double at;
@@ -159,25 +170,19 @@ private:
     }
 
     void times() {
-        std::vector<double> first, scheduled, per_token, latency, gaps;
+        TimesOfAll all;
+        std::vector<double> gaps;
         std::size_t one_piece = 0;
         for (const RequestRecord* record : successes_) {
-            const Times times = times_of(*record);
-            const auto add = [](std::vector<double>& to, const std::optional<double>& value) {
-                if (value) to.push_back(*value);
-            };
-            add(first, times.first);
-            add(scheduled, times.first_from_schedule);
-            add(per_token, times.per_token);
-            add(latency, times.latency);
+            all.add(times_of(*record));
             if (record->unread_field.empty())
                 gaps.insert(gaps.end(), record->gaps.begin(), record->gaps.end());
             one_piece += record->chunks == 1 && seen_tokens_of(*record) > 1 ? 1 : 0;
         }
-        result().time_to_first_token = summary_of(std::move(first));
-        result().time_to_first_token_from_schedule = summary_of(std::move(scheduled));
-        result().time_per_output_token = summary_of(std::move(per_token));
-        result().latency = summary_of(std::move(latency));
+        result().time_to_first_token = summary_of(std::move(all.first));
+        result().time_to_first_token_from_schedule = summary_of(std::move(all.first_from_schedule));
+        result().time_per_output_token = summary_of(std::move(all.per_token));
+        result().latency = summary_of(std::move(all.latency));
         result().inter_token_latency = summary_of(std::move(gaps));
         if (one_piece > 0)
             note(std::to_string(one_piece) +
@@ -327,18 +332,12 @@ private:
             return;
         }
         const std::size_t skipped = closed_loop() ? std::min(places(), successes_.size()) : 0;
-        std::vector<double> first, scheduled, per_token, latency;
-        for (std::size_t i = skipped; i < successes_.size(); ++i) {
-            const Times times = times_of(*successes_[i]);
-            if (times.first) first.push_back(*times.first);
-            if (times.first_from_schedule) scheduled.push_back(*times.first_from_schedule);
-            if (times.per_token) per_token.push_back(*times.per_token);
-            if (times.latency) latency.push_back(*times.latency);
-        }
-        sample("time_to_first_token", std::move(first));
-        sample("time_to_first_token_from_schedule", std::move(scheduled));
-        sample("time_per_output_token", std::move(per_token));
-        sample("latency", std::move(latency));
+        TimesOfAll all;
+        for (std::size_t i = skipped; i < successes_.size(); ++i) all.add(times_of(*successes_[i]));
+        sample("time_to_first_token", std::move(all.first));
+        sample("time_to_first_token_from_schedule", std::move(all.first_from_schedule));
+        sample("time_per_output_token", std::move(all.per_token));
+        sample("latency", std::move(all.latency));
         if (closed_loop()) steady_state();
     }
 
