@@ -11,15 +11,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 
 #include <array>
 #include <chrono>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -62,8 +58,6 @@ public:
             bytes_ += "content-type: application/json\r\ncontent-length: " +
                       std::to_string(request.body.size()) + "\r\n";
         bytes_ += "\r\n" + request.body;
-        parser_.body_limit(std::numeric_limits<std::uint64_t>::max());
-        parser_.eager(true);
     }
 
     void start() {
@@ -71,8 +65,7 @@ public:
             to_.host, std::to_string(to_.port),
             [self = shared_from_this()](const error_code& error,
                                         const tcp::resolver::results_type& found) {
-                if (self->over(error)) return;
-                self->connect(found);
+                if (!self->over(error)) self->connect(found);
             });
     }
     void cancel() override {
@@ -91,53 +84,31 @@ private:
                 if (self->over(error)) return;
                 error_code ignored;
                 self->socket_.set_option(tcp::no_delay(true), ignored);
-                self->write();
+                asio::async_write(self->socket_, asio::buffer(self->bytes_),
+                                  [self](const error_code& failed, std::size_t) {
+                                      if (!self->over(failed)) self->read();
+                                  });
             });
     }
-    void write() {
-        asio::async_write(socket_, asio::buffer(bytes_),
-                          [self = shared_from_this()](const error_code& error, std::size_t) {
-                              if (self->over(error)) return;
-                              self->read_head();
-                          });
-    }
-    void read_head() {
-        http::async_read_header(
-            socket_, in_, parser_,
-            [self = shared_from_this()](const error_code& error, std::size_t) {
-                if (self->over(error)) return;
-                const auto type = self->parser_.get()[http::field::content_type];
-                self->handlers_.head(static_cast<int>(self->parser_.get().result_int()),
-                                     std::string(type.data(), type.size()));
-                self->read_body();
-            });
-    }
-    void read_body() {
-        if (!handlers_.end) return;  // cancelled
-        if (parser_.is_done()) return finish("");
-        parser_.get().body().data = piece_.data();
-        parser_.get().body().size = piece_.size();
-        http::async_read_some(
-            socket_, in_, parser_,
-            [self = shared_from_this()](const error_code& error, std::size_t) {
-                if (!self->handlers_.end) return;
-                const std::size_t got = self->piece_.size() - self->parser_.get().body().size;
-                if (got > 0) self->handlers_.body(std::string_view(self->piece_.data(), got));
-                if (error && error != http::error::need_buffer) return (void)self->over(error);
-                self->read_body();
-            });
+    void read() {
+        socket_.async_read_some(asio::buffer(piece_), [self = shared_from_this()](
+                                                          const error_code& error,
+                                                          std::size_t got) {
+            if (self->over(error)) return;
+            self->came_ = true;
+            self->handlers_.body(std::string_view(self->piece_.data(), got));
+            if (self->handlers_.end) self->read();
+        });
     }
 
     bool over(const error_code& error) {
         if (!handlers_.end) return true;  // cancelled
-        if (error) finish(error.message());
-        return static_cast<bool>(error);
-    }
-    void finish(const std::string& error) {
+        if (!error) return false;
         const Handlers handlers = std::exchange(handlers_, {});
         error_code ignored;
         socket_.close(ignored);
-        handlers.end(error);
+        handlers.end(came_ && error == asio::error::eof ? "" : error.message());
+        return true;
     }
 
     const Address to_;
@@ -145,8 +116,7 @@ private:
     tcp::socket socket_;
     Handlers handlers_;
     std::string bytes_{};  ///< of the request
-    boost::beast::flat_buffer in_{};
-    http::response_parser<http::buffer_body> parser_{};
+    bool came_ = false;    ///< something of the answer
     std::array<char, 16384> piece_{};
 };
 
@@ -188,7 +158,10 @@ public:
     void begin_stream() override;
     void write(std::string_view bytes) override;
     void end_stream() override { finish(); }
-    void break_off() override { close(); }
+    void end_connection() override {
+        keep_alive_ = false;
+        finish();
+    }
     void set_work(std::size_t id) override { work_ = id; }
 
 private:
@@ -489,19 +462,21 @@ std::shared_ptr<Upstream> Upstream::send(asio::io_context& context, const Addres
 std::shared_ptr<Upstream> ask(asio::io_context& context, const Address& to,
                               const Upstream::Request& request,
                               std::function<void(int status, const std::string& body)> answered) {
-    struct Answer {
-        int status = 0;
-        std::string body{};
-    };
-    const auto answer = std::make_shared<Answer>();
+    const auto answer = std::make_shared<std::string>();
     return Upstream::send(
         context, to, request,
-        {.head = [answer](int status, const std::string&) { answer->status = status; },
-         .body = [answer](std::string_view bytes) { answer->body += bytes; },
+        {.body = [answer](std::string_view bytes) { *answer += bytes; },
          .end =
              [answer, answered = std::move(answered)](const std::string& error) {
-                 if (error.empty()) answered(answer->status, answer->body);
-                 else answered(0, error);
+                 if (!error.empty()) return answered(0, error);
+                 http::response_parser<http::string_body> parser;
+                 parser.body_limit(most_body_bytes);
+                 parser.eager(true);
+                 error_code wrong;
+                 parser.put(asio::buffer(*answer), wrong);
+                 if (wrong || !parser.is_done())
+                     return answered(0, "the answer ended in its middle");
+                 answered(static_cast<int>(parser.get().result_int()), parser.get().body());
              }});
 }
 

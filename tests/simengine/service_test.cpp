@@ -24,7 +24,7 @@ struct KeptExchange final : Exchange {
     void begin_stream() override {}
     void write(std::string_view) override {}
     void end_stream() override {}
-    void break_off() override {}
+    void end_connection() override {}
     void set_work(std::size_t) override {}
     int status = 0;
     std::string body{};
