@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -47,6 +48,12 @@ struct Steadiness {
 /// checked: bursts, ramps and traces, which have no steady state, and runs that are too short.
 /// Formula and reasons: docs/explanation/measuring.md.
 Steadiness steadiness_of(const LoadRun& run, const Arrival& arrival);
+
+/// Adds one finding.
+inline void find(Validity& to, Verdict verdict, std::string id, std::string left,
+                 std::string right, std::string cause) {
+    add(to, {verdict, {{std::move(id), std::move(left), std::move(right), std::move(cause)}}});
+}
 
 /// A figure as findings print it: whole numbers whole, others with two decimals or four digits.
 std::string figure_shown(double value);

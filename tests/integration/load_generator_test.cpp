@@ -153,7 +153,7 @@ TEST_CASE("load: an engine's answers: chat and completions, streamed and whole, 
     CHECK(paired.output_tokens == 6);
 }
 
-TEST_CASE("load: what is no whole answer is an error of its kind") {
+TEST_CASE("load: what is no answer, or breaks off, is an error of its kind") {
     using Then = Canned::Then;
     const auto record = [](const Canned& canned) {
         const CannedServer server(canned);
@@ -163,14 +163,6 @@ TEST_CASE("load: what is no whole answer is an error of its kind") {
         return std::string(name_in(request_ends, record(canned).end));
     };
     const std::string three = chunked_head + in_chunks(three_tokens, 1000);
-    const auto ended = [](const std::string& text) {
-        return Canned{chunked_head + in_chunks(text, 1000) + "0\r\n\r\n"};
-    };
-    CHECK(end(ended(replaced(three_tokens + rest, "usage", "used"))) == "no_usage");
-    CHECK(end(ended(replaced(three_tokens + rest, "\"length\"", "null"))) == "truncated");
-    CHECK(end(ended(replaced(three_tokens + rest, "s\":6", "s\":9"))) == "wrong_length");
-    CHECK(end(ended(replaced(three_tokens + rest, "s\":6", "s\":4"))) == "wrong_length");
-    CHECK(end(ended(replaced(three_tokens + rest, "length", "abort"))) == "not_finished");
     CHECK(end(answer(500, "{\"error\":{\"message\":\"no\"}}")) == "http_error");
     CHECK(end(answer(302, "", "Location: http://127.0.0.1:1/elsewhere\r\n")) == "http_error");
     CHECK(end(answer(200, "<html></html>", "Content-Type: text/html\r\n")) == "malformed");
@@ -183,8 +175,6 @@ TEST_CASE("load: what is no whole answer is an error of its kind") {
     CHECK(end({three, Then::close}) == "reset");
     CHECK(end({three, Then::wait}) == "stalled");
     CHECK(end({three + "20\r\ndata: {\"choi", Then::close}) == "reset");
-    CHECK(end(ended(three_tokens + "data: {\"error\":{\"message\":\"the engine died\"}}\n\n"
-                                   "data: [DONE]\n\n")) == "error_event");
     const RequestRecord broken = record({three, Then::reset});
     CHECK(broken.chunks == 3);  // what was seen is kept, and is no success
     CHECK_FALSE(broken.output_tokens);
