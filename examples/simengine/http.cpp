@@ -91,14 +91,14 @@ private:
             });
     }
     void read() {
-        socket_.async_read_some(asio::buffer(piece_), [self = shared_from_this()](
-                                                          const error_code& error,
-                                                          std::size_t got) {
-            if (self->over(error)) return;
-            self->came_ = true;
-            self->handlers_.body(std::string_view(self->piece_.data(), got));
-            if (self->handlers_.end) self->read();
-        });
+        socket_.async_read_some(
+            asio::buffer(piece_),
+            [self = shared_from_this()](const error_code& error, std::size_t got) {
+                if (self->over(error)) return;
+                self->came_ = true;
+                self->handlers_.body(std::string_view(self->piece_.data(), got));
+                if (self->handlers_.end) self->read();
+            });
     }
 
     bool over(const error_code& error) {
@@ -463,21 +463,21 @@ std::shared_ptr<Upstream> ask(asio::io_context& context, const Address& to,
                               const Upstream::Request& request,
                               std::function<void(int status, const std::string& body)> answered) {
     const auto answer = std::make_shared<std::string>();
-    return Upstream::send(
-        context, to, request,
-        {.body = [answer](std::string_view bytes) { *answer += bytes; },
-         .end =
-             [answer, answered = std::move(answered)](const std::string& error) {
-                 if (!error.empty()) return answered(0, error);
-                 http::response_parser<http::string_body> parser;
-                 parser.body_limit(most_body_bytes);
-                 parser.eager(true);
-                 error_code wrong;
-                 parser.put(asio::buffer(*answer), wrong);
-                 if (wrong || !parser.is_done())
-                     return answered(0, "the answer ended in its middle");
-                 answered(static_cast<int>(parser.get().result_int()), parser.get().body());
-             }});
+    return Upstream::send(context, to, request,
+                          {.body = [answer](std::string_view bytes) { *answer += bytes; },
+                           .end =
+                               [answer, answered = std::move(answered)](const std::string& error) {
+                                   if (!error.empty()) return answered(0, error);
+                                   http::response_parser<http::string_body> parser;
+                                   parser.body_limit(most_body_bytes);
+                                   parser.eager(true);
+                                   error_code wrong;
+                                   parser.put(asio::buffer(*answer), wrong);
+                                   if (wrong || !parser.is_done())
+                                       return answered(0, "the answer ended in its middle");
+                                   answered(static_cast<int>(parser.get().result_int()),
+                                            parser.get().body());
+                               }});
 }
 
 }  // namespace simengine

@@ -303,21 +303,21 @@ void Router::prefill(const Working& work, const Upstream::Request& request,
 }
 
 void Router::decode(const Working& work, const Upstream::Request& request) {
-    work->second = Upstream::send(
-        context_, decode_[work->decode].at.address, request,
-        {.body =
-             [this, work](std::string_view bytes) {
-                 work->held += bytes;
-                 pass_on(work);
-             },
-         .end =
-             [this, work](const std::string& error) {
-                 if (work->exchange == nullptr) return;
-                 if (!error.empty() && !work->passes && work->held.empty())
-                     return fail(work, "Decode request failed: " + error);
-                 work->whole = true;
-                 pass_on(work);
-             }});
+    work->second =
+        Upstream::send(context_, decode_[work->decode].at.address, request,
+                       {.body =
+                            [this, work](std::string_view bytes) {
+                                work->held += bytes;
+                                pass_on(work);
+                            },
+                        .end =
+                            [this, work](const std::string& error) {
+                                if (work->exchange == nullptr) return;
+                                if (!error.empty() && !work->passes && work->held.empty())
+                                    return fail(work, "Decode request failed: " + error);
+                                work->whole = true;
+                                pass_on(work);
+                            }});
 }
 
 /// The bytes of the answer as far as they have come, once the prefill engine has done its part;

@@ -69,7 +69,7 @@ public:
 private:
     void find(Verdict verdict, const char* id, std::string left, std::string right,
               std::string cause) {
-        servetune::find(validity, verdict, id, std::move(left), std::move(right), std::move(cause));
+        add_finding(validity, verdict, id, std::move(left), std::move(right), std::move(cause));
     }
     void skip(const char* id, std::string reason) { skipped.push_back({id, std::move(reason)}); }
 

@@ -14,8 +14,8 @@ Validity audit_order(const BenchmarkResult& result) {
     using namespace audit_tolerances;
     Validity validity;
     const auto find = [&](Verdict verdict, std::string left, std::string right, std::string cause) {
-        servetune::find(validity, verdict, "order", std::move(left), std::move(right),
-                        std::move(cause));
+        add_finding(validity, verdict, "order", std::move(left), std::move(right),
+                    std::move(cause));
     };
     const auto& first = result.time_to_first_token.mean;
     const auto& per_token = result.time_per_output_token.mean;
@@ -90,8 +90,7 @@ Validity audit_order(const BenchmarkResult& result) {
     never_seen("latency", result.latency);
     const auto& median_gap = result.inter_token_latency.p50;
     if (median_gap && *median_gap == 0 && per_token && *per_token > hardly_zero_seconds)
-        find(Verdict::suspect, "median ITL = 0",
-             "mean TPOT = " + milliseconds_shown(*per_token),
+        find(Verdict::suspect, "median ITL = 0", "mean TPOT = " + milliseconds_shown(*per_token),
              "most tokens came at no distance from each other: not observed one by one, or read in "
              "one piece by a busy client");
     return validity;

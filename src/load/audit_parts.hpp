@@ -50,8 +50,8 @@ struct Steadiness {
 Steadiness steadiness_of(const LoadRun& run, const Arrival& arrival);
 
 /// Adds one finding.
-inline void find(Validity& to, Verdict verdict, std::string id, std::string left,
-                 std::string right, std::string cause) {
+inline void add_finding(Validity& to, Verdict verdict, std::string id, std::string left,
+                        std::string right, std::string cause) {
     add(to, {verdict, {{std::move(id), std::move(left), std::move(right), std::move(cause)}}});
 }
 

@@ -97,8 +97,8 @@ private:
     void find(const char* id, std::string left, std::string right, std::string cause) {
         // Where the load is what is looked for, its limits judge it.
         const Verdict verdict = c_.rate_is_chosen ? Verdict::sound : Verdict::suspect;
-        servetune::find(validity_, verdict, id, std::move(left), std::move(right),
-                        (c_.rate_is_chosen ? "a note: " : "") + std::move(cause));
+        add_finding(validity_, verdict, id, std::move(left), std::move(right),
+                    (c_.rate_is_chosen ? "a note: " : "") + std::move(cause));
     }
 
     const BenchmarkResult& r_;
