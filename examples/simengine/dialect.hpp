@@ -63,7 +63,7 @@ bool is_engine_program(std::string_view name);
 /// `std::filesystem::path(name).filename()`.
 std::string base_name(std::string_view name);
 
-/// One of the dialect's messages with {name} filled in; {usage} and {program} are the dialect's own.
+/// One of the dialect's messages with {name} filled in; {usage} and {program} are its own.
 std::string said(const Dialect& dialect, std::string_view message,
                  std::vector<std::pair<std::string, std::string>> values);
 /// Of a flag's value that is none of `values`, or no `type`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines that answer fast and badly: they break answers off, or send text where no client reads
 // it.
+#include "base/files.hpp"
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The load generator against simengine at a known pace, with its faults, and against given bytes: the
-// right numbers or the right error, never a wrong number.
+// The load generator against simengine at a known pace, with its faults, and against given bytes:
+// the right numbers or the right error, never a wrong number.
 #include "servetune/detail/load/load_generator.hpp"
 #include "load/event_loop.hpp"
 #include "support/canned_server.hpp"
