@@ -5,7 +5,7 @@
 #include "roles.hpp"
 #include "service.hpp"
 
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 
 #include <boost/asio/io_context.hpp>

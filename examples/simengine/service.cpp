@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "space/value_json.hpp"
 
 #include <fmt/format.h>

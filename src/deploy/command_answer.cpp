@@ -3,8 +3,7 @@
 
 #include "base/nesting.hpp"
 #include "base/text.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

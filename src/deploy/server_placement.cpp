@@ -2,7 +2,7 @@
 // The servers that a configuration starts, and the devices and cores of each.
 #include "host/nvidia_smi.hpp"
 #include "server_set.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/engine_evaluator.hpp"
 #include "servetune/error.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer_reader.hpp"
 
+#include "base/text.hpp"
 #include "request_body.hpp"
-#include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
 

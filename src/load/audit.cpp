@@ -4,7 +4,7 @@
 #include "audit_parts.hpp"
 #include "perf/roofline.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 
 #include <algorithm>
 #include <array>

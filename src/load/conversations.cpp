@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
 #include "text_stream.hpp"

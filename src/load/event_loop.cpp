@@ -3,7 +3,7 @@
 
 #include "audit_parts.hpp"
 #include "request_body.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 
 #include <sys/epoll.h>

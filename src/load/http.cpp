@@ -4,7 +4,7 @@
 #include "base/nesting.hpp"
 #include "base/url.hpp"
 #include "load/metrics_page.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

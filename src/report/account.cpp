@@ -5,6 +5,7 @@
 #include "predict/study_fit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/search/effects_floor.hpp"
+#include "study/verdict.hpp"
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 #include "content.hpp"
 
 #include "escape.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
-#include "study/json_values.hpp"
+#include "trial/metric_text.hpp"
+#include "servetune/outcome.hpp"
+#include "study/json.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #include "document.hpp"
 
 #include "escape.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "escape.hpp"
 
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <cctype>

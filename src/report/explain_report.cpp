@@ -4,9 +4,10 @@
 #include "content.hpp"
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/explanation.hpp"
 #include "space/nearest_feasible.hpp"
+#include "study/verdict.hpp"
 
 #include <fmt/format.h>
 

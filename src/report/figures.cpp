@@ -4,7 +4,7 @@
 #include "content.hpp"
 #include "escape.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 

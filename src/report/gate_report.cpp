@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gate_report.hpp"
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "document.hpp"
 #include "escape.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
 #include "servetune/version.hpp"
 
 #include <algorithm>

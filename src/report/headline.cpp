@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verdict in words; where nothing passes, what came nearest or what most trials failed of.
 #include "report_view.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/study/confirmation_rounds.hpp"
-#include "servetune/detail/study/recommendation_text.hpp"
-#include "servetune/detail/study/smaller_command.hpp"
+#include "base/text.hpp"
+#include "study/confirmation.hpp"
+#include "servetune/recommendation.hpp"
+#include "study/verdict.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "account.hpp"
 
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
+#include "study/verdict.hpp"
 
 #include <algorithm>
 #include <cmath>

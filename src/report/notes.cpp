@@ -4,8 +4,8 @@
 #include "report_view.hpp"
 #include "search/given_up.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/study/unequal_work.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "study/verdict.hpp"
+#include "servetune/outcome.hpp"
 
 #include <fmt/format.h>
 

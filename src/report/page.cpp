@@ -2,7 +2,7 @@
 #include "content.hpp"
 #include "escape.hpp"
 #include "page_files.hpp"
-#include "servetune/detail/base/secret_forms.hpp"
+#include "servetune/detail/base/redactor.hpp"
 
 namespace servetune {
 namespace {

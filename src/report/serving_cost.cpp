@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "account.hpp"
 
-#include "servetune/detail/base/student.hpp"
-#include "servetune/detail/study/confirmation_rounds.hpp"
+#include "base/probability.hpp"
+#include "study/confirmation.hpp"
 
 #include <algorithm>
 #include <cmath>

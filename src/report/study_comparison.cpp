@@ -3,8 +3,8 @@
 
 #include "document.hpp"
 #include "report_json.hpp"
-#include "servetune/detail/base/student.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
+#include "base/probability.hpp"
+#include "trial/metric_text.hpp"
 
 #include <algorithm>
 #include <cmath>

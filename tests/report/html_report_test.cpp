@@ -13,6 +13,7 @@
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
+#include "trial/metric_text.hpp"
 
 #include <nlohmann/json.hpp>
 
