@@ -7,7 +7,7 @@
 #include "load/audit_parts.hpp"
 #include "load/capacity.hpp"
 #include "servetune/error.hpp"
-#include "study_file/measuring/kind.hpp"
+#include "study_file/evaluator_type.hpp"
 
 #include <algorithm>
 #include <cmath>
