@@ -8,7 +8,7 @@
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "study/json.hpp"
-#include "study_file/strategies.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

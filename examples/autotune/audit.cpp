@@ -175,7 +175,6 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     if (!hardware) hardware = hardware_in(text, known.hardware);
     std::string model = known.given_model;
     if (model.empty() && known.study) model = known.study->model;
-    if (model.empty()) model = model_in_prose(text, known.models).value_or("");
 
     std::vector<Audited> result;
     // Runs of one workload (its name, or the number of the load) and one model.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/kept_texts.hpp"
 #include "servetune/study_file.hpp"
 
 #include <cstdint>
@@ -42,10 +41,9 @@ struct StudyArguments {
     [[nodiscard]] servetune::StudyFile load(
         servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
     /// To read its journal: the machine is the one that the journal was written on. Throws IoError
-    /// where there is none. `unset`: what becomes of `${NAME}` without a value, where the study's
-    /// files are those that its journal keeps.
-    [[nodiscard]] servetune::StudyFile load_to_read(
-        servetune::UnsetVariable unset = servetune::UnsetVariable::stays) const;
+    /// where there is none. `shows_unset_variables`: of a study whose files its journal keeps,
+    /// `${NAME}` without a value stays as it is.
+    [[nodiscard]] servetune::StudyFile load_to_read(bool shows_unset_variables = true) const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const;
     /// The same where the file is not needed: that of a journal may not be readable.
     [[nodiscard]] std::filesystem::path folder() const;
@@ -55,7 +53,7 @@ private:
     [[nodiscard]] bool names_journal() const;
     [[nodiscard]] std::filesystem::path folder_of_journal() const;
     /// The file to read. Throws UsageError for a folder without a journal, IoError.
-    [[nodiscard]] std::filesystem::path study_file(servetune::UnsetVariable unset) const;
+    [[nodiscard]] servetune::StudyText study_text() const;
     /// As `--strategy` says it, else the journal; empty: the file's.
     [[nodiscard]] std::string strategy_name() const;
 };

@@ -8,8 +8,8 @@
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/journal_snapshot.hpp"
-#include "study_file/measuring/kind.hpp"
-#include "study_file/nearest_study.hpp"
+#include "study_file/evaluator_type.hpp"
+#include "study_file/knowledge.hpp"
 
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ std::string version_now(const StudySetup& setup) {
 bool may_look(const RunArguments& arguments, const StudyFile& file,
               const std::filesystem::path& folder) {
     std::error_code unknown;
-    return kind_of(file).machine != nullptr && !arguments.no_cache &&
+    return !evaluator_of(file).machine(file).empty() && !arguments.no_cache &&
            !std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
 }
 
@@ -169,7 +169,7 @@ void keep_for_later(const StudySetup& setup, const std::vector<Trial>& trials,
             measured.insert(trial.configuration);
     const bool worth_it =
         measured.size() > 1 && measured.contains(setup.problem->space.default_configuration());
-    if (!worth_it || kind_of(setup.file).machine == nullptr) return;
+    if (!worth_it || evaluator_of(setup.file).machine(setup.file).empty()) return;
     try {
         say(StudyCache(StudyCache::users()).keep(folder));
     } catch (const IoError& error) {

@@ -5,7 +5,7 @@
 
 #include "commands.hpp"
 #include "servetune/report.hpp"
-#include "study_file/nearest_study.hpp"
+#include "study_file/knowledge.hpp"
 
 #include <filesystem>
 #include <functional>

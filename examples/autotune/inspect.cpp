@@ -89,11 +89,10 @@ std::filesystem::path StudyArguments::folder_of_journal() const {
     return study.filename() == "study.db" ? study.parent_path() : study;
 }
 
-std::filesystem::path StudyArguments::study_file(UnsetVariable unset) const {
+StudyText StudyArguments::study_text() const {
     std::error_code unknown;
     if (names_journal())
-        return keep_texts(std::filesystem::absolute(SqliteJournal::file_of(study)),
-                          SqliteJournal::texts_of(study), unset);
+        return StudyText::kept_by(SqliteJournal::file_of(study), SqliteJournal::texts_of(study));
     if (std::filesystem::is_directory(study, unknown))
         throw UsageError(study.string() + " is a folder without a journal (study.db)");
     if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown))
@@ -107,11 +106,10 @@ std::string StudyArguments::strategy_name() const {
 }
 
 StudyFile StudyArguments::load(MeasuredBy by) const {
-    return load_study(study_file(UnsetVariable::fails), Catalogue::standard(), strategy_name(), by,
-                      {this_machine});
+    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {this_machine});
 }
 
-StudyFile StudyArguments::load_to_read(UnsetVariable unset) const {
+StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
         const std::filesystem::path journal = SqliteJournal::file_of(folder(file));
         try {
@@ -122,8 +120,10 @@ StudyFile StudyArguments::load_to_read(UnsetVariable unset) const {
             return {};  // whoever reads its trials says what is wrong with it
         }
     };
-    StudyFile file = load_study(study_file(unset), Catalogue::standard(), strategy_name(),
-                                MeasuredBy::either, {this_machine, kept});
+    StudyText text = study_text();
+    text.shows_unset_variables = shows_unset_variables && !text.journal.empty();
+    StudyFile file = load_study(text, Catalogue::standard(), strategy_name(), MeasuredBy::either,
+                                {this_machine, kept});
     learn_from_cache(file, folder(file), std::nullopt);
     return file;
 }

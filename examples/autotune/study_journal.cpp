@@ -3,12 +3,11 @@
 
 #include "output.hpp"
 
-#include "base/kept_texts.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
-#include "study_file/strategies.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -26,7 +25,7 @@ using namespace servetune;
 
 SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
     SqliteJournal journal = SqliteJournal::read(folder);
-    if (is_kept_text(setup.file.source.file)) return journal;  // it says itself what the study was
+    if (setup.file.source.of_journal) return journal;  // it says itself what the study was
     std::map<std::string, std::string> definition = setup.definition();
     // Options of `run` say these, which no reader takes.
     for (const auto& [path, text] : journal.definition())

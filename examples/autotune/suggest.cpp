@@ -6,7 +6,6 @@
 #include "templates.hpp"
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "base/text.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/model_file.hpp"
@@ -256,10 +255,11 @@ Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
     study.spread_by = parameter_of(wanted.engine, "tensor_parallel_size");
     study.gpus = study.layout = devices;
     study.all_said = true;
-    Texts texts{{study_of_texts, draft_name}, {draft_name, study.text()}};
+    std::map<std::string, std::string> texts{{study_of_texts, draft_name},
+                                             {draft_name, study.text()}};
     if (!wanted.model_file.empty())
-        texts[wanted.model_file.string()] = read_text(wanted.model_file);
-    const auto draft = keep_texts(draft_folder, std::move(texts), UnsetVariable::fails);
+        texts[wanted.model_file.string()] = read_file(wanted.model_file);
+    const StudyText draft = StudyText::kept_by(draft_folder, std::move(texts));
     const StudySetup setup = set_up(load_study(draft, wanted.catalogue));
     Suggestion result;
     Configuration best = best_believed(setup, result.gain);
@@ -300,7 +300,6 @@ OrderedJson recipe_json(const Suggestion& suggestion) {
             {"goal", recipe.goal},
             {"measured", recipe.measured},
             {"difference", suggestion.match->difference()},
-            {"translated", suggestion.applied.translated},
             {"left_out", suggestion.applied.dropped},
             {"not_checked", suggestion.applied.environment}};
 }

@@ -8,12 +8,14 @@
 #include "servetune/workload.hpp"
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace servetune {
 
+class StudySnapshot;
 class Yaml;
 
 /// Finds the files that ship with servetune (engines, workloads, hardware, models, traits) by name
@@ -32,6 +34,16 @@ public:
     static Catalogue standard();
 
     [[nodiscard]] const std::filesystem::path& root() const { return root_; }
+
+    /// The same, with the files of a study as its snapshot has them.
+    [[nodiscard]] Catalogue through(std::shared_ptr<StudySnapshot> snapshot) const {
+        Catalogue result = *this;
+        result.snapshot_ = std::move(snapshot);
+        return result;
+    }
+    [[nodiscard]] const std::shared_ptr<StudySnapshot>& snapshot() const { return snapshot_; }
+    /// Throws IoError and ParseError.
+    [[nodiscard]] Yaml load(const std::filesystem::path& file) const;
 
     /// Throws IoError for an unknown name, listing the known ones nearest first.
     [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name,
@@ -63,6 +75,7 @@ public:
 
 private:
     std::filesystem::path root_;
+    std::shared_ptr<StudySnapshot> snapshot_{};
     std::vector<std::filesystem::path> own_hardware_{}, own_models_{};
 };
 

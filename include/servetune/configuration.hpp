@@ -42,24 +42,13 @@ public:
         return found != entries_.end() && found->first == name ? &found->second : nullptr;
     }
     /// The number that the value of `name` is. Throws UsageError when it is inactive or no number.
-    [[nodiscard]] double number(std::string_view name) const {
-        const Value* value = find(name);
-        const auto number = value == nullptr ? std::nullopt : number_of(*value);
-        if (!number)
-            throw UsageError("'" + std::string(name) + "' has no number in the configuration " +
-                             text());
-        return *number;
-    }
+    [[nodiscard]] double number(std::string_view name) const;
 
     /// The value of `name` in its own type. Each throws UsageError when it is inactive or of
     /// another type.
-    [[nodiscard]] std::int64_t integer(std::string_view name) const {
-        return typed<std::int64_t>(name, "integer");
-    }
-    [[nodiscard]] bool flag(std::string_view name) const { return typed<bool>(name, "flag"); }
-    [[nodiscard]] const std::string& text(std::string_view name) const {
-        return typed<std::string>(name, "text");
-    }
+    [[nodiscard]] std::int64_t integer(std::string_view name) const;
+    [[nodiscard]] bool flag(std::string_view name) const;
+    [[nodiscard]] const std::string& text(std::string_view name) const;
 
     [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
     /// With another value for the entry of this number.
@@ -71,24 +60,11 @@ public:
     [[nodiscard]] Assignment assignment() const { return {entries_.begin(), entries_.end()}; }
 
     /// `max_num_seqs=512 performance_mode=throughput`.
-    [[nodiscard]] std::string text() const {
-        std::string result;
-        for (const auto& [name, value] : entries_)
-            result += (result.empty() ? "" : " ") + name + "=" + text_of(value);
-        return result;
-    }
+    [[nodiscard]] std::string text() const;
 
     /// Depends on names, types and values only. Each field is framed by its length, so no two
     /// configurations share a text.
-    [[nodiscard]] Fingerprint fingerprint() const {
-        std::string bytes;
-        for (const auto& [name, value] : entries_) {
-            const std::string text = text_of(value);
-            bytes += std::to_string(name.size()) + ":" + name + "Ubirs"[value.index()] +
-                     std::to_string(text.size()) + ":" + text;
-        }
-        return fingerprint_of(bytes);
-    }
+    [[nodiscard]] Fingerprint fingerprint() const;
 
     friend bool operator==(const Configuration&, const Configuration&) = default;
     friend bool operator<(const Configuration& a, const Configuration& b) {
@@ -96,30 +72,12 @@ public:
     }
 
 private:
-    template <class T>
-    [[nodiscard]] const T& typed(std::string_view name, const char* type) const {
-        const Value* value = find(name);
-        const T* wanted = value == nullptr ? nullptr : std::get_if<T>(value);
-        if (wanted == nullptr)
-            throw UsageError("'" + std::string(name) + "' has no " + type +
-                             " in the configuration " + text());
-        return *wanted;
-    }
-
     std::vector<Entry> entries_;
 };
 
 /// What `configuration` has otherwise than `base`: `quantization = fp8, sglang.attention_backend =
 /// triton`; empty when nothing. What it leaves to the engine and `base` does not have at all is not
 /// worth a word.
-inline std::string difference_text(const Configuration& configuration, const Configuration& base) {
-    std::string result;
-    for (const auto& [name, value] : configuration.entries()) {
-        const Value* other = base.find(name);
-        if (other == nullptr ? !is_unset(value) : *other != value)
-            result += (result.empty() ? "" : ", ") + name + " = " + text_of(value);
-    }
-    return result;
-}
+std::string difference_text(const Configuration& configuration, const Configuration& base);
 
 }  // namespace servetune

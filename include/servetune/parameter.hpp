@@ -74,49 +74,24 @@ struct Parameter {
     bool grows_memory =
         false;  ///< more of it never takes less of the device's memory, all else equal
 
-    static Parameter boolean(std::string name, bool default_value = false) {
-        return {std::move(name), BoolDomain{}, default_value};
-    }
+    static Parameter boolean(std::string name, bool default_value = false);
     static Parameter integer(std::string name, std::int64_t low, std::int64_t high,
-                             Scale scale = Scale::linear) {
-        return {std::move(name), IntegerDomain{low, high, 1, scale}, low};
-    }
-    static Parameter real(std::string name, double low, double high, Scale scale = Scale::linear) {
-        return {std::move(name), RealDomain{low, high, scale}, low};
-    }
+                             Scale scale = Scale::linear);
+    static Parameter real(std::string name, double low, double high, Scale scale = Scale::linear);
     /// The first value is the default.
-    static Parameter choice(std::string name, std::vector<Value> values, bool ordered = false) {
-        const Value first = values.empty() ? Value{} : values.front();
-        return {std::move(name), ChoiceDomain{std::move(values), ordered}, first};
-    }
+    static Parameter choice(std::string name, std::vector<Value> values, bool ordered = false);
     /// Always this value: in every configuration, never searched.
-    static Parameter fixed(std::string name, Value value) {
-        return choice(std::move(name), {std::move(value)});
-    }
+    static Parameter fixed(std::string name, Value value);
 
     /// Integers low, 2 low, 4 low, ...
-    Parameter log2() && { return std::move(*this).scaled(Scale::log2); }
+    Parameter log2() &&;
     /// Numbers whose ratios count.
-    Parameter log() && { return std::move(*this).scaled(Scale::log); }
-    Parameter with_default(Value value) && {
-        default_value = std::move(value);
-        return std::move(*this);
-    }
+    Parameter log() &&;
+    Parameter with_default(Value value) &&;
     /// Adds the level `Unset` and makes it the default.
-    Parameter or_unset(std::optional<Value> engine_default = std::nullopt) && {
-        offers_unset = true;
-        default_value = Unset{};
-        value_when_unset = std::move(engine_default);
-        return std::move(*this);
-    }
-    Parameter growing_memory() && {
-        grows_memory = true;
-        return std::move(*this);
-    }
-    Parameter when(std::string parent, std::vector<Value> values) && {
-        active_when.push_back({std::move(parent), std::move(values)});
-        return std::move(*this);
-    }
+    Parameter or_unset(std::optional<Value> engine_default = std::nullopt) &&;
+    Parameter growing_memory() &&;
+    Parameter when(std::string parent, std::vector<Value> values) &&;
 
     [[nodiscard]] bool continuous() const { return std::holds_alternative<RealDomain>(domain); }
     /// Whether neighbouring levels are alike (numbers, ordered choices).
@@ -166,18 +141,10 @@ private:
     Parameter scaled(Scale scale) &&;
 };
 
-inline Parameter flag(std::string name, bool default_value = false) {
-    return Parameter::boolean(std::move(name), default_value);
-}
-inline Parameter integer(std::string name, std::int64_t low, std::int64_t high) {
-    return Parameter::integer(std::move(name), low, high);
-}
-inline Parameter real(std::string name, double low, double high) {
-    return Parameter::real(std::move(name), low, high);
-}
+Parameter flag(std::string name, bool default_value = false);
+Parameter integer(std::string name, std::int64_t low, std::int64_t high);
+Parameter real(std::string name, double low, double high);
 /// The first value is the default.
-inline Parameter choice(std::string name, std::vector<Value> values) {
-    return Parameter::choice(std::move(name), std::move(values));
-}
+Parameter choice(std::string name, std::vector<Value> values);
 
 }  // namespace servetune

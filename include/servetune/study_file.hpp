@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -54,12 +55,32 @@ struct TrialProcesses {
         launcher{};  ///< what knows of containers that it has left; none: there are processes only
 };
 
+class StudySnapshot;
+
+/// The text of a study: a YAML file and those that it names, on the disk or in its journal.
+struct StudyText {
+    std::filesystem::path file;       ///< on the disk, now or when the journal was written
+    std::filesystem::path journal{};  ///< that keeps them; empty: they are on the disk
+    std::map<std::string, std::string> kept{};  ///< by it: absolute path -> text
+    bool shows_unset_variables = false;  ///< `${NAME}` without a value stays: it is only read
+
+    template <class Path>
+    requires(std::is_convertible_v<Path, std::filesystem::path>)
+        StudyText(const Path& path)  // NOLINT(google-explicit-constructor): a file is one
+        : file(path) {}
+    /// Of SqliteJournal::texts_of. Throws IoError where the study itself is not among them.
+    static StudyText kept_by(const std::filesystem::path& journal,
+                             std::map<std::string, std::string> texts);
+};
+/// What stands among the texts of a journal for the path of the study itself.
+inline const std::string study_of_texts = "study";
+
 /// What a study was read from. Reading it starts no process.
 struct StudySource {
     std::filesystem::path file;
     std::filesystem::path search_spaces;  ///< the catalogue's folder, with the facts for the audit
-    std::map<std::string, std::string>
-        files{};  ///< path -> text of every file that was read (base/kept_texts.hpp)
+    bool of_journal = false;              ///< its journal keeps it
+    std::shared_ptr<StudySnapshot> snapshot{};  ///< the files that were read
     std::map<std::string, std::string>
         settings{};  ///< path -> value of what else decides what is asked or measured (definition())
 };
@@ -104,7 +125,7 @@ struct StudyFile {
     std::vector<KnowledgeChoice>
         knowledge;  ///< of `bayesian`; the cost model unless the file says otherwise
     std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
-    MeasuringChoice measuring;                         ///< what measures
+    EvaluatorConfig measuring;                         ///< what measures
     Budget budget;
     std::optional<int>
         budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
@@ -178,7 +199,7 @@ struct MachineSource {
 
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as
 /// `--strategy` does.
-StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue,
+StudyFile load_study(const StudyText& text, const Catalogue& catalogue,
                      const std::string& strategy = "", MeasuredBy by = MeasuredBy::evaluator,
                      const MachineSource& machine = {});
 

@@ -371,7 +371,7 @@ def _told_by(tool: str, read: Any) -> Answer:
         told = _picked(read, "kind name text beside left_out")
         return told | {"next": "write `text` into a file called `name`, beside it those of `beside`"}
     if tool == "suggest":
-        left_out = ("argv", "translated", "not_checked")
+        left_out = ("argv", "not_checked")
         told = {name: value for name, value in read.items() if name not in left_out}
         return told | {"next": "a suggestion is not measured here: `init` and `start` prove it"}
     if tool == "compare":

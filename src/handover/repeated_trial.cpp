@@ -7,7 +7,7 @@
 #include "load/capacity.hpp"
 #include "load/judge_load_test.hpp"
 #include "servetune/error.hpp"
-#include "study_file/measuring/kind.hpp"
+#include "study_file/evaluator_type.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,6 @@
 #include "study_record.hpp"
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "base/nesting.hpp"
 #include "base/sha256.hpp"
 #include "base/token_shapes.hpp"
@@ -126,7 +125,7 @@ std::string plain_name(const std::string& name) {
 }
 
 /// The files of a study by their names in a record, the study itself under its own.
-std::map<fs::path, std::string> named_texts(const Texts& texts) {
+std::map<fs::path, std::string> named_texts(const std::map<std::string, std::string>& texts) {
     std::map<fs::path, std::string> result;
     const auto main = texts.find(study_of_texts);
     std::set<std::string> names;

@@ -6,7 +6,7 @@
 #include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
-#include "study_file/parameter_reader.hpp"
+#include "study_file/readers.hpp"
 #include "study_file/yaml_text.hpp"
 #include "study_tree.hpp"
 #include "trial/metric_text.hpp"

@@ -6,7 +6,7 @@
 #include "engine/engine_value.hpp"
 #include "server_settings.hpp"
 #include "servetune/error.hpp"
-#include "study_file/engine_sets.hpp"
+#include "study_file/readers.hpp"
 #include "study_file/yaml_text.hpp"
 #include "study_tree.hpp"
 #include "workloads.hpp"

@@ -25,4 +25,65 @@ Configuration::Configuration(std::vector<Entry> entries) : entries_(std::move(en
         throw UsageError("a configuration sets '" + twice->first + "' twice");
 }
 
+double Configuration::number(std::string_view name) const {
+    const Value* value = find(name);
+    const auto number = value == nullptr ? std::nullopt : number_of(*value);
+    if (!number)
+        throw UsageError("'" + std::string(name) + "' has no number in the configuration " +
+                         text());
+    return *number;
+}
+
+namespace {
+
+/// The value of `name` in its own type.
+template <class T>
+const T& typed_value(const Configuration& configuration, std::string_view name, const char* type) {
+    const Value* value = configuration.find(name);
+    const T* wanted = value == nullptr ? nullptr : std::get_if<T>(value);
+    if (wanted == nullptr)
+        throw UsageError("'" + std::string(name) + "' has no " + type + " in the configuration " +
+                         configuration.text());
+    return *wanted;
+}
+
+}  // namespace
+
+std::int64_t Configuration::integer(std::string_view name) const {
+    return typed_value<std::int64_t>(*this, name, "integer");
+}
+bool Configuration::flag(std::string_view name) const {
+    return typed_value<bool>(*this, name, "flag");
+}
+const std::string& Configuration::text(std::string_view name) const {
+    return typed_value<std::string>(*this, name, "text");
+}
+
+std::string Configuration::text() const {
+    std::string result;
+    for (const auto& [name, value] : entries_)
+        result += (result.empty() ? "" : " ") + name + "=" + text_of(value);
+    return result;
+}
+
+Fingerprint Configuration::fingerprint() const {
+    std::string bytes;
+    for (const auto& [name, value] : entries_) {
+        const std::string text = text_of(value);
+        bytes += std::to_string(name.size()) + ":" + name + "Ubirs"[value.index()] +
+                 std::to_string(text.size()) + ":" + text;
+    }
+    return fingerprint_of(bytes);
+}
+
+std::string difference_text(const Configuration& configuration, const Configuration& base) {
+    std::string result;
+    for (const auto& [name, value] : configuration.entries()) {
+        const Value* other = base.find(name);
+        if (other == nullptr ? !is_unset(value) : *other != value)
+            result += (result.empty() ? "" : ", ") + name + " = " + text_of(value);
+    }
+    return result;
+}
+
 }  // namespace servetune

@@ -162,4 +162,55 @@ std::string Parameter::domain_text() const {
     return std::visit(visitor, domain) + (offers_unset ? ", or " + std::string(unset_text) : "");
 }
 
+Parameter Parameter::boolean(std::string name, bool default_value) {
+    return {std::move(name), BoolDomain{}, default_value};
+}
+Parameter Parameter::integer(std::string name, std::int64_t low, std::int64_t high, Scale scale) {
+    return {std::move(name), IntegerDomain{low, high, 1, scale}, low};
+}
+Parameter Parameter::real(std::string name, double low, double high, Scale scale) {
+    return {std::move(name), RealDomain{low, high, scale}, low};
+}
+Parameter Parameter::choice(std::string name, std::vector<Value> values, bool ordered) {
+    const Value first = values.empty() ? Value{} : values.front();
+    return {std::move(name), ChoiceDomain{std::move(values), ordered}, first};
+}
+Parameter Parameter::fixed(std::string name, Value value) {
+    return choice(std::move(name), {std::move(value)});
+}
+
+Parameter Parameter::log2() && { return std::move(*this).scaled(Scale::log2); }
+Parameter Parameter::log() && { return std::move(*this).scaled(Scale::log); }
+Parameter Parameter::with_default(Value value) && {
+    default_value = std::move(value);
+    return std::move(*this);
+}
+Parameter Parameter::or_unset(std::optional<Value> engine_default) && {
+    offers_unset = true;
+    default_value = Unset{};
+    value_when_unset = std::move(engine_default);
+    return std::move(*this);
+}
+Parameter Parameter::growing_memory() && {
+    grows_memory = true;
+    return std::move(*this);
+}
+Parameter Parameter::when(std::string parent, std::vector<Value> values) && {
+    active_when.push_back({std::move(parent), std::move(values)});
+    return std::move(*this);
+}
+
+Parameter flag(std::string name, bool default_value) {
+    return Parameter::boolean(std::move(name), default_value);
+}
+Parameter integer(std::string name, std::int64_t low, std::int64_t high) {
+    return Parameter::integer(std::move(name), low, high);
+}
+Parameter real(std::string name, double low, double high) {
+    return Parameter::real(std::move(name), low, high);
+}
+Parameter choice(std::string name, std::vector<Value> values) {
+    return Parameter::choice(std::move(name), std::move(values));
+}
+
 }  // namespace servetune

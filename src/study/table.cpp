@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "table.hpp"
 
-#include "base/kept_texts.hpp"
+#include "base/files.hpp"
 #include "base/nearest.hpp"
 #include "base/text.hpp"
 
@@ -98,7 +98,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
 }
 
 MeasuredTable read_table(const std::filesystem::path& file) {
-    return parse_table(read_text(file), file.string());
+    return parse_table(read_file(file), file.string());
 }
 
 MeasuredTable parse_table(std::string_view text, const std::string& name) {

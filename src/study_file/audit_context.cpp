@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit_context.hpp"
 
-#include "servetune/catalogue.hpp"
-
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 namespace servetune {
@@ -105,63 +102,6 @@ void describe(AuditContext& context, const CommandSettings& command, const std::
 bool compares_times(const Objective& objective) {
     return std::all_of(objective.goals.begin(), objective.goals.end(),
                        [](const Goal& goal) { return goal.metric.ends_with("_seconds"); });
-}
-
-std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known) {
-    std::set<std::string> seen;  // each word is looked at once
-    std::set<std::pair<std::string, std::string>> models;
-    std::string name;
-    const auto stops = [](char c) {
-        return std::string_view(" \t\r\n`'\"*|,;:()[]<>{}\\").find(c) != std::string_view::npos;
-    };
-    for (std::size_t at = 0; at < text.size();) {
-        std::size_t end = at;
-        while (end < text.size() && !stops(text[end])) ++end;
-        const std::string word(text.substr(at, end - at));
-        at = end + 1;
-        if (word.find('-') == std::string::npos || word.size() > 200 || !seen.insert(word).second)
-            continue;
-        if (const auto served = served_model(word, known)) {
-            models.emplace(served->model.name, served->quantization);
-            name = word;
-        }
-    }
-    return models.size() == 1 ? std::optional(name) : std::nullopt;
-}
-
-std::optional<std::string> model_in_prose(std::string_view text,
-                                          const std::vector<ModelSpec>& known) {
-    const auto found = model_in(text, known);
-    if (!found) return std::nullopt;
-    const std::string model = served_model(*found, known)->model.name;
-    for (const std::string_view word : {"model", "model-path", "serve"}) {
-        const bool is_flag = word != "serve";
-        for (auto at = text.find(word); at != std::string_view::npos;
-             at = text.find(word, at + 1)) {
-            const std::size_t after = at + word.size();
-            if (!text.substr(0, at).ends_with(is_flag ? "--" : " ")) continue;
-            if (after >= text.size() || (text[after] != ' ' && (text[after] != '=' || !is_flag)))
-                continue;
-            const std::size_t begin = text.find_first_not_of(" =\"'", after);
-            if (begin == std::string_view::npos) continue;
-            const std::string_view rest = text.substr(begin);
-            const std::string name(
-                rest.substr(0, std::min(rest.size(), rest.find_first_of(" \t\r\n\"'`,;)|"))));
-            if (name.empty() || name.size() > 200 ||
-                name.find_first_of("$<{[*") != std::string::npos || name.front() == '-' ||
-                name.front() == '\\')
-                continue;
-            // "to serve many" is prose: a model's name has a slash, or a digit behind a dash.
-            const auto dash = name.find('-');
-            if (!is_flag && name.find('/') == std::string::npos &&
-                (dash == std::string::npos ||
-                 name.find_first_of("0123456789", dash) == std::string::npos))
-                continue;
-            const auto served = served_model(name, known);
-            if (!served || served->model.name != model) return std::nullopt;
-        }
-    }
-    return found;
 }
 
 std::vector<Command> commands_of(const MeasuredTable& table, const StudyFile& study) {

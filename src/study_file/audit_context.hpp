@@ -5,14 +5,9 @@
 #include "servetune/audit.hpp"
 #include "servetune/benchmark_result.hpp"
 #include "servetune/outcome.hpp"
-#include "servetune/replay.hpp"
 #include "servetune/study_file.hpp"
-#include "servetune/workload.hpp"
 
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace servetune {
 
@@ -34,15 +29,6 @@ void describe(AuditContext& context, const CommandSettings& command, const std::
 /// Whether all goals are times: then a server that keeps up with the rate offered is measured as it
 /// should be.
 bool compares_times(const Objective& objective);
-
-/// The only model that the words of a text name; nothing when they name none or several.
-std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);
-
-/// The same, of a document: nothing also where one of its commands (`serve X`, `--model X`,
-/// `--model-path X`) names another model, as then the figures may be that model's. Words that stand
-/// for a name (`$MODEL`, `<model>`) name none.
-std::optional<std::string> model_in_prose(std::string_view text,
-                                          const std::vector<ModelSpec>& known);
 
 /// The command that each row of a table was measured with; without words: the row lies outside the
 /// study's space. Nothing at all where the table has a parameter that the study does not have.

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/catalogue.hpp"
+// The files that ship and those of users: where they are, facts of accelerators, models and engines,
+// and workloads.
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "base/text.hpp"
-#include "keys.hpp"
-#include "parameter_reader.hpp"
+#include "engine/version.hpp"
+#include "fact_keys.hpp"
+#include "load/data_files.hpp"
+#include "readers.hpp"
 #include "base/nearest.hpp"
-#include "servetune/error.hpp"
-#include "study_readers.hpp"
+#include "study_snapshot.hpp"
 #include "yaml_text.hpp"
 
 #include <sys/auxv.h>
 
-#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace servetune {
@@ -41,8 +42,7 @@ fs::path this_program() {
 }
 
 /// A study may be called after the engine that it tunes; it is not what it names.
-bool is_study(const fs::path& file) {
-    const Yaml text = Yaml::load(file);
+bool is_study(const Yaml& text) {
     return text.is_mapping() && text.find(keys::study.objective) != nullptr;
 }
 
@@ -71,14 +71,15 @@ fs::path shipped_folder(const std::string& name, const char* holds, const char* 
 fs::path Catalogue::find(const std::string& kind, const std::string& name,
                          const fs::path& beside) const {
     if (name.find('/') != std::string::npos || names_yaml_file(name)) {
-        const fs::path file = servetune::beside(beside, with_home(name));
-        if (!text_exists(file)) throw IoError("there is no file " + file.string());
+        const fs::path file = beside / with_home(name);
+        if (!text_exists(file, snapshot_)) throw IoError("there is no file " + file.string());
         return file;
     }
     for (const std::string& spelled : {name, lower_case(name)})  // vLLM is vllm
         for (const fs::path& folder : {beside, root_ / kind}) {
             const fs::path file = folder / (spelled + ".yaml");
-            if (text_exists(file) && (folder != beside || !is_study(file))) return file;
+            if (text_exists(file, snapshot_) && (folder != beside || !is_study(load(file))))
+                return file;
         }
     std::vector<std::string> known;
     for (const fs::path& file : yaml_files_in(root_ / kind)) known.push_back(file.stem().string());
@@ -94,18 +95,20 @@ fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yam
     }
 }
 
+Yaml Catalogue::load(const fs::path& file) const { return Yaml::load(file, snapshot_); }
+
 Engine Catalogue::engine(const Yaml& named) const {
-    return read_engine(Yaml::load(found_by(*this, "engines", named)));
+    return read_engine(load(found_by(*this, "engines", named)));
 }
 
 Engine Catalogue::engine(const std::string& name) const {
-    return read_engine(Yaml::load(find("engines", name, root_ / "engines")));
+    return read_engine(load(find("engines", name, root_ / "engines")));
 }
 
 std::vector<Engine> Catalogue::engines() const {
     std::vector<Engine> result;
     for (const fs::path& file : yaml_files_in(root_ / "engines"))
-        result.push_back(read_engine(Yaml::load(file)));
+        result.push_back(read_engine(load(file)));
     return result;
 }
 
@@ -116,7 +119,7 @@ Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described) {
     const bool own = mapping && described.find(table.dataset) != nullptr;
     if (used == nullptr && !own) described.fail("a workload needs a dataset (or use:)");
     if (used == nullptr) return described;
-    const Yaml found = Yaml::load(found_by(catalogue, "workloads", *used));
+    const Yaml found = catalogue.load(found_by(catalogue, "workloads", *used));
     if (const Yaml* another = found.find(table.use))
         another->fail("a workload that is used cannot use another");
     if (!own && found.find(table.dataset) == nullptr) found.fail("a workload needs a dataset");
@@ -131,10 +134,10 @@ Workload Catalogue::workload(const Yaml& described) const {
 
 std::vector<HardwareSpec> Catalogue::all_hardware() const {
     std::vector<HardwareSpec> result;
-    for (const fs::path& file : own_hardware_) result.push_back(read_hardware(Yaml::load(file)));
+    for (const fs::path& file : own_hardware_) result.push_back(read_hardware(load(file)));
     const std::size_t own = result.size();  // in place of one that ships
     for (const fs::path& file : yaml_files_in(root_ / "hardware")) {
-        HardwareSpec shipped = read_hardware(Yaml::load(file));
+        HardwareSpec shipped = read_hardware(load(file));
         const auto end = result.begin() + static_cast<std::ptrdiff_t>(own);
         if (std::none_of(result.begin(), end,
                          [&](const HardwareSpec& one) { return one.name == shipped.name; }))
@@ -146,15 +149,15 @@ std::vector<HardwareSpec> Catalogue::all_hardware() const {
 std::vector<ModelSpec> Catalogue::all_models() const {
     std::vector<ModelSpec> result;
     for (const fs::path& file : own_models_)
-        result.push_back(read_model(Yaml::load(file)));  // found first
+        result.push_back(read_model(load(file)));  // found first
     for (const fs::path& file : yaml_files_in(root_ / "models"))
-        result.push_back(read_model(Yaml::load(file)));
+        result.push_back(read_model(load(file)));
     return result;
 }
 
 HardwareSpec Catalogue::hardware(const std::string& name) const {
     if (names_yaml_file(name))
-        return read_hardware(Yaml::load(find("hardware", name, fs::current_path())));
+        return read_hardware(load(find("hardware", name, fs::current_path())));
     std::vector<HardwareSpec> known = all_hardware();
     std::vector<std::string> spelled;
     for (HardwareSpec& spec : known) {
@@ -169,7 +172,7 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
 
 ServedModel Catalogue::model(const std::string& name) const {
     if (names_yaml_file(name)) {
-        ModelSpec spec = read_model(Yaml::load(find("models", name, fs::current_path())));
+        ModelSpec spec = read_model(load(find("models", name, fs::current_path())));
         const std::string native = spec.native_type;
         return {std::move(spec), native};
     }
@@ -183,7 +186,219 @@ ServedModel Catalogue::model(const std::string& name) const {
 
 EngineTraits Catalogue::traits(const std::string& engine, const std::string& version) const {
     const fs::path file = find("traits", engine, root_ / "traits");
-    return read_traits(Yaml::load(file), version);
+    return read_traits(load(file), version);
+}
+
+namespace {
+
+/// Number type of the matrix products. Where the name of a quantization is none, only the weights
+/// are in fewer bits, and products are computed in bf16.
+std::string product_type_of(const std::string& quantization) {
+    if (quantization.ends_with("fp4")) return "fp4";  // nvfp4, mxfp4
+    return quantization == "fp8" || quantization == "int8" ? quantization : "bf16";
+}
+
+void check_other_type(const Yaml& mapping, const EngineTraits& traits) {
+    if (!traits.compute_efficiency.contains("other"))
+        mapping.fail("'other' is missing: for types that are not named");
+}
+
+/// What holds before a version, on top of what holds before later ones.
+void read_earlier(const Yaml& before, const std::string& version, EngineTraits& traits) {
+    const auto& table = keys::earlier_traits;
+    const std::string* later = nullptr;
+    for (const auto& [bound, node] : before.entries()) {
+        if (version_numbers(bound).empty())
+            node.fail("a version of the engine wanted, such as \"0.14\"; got '" + bound + "'");
+        if (later != nullptr && compare_to_bound(bound, *later) >= 0)
+            node.fail("the newest first: '" + bound + "' is not before '" + *later + "'");
+        later = &bound;
+        EngineTraits then = traits;
+        read_table(node, table, then);
+        if (const Yaml* types = node.find(table.compute_efficiency)) check_other_type(*types, then);
+        then.defaults.insert(traits.defaults.begin(), traits.defaults.end());
+        if (!version.empty() && compare_to_bound(version, bound) < 0) traits = std::move(then);
+    }
+}
+
+void check_sources(const Yaml& file) {
+    const Yaml& sources = file.at(keys::traits.sources);
+    for (const auto& [key, node] : file.entries()) {
+        const bool figure = node.is_mapping()
+                                ? key != keys::traits.log.name && key != keys::traits.sources.name
+                                : node.is_scalar() && key != keys::traits.engine.name;
+        if (figure && sources.entry(key) == nullptr)
+            node.fail("'" + key + "' has no source: say where the figure is from under 'sources'");
+    }
+}
+
+}  // namespace
+
+HardwareSpec read_hardware(const Yaml& file) {
+    const auto& table = keys::hardware;
+    HardwareSpec spec;
+    read_table(file, table, spec);
+    std::vector<std::string> figures;  // `memory_bytes`, `flops_per_second`, and each of its types
+    for (const Key& figure :
+         {table.memory_bytes, table.memory_bandwidth_bytes_per_second, table.flops_per_second,
+          table.link_bytes_per_second, table.network_bytes_per_second})
+        if (file.find(figure) != nullptr) figures.emplace_back(figure.name);
+    for (const auto& [type, flops] : spec.flops_per_second)
+        figures.push_back(std::string(table.flops_per_second.name) + "." + type);
+    for (const std::string& key : spec.unverified)
+        if (std::find(figures.begin(), figures.end(), key) == figures.end())
+            file.at(table.unverified)
+                .fail("'" + key + "' is no figure of this file; its figures: " +
+                      listed(nearest_first(key, figures), figures.size()));
+    return spec;
+}
+
+ModelSpec read_model(const Yaml& file) {
+    const auto& table = keys::model;
+    ModelSpec spec;
+    read_table(file, table, spec);
+    if (file.find(table.attention_layers) == nullptr) spec.attention_layers = spec.layers;
+    spec.parameters_embedding =
+        static_cast<double>(spec.vocabulary * spec.hidden_size) * (spec.tied_embeddings ? 1 : 2);
+    if (!(spec.parameters_embedding < spec.parameters_active))
+        file.at(table.parameters_active)
+            .fail("more than the embeddings wanted, which are vocabulary x hidden_size");
+    if (file.find(table.kv_bytes_per_token_16bit) == nullptr)
+        spec.kv_bytes_per_token_16bit =
+            static_cast<double>(4 * spec.attention_layers * spec.kv_heads * spec.head_dim);
+    const auto& checkpoints = file.at(table.weights).entries();
+    spec.native_type = checkpoints.front().first;
+    for (const auto& [quantization, node] : checkpoints) {
+        ModelWeights& weights = spec.weights[quantization];
+        weights.computes_in = product_type_of(quantization);
+        if (weights.per_token > weights.bytes) node.fail("per_token <= bytes must hold");
+    }
+    return spec;
+}
+
+EngineTraits read_traits(const Yaml& file, const std::string& version) {
+    const auto& table = keys::traits;
+    EngineTraits traits;
+    read_table(file, table, traits);
+    for (const Key* needed :
+         {&table.compute_efficiency, &table.bandwidth_efficiency, &table.step_overhead_seconds,
+          &table.sequence_overhead_seconds, &table.request_overhead_seconds})
+        (void)file.at(*needed);
+    check_other_type(file.at(table.compute_efficiency), traits);
+    traits.default_attention = file.at(table.attention).entries().front().first;
+    if (const Yaml* node = file.find(table.before)) read_earlier(*node, version, traits);
+    check_sources(file);
+    return traits;
+}
+
+namespace {
+
+/// What data of a kind cannot do without; `path`: a file.
+struct DatasetNeeds {
+    Dataset::Kind kind;
+    bool path = false;
+    std::vector<Key> keys{};
+};
+
+void check_needs(const Yaml& node, const Dataset& dataset) {
+    const auto& table = keys::dataset;
+    using Kind = Dataset::Kind;
+    const std::array<DatasetNeeds, 6> needs{{
+        {Kind::sharegpt, true},
+        {Kind::trace, true},
+        {Kind::prompts, true},
+        {Kind::random, false, {table.input_tokens, table.output_tokens}},
+        {Kind::shared_prefix,
+         false,
+         {table.prefix_tokens, table.input_tokens, table.output_tokens}},
+        {Kind::multi_turn, false, {table.turns, table.input_tokens, table.output_tokens}},
+    }};
+    for (const DatasetNeeds& one : needs) {
+        if (one.kind != dataset.kind) continue;
+        std::vector<Key> missing = one.keys;
+        if (one.path) missing.push_back(table.path);
+        std::erase_if(missing, [&](const Key& key) { return node.find(key) != nullptr; });
+        if (!missing.empty())
+            node.fail("a data set of kind " + std::string(name_in(dataset_kinds, one.kind)) +
+                      " needs " + std::string(missing.front().name));
+    }
+}
+
+Dataset read_dataset(const Yaml& node) {
+    Dataset result;
+    read_table(node, keys::dataset, result);
+    if (const Yaml* path = node.find(keys::dataset.path)) result.path = text_with_home(*path);
+    result.folder = fs::path(node.file()).parent_path().string();
+    if (result.kind == Dataset::Kind::sharegpt) {
+        result.min_tokens = sharegpt_min_tokens;
+        result.max_prompt_tokens = sharegpt_max_prompt_tokens;
+        result.max_total_tokens = sharegpt_max_total_tokens;
+    }
+    check_needs(node, result);
+    return result;
+}
+
+Arrival read_arrival(const Yaml& node) {
+    const auto& table = keys::arrival;
+    using Kind = Arrival::Kind;
+    Arrival result;
+    read_table(node, table, result);
+    const Yaml* rate = node.find(table.rate);
+    int given = rate != nullptr ? 1 : 0;
+    for (const auto& [key, kind] : {std::pair(table.concurrency, Kind::concurrency),
+                                    {table.ramp, Kind::ramp},
+                                    {table.largest_rate, Kind::largest_rate},
+                                    {table.largest_concurrency, Kind::largest_concurrency}})
+        if (node.find(key) != nullptr) {
+            ++given;
+            result.kind = kind;
+        }
+    if (given > 1)
+        node.fail(
+            "an arrival is one of rate, concurrency, ramp, largest_rate, largest_concurrency");
+    if (rate != nullptr && rate->is_scalar() && rate->text() == "timestamps")
+        result.kind = Kind::trace;
+    else if (rate != nullptr) {
+        double per_second = 0;
+        read(node, table.rate, per_second);
+        if (std::isfinite(per_second)) {
+            result.kind = Kind::rate;
+            result.requests_per_second = per_second;
+        }
+    }
+    if (const Yaml* ramp = node.find(table.ramp)) {
+        read_table(*ramp, keys::ramp, result);
+        const double most = std::max(result.requests_per_second, result.to_requests_per_second);
+        if (most < slowest_rate || most > fastest_rate)
+            ramp->fail("rates of at least 0 wanted, one of them from 1e-6 to 1e9");
+    }
+    const LoadSearch& search = result.search;
+    if (search.from && search.to && *search.from >= *search.to) node.fail("`from` is below `to`");
+    if (const Yaml* speed = node.find(table.speed); speed != nullptr && result.kind != Kind::trace)
+        speed->fail("speed goes with `rate: timestamps`");
+    if (const Yaml* burstiness = node.find(table.burstiness);
+        burstiness != nullptr && result.kind != Kind::rate && result.kind != Kind::ramp &&
+        result.kind != Kind::largest_rate)
+        burstiness->fail("burstiness goes with a finite rate, a ramp or largest_rate");
+    return result;
+}
+
+}  // namespace
+
+Workload read_workload(const Yaml& node) {
+    const auto& table = keys::workload;
+    Workload result;
+    AllErrors errors;
+    errors.in([&] {
+        if (const Yaml* dataset = node.find(table.dataset)) result.dataset = read_dataset(*dataset);
+    });
+    errors.in([&] { read_table(node, table, result); });
+    errors.in([&] {
+        if (const Yaml* arrival = node.find(table.arrival)) result.arrival = read_arrival(*arrival);
+    });
+    if (result.name.empty()) errors.in([&] { node.fail("a workload needs a name ('workload:')"); });
+    errors.throw_any();
+    return result;
 }
 
 }  // namespace servetune

@@ -1,19 +1,296 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines: search_spaces/engines/*.yaml.
-#include "all_errors.hpp"
+// Engines, and the parameters and rules of engines and studies.
+#include "readers.hpp"
+
 #include "base/nesting.hpp"
+#include "engine/engine_value.hpp"
 #include "engine/json_form.hpp"
-#include "key_reader.hpp"
+#include "engine/version.hpp"
 #include "keys.hpp"
-#include "parameter_reader.hpp"
 #include "base/nearest.hpp"
-#include "servetune/search_space.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 namespace servetune {
+namespace {
+
+/// A value for a parameter of this domain: 3 is 3.0 for a real.
+Value read_value(const Yaml& node, const Domain& domain) {
+    Value value = node.value();
+    if (const auto number = number_of(value); number && std::holds_alternative<RealDomain>(domain))
+        return *number;
+    return value;
+}
+
+std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, const Key& key,
+                                                                 const Domain& domain) {
+    std::map<std::string, std::vector<Value>> result;
+    const Yaml* versions = node.find(key);
+    if (versions == nullptr) return result;
+    const auto* choice = std::get_if<ChoiceDomain>(&domain);
+    if (choice == nullptr) versions->fail("only a choice has values that come and go");
+    for (const auto& [version, list] : versions->entries()) {
+        result[version] = list.values();
+        for (const Value& value : result[version])
+            if (std::find(choice->values.begin(), choice->values.end(), value) ==
+                choice->values.end())
+                list.fail("'" + text_of(value) + "' is not in the choice");
+    }
+    return result;
+}
+
+/// Lets the space itself judge the parameter, and adds where it stands.
+void check_parameter(const Parameter& parameter, const Yaml& node) {
+    try {
+        Parameter alone = parameter;
+        alone.active_when.clear();
+        const SearchSpace space({alone});
+    } catch (const SpaceError& error) {
+        throw ParseError(node.place() + ": " + error.what());
+    }
+}
+
+/// The domain, default and engine_default of a parameter into `parameter`.
+void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter) {
+    parameter.domain = read.domain;
+    parameter.offers_unset = read.offers_unset;
+    const Yaml* given = node.find(keys::parameter.default_);
+    if (given != nullptr) {
+        parameter.default_value = read_value(*given, read.domain);
+        if (is_unset(parameter.default_value)) parameter.offers_unset = true;
+    } else if (parameter.offers_unset) parameter.default_value = Unset{};
+    else if (const auto* choice = std::get_if<ChoiceDomain>(&read.domain))
+        parameter.default_value = choice->values.empty() ? Value{} : choice->values.front();
+    else if (const auto* range = std::get_if<IntegerDomain>(&read.domain))
+        parameter.default_value = range->low;
+    else if (const auto* interval = std::get_if<RealDomain>(&read.domain))
+        parameter.default_value = interval->low;
+    else if (std::holds_alternative<TextDomain>(read.domain)) {
+        parameter.offers_unset = true;
+        parameter.default_value = Unset{};
+    } else parameter.default_value = false;
+    if (const Yaml* engine_default = node.find(keys::parameter.engine_default))
+        parameter.value_when_unset = read_value(*engine_default, read.domain);
+}
+
+/// Throws for a list of more.
+void check_count_of_values(const Yaml& list) {
+    if (list.items().size() > most_listed_values)
+        list.fail("a parameter has at most " + std::to_string(most_listed_values) +
+                  " listed values, got " + std::to_string(list.items().size()) +
+                  "; numbers can be a range (int or real)");
+}
+
+}  // namespace
+
+std::optional<ReadDomain> read_domain(const Yaml& node) {
+    std::optional<ReadDomain> result;
+    const auto set = [&](const Yaml& at, ReadDomain domain) {
+        if (result) at.fail("a parameter is one of bool, int, real, choice, text; this one is two");
+        result = std::move(domain);
+    };
+    if (const Yaml* at = node.find(keys::parameter.bool_)) set(*at, {BoolDomain{}});
+    if (const Yaml* at = node.find(keys::parameter.int_)) {
+        IntegerDomain range;
+        read_table(*at, keys::range, range);
+        set(*at, {range});
+    }
+    if (const Yaml* at = node.find(keys::parameter.real)) {
+        RealDomain interval;
+        read_table(*at, keys::interval, interval);
+        set(*at, {interval});
+    }
+    if (const Yaml* at = node.find(keys::parameter.text)) set(*at, {TextDomain{}});
+    if (const Yaml* at = node.find(keys::parameter.choice)) {
+        ChoiceDomain choice;
+        if (at->is_sequence()) check_count_of_values(*at);
+        choice.values = at->values();
+        const bool offers_unset = std::erase_if(choice.values, is_unset) > 0;
+        read(node, keys::parameter.ordered, choice.ordered);
+        set(*at, {std::move(choice), offers_unset});
+    }
+    return result;
+}
+
+/// The keys of a mapping must be values of the choice that the parameter is; `no_choice`: the error
+/// where it is none.
+void check_values(const Yaml& mapping, const Domain& domain, const std::string& no_choice) {
+    const auto* choice = std::get_if<ChoiceDomain>(&domain);
+    if (choice == nullptr) mapping.fail(no_choice);
+    std::vector<std::string> known;
+    for (const Value& value : choice->values) known.push_back(text_of(value));
+    for (const auto& [value, below] : mapping.entries())
+        if (std::find(known.begin(), known.end(), value) == known.end())
+            below.fail("'" + value +
+                       "' is not in the choice: " + listed(nearest_first(value, known)));
+}
+
+FurtherValues read_also(const Yaml& node) {
+    FurtherValues result;
+    read_table(node, keys::also, result);
+    if ((node.find(keys::also.int_) == nullptr) == (node.find(keys::also.choice) == nullptr))
+        node.fail("`also` is either int or choice");
+    if (const Yaml* at = node.find(keys::also.int_)) {
+        IntegerDomain range;
+        read_table(*at, keys::range, range);
+        result.domain = range;
+    } else result.domain = ChoiceDomain{node.at(keys::also.choice).values()};
+    return result;
+}
+
+/// The words of `same_as`: what they stand for is a value that the parameter has.
+void read_same_as(const Yaml& node, EngineParameter& into) {
+    for (const auto& [word, meant] : node.entries()) {
+        const Value value = read_value(meant, into.parameter.domain);
+        const bool known =
+            is_unset(value) ? into.parameter.offers_unset : engine_takes(into, value, "");
+        if (!known) meant.fail("'" + text_of(value) + "' is no value of this parameter");
+        into.same_as[word] = value;
+    }
+}
+
+EngineParameter read_parameter(const std::string& name, const Yaml& node) {
+    const auto& table = keys::parameter;
+    EngineParameter result{{name, {}, {}}};
+    read_table(node, table, result);
+    const auto domain = read_domain(node);
+    if (!domain) node.fail("a parameter needs bool, int, real, choice or text");
+    read_levels(node, *domain, result.parameter);
+    if (const Yaml* earlier = node.find(table.earlier)) {
+        read_table(*earlier, keys::earlier, result);
+        (void)earlier->at(keys::earlier.until);
+    }
+    result.values_since = read_values_by_version(node, table.values_since, domain->domain);
+    result.values_until = read_values_by_version(node, table.values_until, domain->domain);
+    if (const Yaml* values = node.find(table.architectures))
+        check_values(*values, domain->domain, "only values of a choice can be refused by a chip");
+    if (const Yaml* also = node.find(table.also)) result.also = read_also(*also);
+    if (const Yaml* words = node.find(table.same_as)) read_same_as(*words, result);
+    const auto* range = std::get_if<IntegerDomain>(&domain->domain);
+    result.suffixes = range != nullptr && range->high >= 1000;  // 8k is 8000
+    if (const Yaml* values = node.find(table.means)) {
+        const bool of_also = !std::holds_alternative<ChoiceDomain>(domain->domain) && result.also &&
+                             std::holds_alternative<ChoiceDomain>(result.also->domain);
+        check_values(*values, of_also ? result.also->domain : domain->domain,
+                     "only values of a choice have a meaning of their own");
+    }
+    check_parameter(result.parameter, node);
+    return result;
+}
+
+SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
+    SpaceEntry result{name};
+    if (node.is_sequence()) {
+        check_count_of_values(node);
+        ChoiceDomain choice;
+        choice.values = node.values();
+        result.offers_unset = std::erase_if(choice.values, is_unset) > 0;
+        choice.ordered = are_growing_numbers(choice.values);
+        Parameter parameter{name, choice, {}};
+        parameter.offers_unset = *result.offers_unset;
+        parameter.default_value =
+            parameter.offers_unset || choice.values.empty() ? Value{} : choice.values.front();
+        check_parameter(parameter, node);
+        if (parameter.offers_unset) result.default_value = Value{};
+        result.domain = std::move(choice);
+        return result;
+    }
+    if (!node.is_mapping()) {
+        result.fixed = true;
+        result.default_value = node.value();
+        if (auto* text = std::get_if<std::string>(&*result.default_value))
+            *text = text_with_home(node);
+        return result;
+    }
+    node.check_keys(keys::parameter);
+    const auto domain = read_domain(node);
+    if (domain) {
+        Parameter parameter{name, {}, {}};
+        read_levels(node, *domain, parameter);
+        check_parameter(parameter, node);
+        result.domain = parameter.domain;
+        result.offers_unset = parameter.offers_unset;
+        if (node.find(keys::parameter.default_) != nullptr || parameter.offers_unset)
+            result.default_value = parameter.default_value;
+    } else if (const Yaml* given = node.find(keys::parameter.default_))
+        result.default_value = given->value();
+    read(node, keys::parameter.grows_memory, result.grows_memory);
+    const auto read_models = [&](const Key& key, std::map<std::string, std::string>& into) {
+        if (const Yaml* models = node.find(key))
+            for (const auto& [value, model] : models->entries())
+                into[value] = text_with_home(model);
+    };
+    read_models(keys::parameter.checkpoints, result.checkpoints);
+    read_models(keys::parameter.drafts, result.drafts);
+    if (node.find(keys::parameter.flag) != nullptr || node.find(keys::parameter.env) != nullptr ||
+        node.find(keys::parameter.option) != nullptr) {
+        if (!domain)
+            node.fail("a parameter of the study's own needs bool, int, real, choice or text");
+        result.added = read_parameter(
+            name, node.without(keys::parameter.checkpoints).without(keys::parameter.drafts));
+    }
+    return result;
+}
+
+Constraint read_constraint(const Yaml& node) {
+    node.check_keys(keys::constraint);
+    std::string because;
+    read(node, keys::constraint.because, because);
+    const Yaml* expression = node.find(keys::constraint.require);
+    const Yaml* forbidden = node.find(keys::constraint.forbid);
+    if ((expression == nullptr) == (forbidden == nullptr))
+        node.fail("a constraint is either require or forbid");
+    if (expression != nullptr) {
+        try {
+            return require(expression->text(), because);
+        } catch (const ParseError& error) {
+            expression->fail(error.what());
+        }
+    }
+    Forbid result{{}, because};
+    for (const auto& [name, values] : forbidden->entries()) result.values[name] = values.values();
+    if (result.values.empty()) forbidden->fail("forbid needs at least one parameter");
+    return result;
+}
+
+bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter) {
+    const std::string own = engine.name + ".";
+    const std::string local = name.starts_with(own) ? name.substr(own.size()) : name;
+    return local == parameter.name ||
+           (!parameter.concept_name.empty() && local == parameter.concept_name);
+}
+
+namespace {
+
+/// Throws for each key with this mark.
+void refuse_marked(const Yaml& node, KeyMark mark, const std::string& why) {
+    AllErrors errors;
+    for (const Key& key : rows_of(keys::parameter))
+        if (const Yaml* said = key.has(mark) ? node.find(key) : nullptr)
+            errors.in([&] { said->fail(why); });
+    errors.throw_any();
+}
+
+}  // namespace
+
+void check_keys_of_entry(const std::string& name, const Yaml& node,
+                         const std::vector<Engine>& engines) {
+    if (!node.is_mapping()) return;
+    for (const Engine& engine : engines)
+        for (const EngineParameter& declared : engine.parameters)
+            if (speaks_of(name, engine, declared.parameter))
+                return refuse_marked(
+                    node, of_engine,
+                    "the file of " + engine.name + " says this of its parameter '" +
+                        declared.parameter.name +
+                        "'; leave it out, or let 'engine' name a copy of that file");
+}
+
+void check_keys_of_unpassed(const Yaml& node) {
+    if (node.is_mapping())
+        refuse_marked(node, of_flag, "no engine gets this parameter; leave this out");
+}
+
 namespace {
 
 /// Conditions, constraints and json flags may only name the engine's own parameters; said where
@@ -184,6 +461,38 @@ Engine read_engine(const Yaml& file) {
     check_names(engine, file);
     check_space(engine, file.at(table.parameters));
     return engine;
+}
+
+std::optional<SetByEngine> set_by_engine(const Engine& engine,
+                                         const std::map<std::string, Value>& values,
+                                         const std::string& version) {
+    const auto value_of_name = [&](const std::string& name) -> const Value* {
+        if (const auto given = values.find(name); given != values.end()) return &given->second;
+        const EngineParameter* declared = engine.find(name);
+        if (declared == nullptr) return nullptr;  // a fact of the model
+        const Parameter& parameter = declared->parameter;
+        if (!is_unset(parameter.default_value)) return &parameter.default_value;
+        return parameter.value_when_unset ? &*parameter.value_when_unset : nullptr;
+    };
+    for (const Constraint& constraint : engine.constraints) {
+        const auto* rule = std::get_if<Require>(&constraint);
+        if (rule == nullptr) continue;
+        const auto equal = rule->expression.names_demanded_equal();
+        if (!equal || values.contains(equal->first) || engine.find(equal->first) == nullptr)
+            continue;
+        const auto bounds = engine.constraint_versions.find(text_of(constraint));
+        if (bounds != engine.constraint_versions.end() && !version.empty() &&
+            !version_within(version, bounds->second.first, bounds->second.second))
+            continue;
+        const std::vector<std::string>& names = rule->expression.names();
+        const Value* wanted = value_of_name(equal->second);
+        if (wanted == nullptr || rule->expression.evaluate([&](std::size_t i) {
+                return value_of_name(names[i]);
+            }) != false)
+            continue;
+        return SetByEngine{equal->first, *wanted, rule->because};
+    }
+    return std::nullopt;
 }
 
 }  // namespace servetune

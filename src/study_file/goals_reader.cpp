@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study_readers.hpp"
+#include "readers.hpp"
 
-#include "all_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
-#include "key_reader.hpp"
 #include "keys.hpp"
 #include "load/capacity.hpp"
 #include "load/http.hpp"
+#include "trial/metric_text.hpp"
+#include "secrets.hpp"
 #include "servetune/benchmark_result.hpp"
 #include "base/nearest.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/outcome.hpp"
-#include "servetune/error.hpp"
-#include "servetune/study_file.hpp"
-#include "study_file/all_errors.hpp"
-#include "study_file/keys.hpp"
-#include "study_file/secrets.hpp"
-#include "trial/metric_text.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -255,88 +246,95 @@ std::string why_no_quality(const StudyFile& file) {
 
 }  // namespace
 
-void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
-    AllErrors errors;
-    const auto fail = [&](const std::string& under, const Yaml* at, const std::string& message) {
-        errors.in([&] {
-            if (at != nullptr) at->fail(message);
-            throw ParseError(file.source.file.string() + ": '" + under + "': " + message);
-        });
-    };
-    const Yaml* limits = objective == nullptr ? nullptr : objective->find(keys::objective.limits);
+namespace {
+
+/// The metrics of the load tests of a study, and why it has others not.
+struct LoadTestMetrics {
     std::vector<std::string> known{"success_ratio", std::string(tokens_per_second_per_user)};
-    const bool own_devices = !std::holds_alternative<AttachChoice>(
-        file.measuring);  // those of somebody else's server are not known
-    if (own_devices)
-        for (std::string& name : per_device_metrics(file.machine.usd_per_device_hour.has_value()))
-            if (!name.starts_with("sustained_")) known.push_back(std::move(name));
-    const auto all_look_for =
-        [&](Arrival::Kind kind) {  // a combined figure needs that of every workload
+    std::map<std::string, std::string, std::less<>> missing{};
+
+    explicit LoadTestMetrics(const StudyFile& file) {
+        const bool own_devices = !std::holds_alternative<AttachChoice>(file.measuring);
+        const bool priced = file.machine.usd_per_device_hour.has_value();
+        const std::vector<std::string> without_price = per_device_metrics(false);
+        const auto all_look_for = [&](Arrival::Kind kind) {  // combined, each must have it
             return std::all_of(file.workloads.begin(), file.workloads.end(),
                                [&](const Workload& w) { return w.arrival.kind == kind; });
         };
-    if (all_look_for(Arrival::Kind::largest_rate))
-        known.emplace_back(sustained_requests_per_second);
-    if (all_look_for(Arrival::Kind::largest_rate) && own_devices)
-        known.push_back(std::string(sustained_requests_per_second) + "_per_gpu");
-    if (all_look_for(Arrival::Kind::largest_concurrency)) known.emplace_back(sustained_concurrency);
-    const BenchmarkResult none;
-    for_each_figure(none, [&](const std::string& name, const std::optional<double>&) {
-        known.push_back(name);
-    });
-    const std::string no_power = never_measures_power(file);
-    if (no_power.empty())
-        for (std::string& name : power_metrics()) known.push_back(std::move(name));
-    const std::vector<std::string> of_devices = per_device_metrics(true);
-    const auto unknown = [&](const std::string& metric, const char* key, const Yaml* at) {
-        const std::string name(MetricKey::of(metric).name);
-        if (is_power_metric(name)) fail(key, at, "'" + metric + "' cannot be had: " + no_power);
-        else if (name == quality_drop)
-            fail(key, at, "'" + metric + "' cannot be had: " + why_no_quality(file));
-        else if (name.starts_with("sustained_") ||
-                 std::find(of_devices.begin(), of_devices.end(), name) == of_devices.end())
-            fail(key, at,
-                 "a load test has no metric '" + metric +
-                     "'; it has: " + listed(nearest_first(name, known)));
-        else if (!own_devices)
-            fail(key, at,
-                 "'" + metric +
-                     "' cannot be had: the devices of a server that runs already are not known");
-        else
-            fail(key, at,
-                 "'" + metric +
-                     "' needs a price: write `hardware: {price_per_hour: DOLLARS}`, for all "
-                     "devices together");
-    };
-    const auto check_workload = [&](const std::string& metric, const char* key, const Yaml* where) {
-        const std::string workload(MetricKey::of(metric).workload);
-        if (workload.empty()) return;
-        std::vector<std::string> names;
-        for (const Workload& one : file.workloads) names.push_back(one.name);
-        if (std::find(names.begin(), names.end(), workload) == names.end())
-            fail(key, where,
-                 "'" + metric + "' names no workload of the study; it has: " +
-                     listed(nearest_first(workload, names)));
-    };
-    for (const Goal& goal : file.objective.goals) {
-        check_workload(goal.metric, "objective", objective);
-        const std::string_view name = MetricKey::of(goal.metric).name;
-        if (std::find(known.begin(), known.end(), name) == known.end())
-            unknown(goal.metric, "objective", objective);
+        const bool rate = all_look_for(Arrival::Kind::largest_rate);
+        if (rate) known.emplace_back(sustained_requests_per_second);
+        if (all_look_for(Arrival::Kind::largest_concurrency))
+            known.emplace_back(sustained_concurrency);
+        for (const std::string& name : per_device_metrics(true)) {
+            const bool needs_price =
+                std::find(without_price.begin(), without_price.end(), name) == without_price.end();
+            if (name.starts_with("sustained_") && !rate) continue;
+            add(name, !own_devices ? "cannot be had: the devices of a server that runs already are "
+                                     "not known"
+                      : needs_price && !priced
+                          ? "needs a price: write `hardware: {price_per_hour: DOLLARS}`, for all "
+                            "devices together"
+                          : "");
+        }
+        const BenchmarkResult figures;
+        for_each_figure(
+            figures, [&](const std::string& name, const std::optional<double>&) { add(name, ""); });
+        const std::string no_power = never_measures_power(file);
+        for (const std::string& name : power_metrics())
+            add(name, no_power.empty() ? "" : "cannot be had: " + no_power);
+        missing.emplace(quality_drop, "cannot be had: " + why_no_quality(file));
     }
-    if (file.quality) known.emplace_back(quality_drop);
-    for (std::size_t i = 0; i < file.objective.limits.size();
-         ++i) {  // one that is never there would never be broken
+
+    /// What is wrong with a metric; empty: nothing.
+    [[nodiscard]] std::string why_not(std::string_view name) const {
+        if (std::find(known.begin(), known.end(), name) != known.end()) return "";
+        const auto why = missing.find(name);
+        return why != missing.end() ? why->second : "no metric";
+    }
+
+private:
+    void add(const std::string& name, const std::string& why_missing) {
+        if (why_missing.empty()) known.push_back(name);
+        else missing.emplace(name, why_missing);
+    }
+};
+
+}  // namespace
+
+void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
+    AllErrors errors;
+    const LoadTestMetrics metrics(file);
+    const auto check = [&](const std::string& metric, std::string_view under, const Yaml* at,
+                           bool any) {
+        const auto [name, workload] = MetricKey::of(metric);
+        std::vector<std::string> workloads;
+        for (const Workload& one : file.workloads) workloads.push_back(one.name);
+        std::string wrong;
+        if (!workload.empty() &&
+            std::find(workloads.begin(), workloads.end(), workload) == workloads.end())
+            wrong = "'" + metric + "' names no workload of the study; it has: " +
+                    listed(nearest_first(workload, workloads));
+        else if (const std::string why = any ? "" : metrics.why_not(name); why == "no metric")
+            wrong = "a load test has no metric '" + metric +
+                    "'; it has: " + listed(nearest_first(name, metrics.known));
+        else if (!why.empty()) wrong = "'" + metric + "' " + why;
+        if (wrong.empty()) return;
+        errors.in([&] {
+            if (at != nullptr) at->fail(wrong);
+            throw ParseError(file.source.file.string() + ": '" + std::string(under) +
+                             "': " + wrong);
+        });
+    };
+    for (const Goal& goal : file.objective.goals) check(goal.metric, "objective", objective, false);
+    const Yaml* limits = objective == nullptr ? nullptr : objective->find(keys::objective.limits);
+    for (std::size_t i = 0; i < file.objective.limits.size(); ++i) {
         const std::string& metric = file.objective.limits[i].metric;
-        const std::string name(MetricKey::of(metric).name);
-        const Yaml* at = limits == nullptr       ? nullptr
-                         : limits->is_sequence() ? &limits->items()[i]
-                                                 : limits;
-        check_workload(metric, "objective.limits", at);
-        if (std::find(known.begin(), known.end(), name) != known.end() ||
-            name.starts_with("trial_"))
-            continue;
-        unknown(metric, "objective.limits", at);
+        const std::string_view name = MetricKey::of(metric).name;
+        const bool measured_beside =
+            name.starts_with("trial_") || (file.quality && name == quality_drop);
+        check(metric, "objective.limits",
+              limits != nullptr && limits->is_sequence() ? &limits->items()[i] : limits,
+              measured_beside);
     }
     errors.throw_any();
 }

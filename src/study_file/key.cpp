@@ -2,12 +2,8 @@
 #include "key_reader.hpp"
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "servetune/expression.hpp"
-#include "servetune/error.hpp"
-#include "servetune/value.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -116,7 +112,7 @@ std::string text_with_home(const Yaml& node) {
 }
 
 std::filesystem::path path_of(const Yaml& node) {
-    return beside(std::filesystem::path(node.file()).parent_path(), text_with_home(node));
+    return std::filesystem::path(node.file()).parent_path() / text_with_home(node);
 }
 
 void check_text(const KeyType& type, const std::string& text, const Yaml& node) {
@@ -161,9 +157,8 @@ void read_as(const KeyType& type, const Yaml& node, double& into) {
     check_form(type, {Form::number, Form::share, Form::duration});
     into = type.form == Form::share    ? node.fraction()
            : type.form == Form::number ? node.real()
-           : type.above_low            ? node.positive_seconds()
                                        : node.seconds();
-    if (type.form == Form::number && type.bounded() && !(within(type, into) && std::isfinite(into)))
+    if (type.bounded() && !(within(type, into) && std::isfinite(into)))
         node.fail_wanted(type.wanted_text());
 }
 

@@ -69,12 +69,17 @@ enum KeyMark : unsigned {
     resolved = 2,    ///< the study's definition has what it comes to, with everything below it
     ignored = 4,     ///< changes neither what is asked nor what is measured: the same study
     short_form = 8,  ///< a study may have its value in place of the whole mapping
+    of_flag = 16,    ///< of a parameter: how or when a command has it
+    of_engine = 32,  ///< of a parameter of an engine: its file says this, and no study can
 };
 constexpr KeyMark operator|(KeyMark a, KeyMark b) {
     return static_cast<KeyMark>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
 class Yaml;
+
+/// Of a parameter that a command has: the engine's file says it.
+constexpr KeyMark of_engine_flag = of_flag | of_engine;
 
 /// A key that a mapping may have: one row of a table (keys.hpp). A row that is bound to a member
 /// (`row`, key_reader.hpp) is read by `read_table` alone.

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "all_errors.hpp"
-#include "key.hpp"
 #include "servetune/expression.hpp"
 #include "servetune/parameter.hpp"
 #include "yaml.hpp"
 
-#include <cstdint>
-#include <filesystem>
 #include <map>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 namespace servetune {
 
@@ -165,5 +157,12 @@ constexpr Key word_row(std::string_view name, std::string_view doc, KeyMark mark
     key.owner = &owner_id<Owner>;
     return key;
 }
+
+/// Rows of a table whose key, member of the table and member of `T`, the object that is read, have
+/// one name: `BOUND_KEY(trials, is::integer_from<1>, "...")`. A free key is bound to nothing.
+#define FREE_KEY(name, ...) \
+    Key name { #name, __VA_ARGS__ }
+#define BOUND_KEY(name, ...) Key name = row<&T::name>(#name, __VA_ARGS__)
+#define WORD_KEY(name, words, ...) Key name = word_row<words, &T::name>(#name, __VA_ARGS__)
 
 }  // namespace servetune

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "knowledge.hpp"
 
-#include "base/kept_texts.hpp"
+#include "evaluator_type.hpp"
 #include "predict/cost_belief.hpp"
 #include "recipes.hpp"
 #include "search/earlier_results.hpp"
 #include "search/nearest_value.hpp"
 #include "base/nearest.hpp"
-#include "servetune/error.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/json.hpp"
 #include "study/table.hpp"
+#include "study_snapshot.hpp"
 
-#include <algorithm>
-#include <memory>
+#include <cmath>
 #include <set>
 
 namespace servetune {
@@ -71,9 +71,10 @@ Source cost_model(const StudyFile& study, const SearchSpace& space) {
         const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.machine.chip() + " " + study.model;
         for (const Engine& engine : study.composition->engines())
-            rests_on += read_text(traits_file(study, catalogue, engine.name));
+            rests_on +=
+                read_text(traits_file(study, catalogue, engine.name), study.source.snapshot);
         for (const fs::path& own : {study.model_file, study.machine.hardware_file})
-            if (!own.empty()) rests_on += read_text(own);
+            if (!own.empty()) rests_on += read_text(own, study.source.snapshot);
         auto belief = std::make_shared<CostBelief>(
             std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
@@ -97,9 +98,9 @@ bool same_journal(const fs::path& named, const fs::path& own_folder) {
 
 Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice,
                      const SearchSpace& space) {
-    const fs::path named = on_disk(choice.path);
+    const fs::path& named = choice.path;
     std::error_code unknown;
-    if (is_kept_text(study.source.file) && !fs::exists(SqliteJournal::file_of(named), unknown))
+    if (study.source.of_journal && !fs::exists(SqliteJournal::file_of(named), unknown))
         return {nullptr, "the study in " + named.string() + " is not here", {}};
     const SqliteJournal journal = SqliteJournal::read(named);
     // A file of the cache may be another study's soon.
@@ -129,7 +130,8 @@ Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice,
 }
 
 Source measured_table(const StudyFile& study, const fs::path& file, const SearchSpace& space) {
-    const MeasuredTable table = read_table(file);
+    const std::string text = read_text(file, study.source.snapshot);
+    const MeasuredTable table = parse_table(text, file.string());
     std::set<std::string> metrics;
     for (const MeasuredTable::Row& row : table.rows)
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
@@ -149,7 +151,7 @@ Source measured_table(const StudyFile& study, const fs::path& file, const Search
         "the table " + file.string(), trials, concepts_of(trials, study.catalogue()),
         study.objective, study.decision, space, constants_of(study));
     return {std::move(belief), "a table of " + std::to_string(trials.size()) + " configurations (" +
-                                   fingerprint_of(read_text(file)).text() + ")"};
+                                   fingerprint_of(text).text() + ")"};
 }
 
 /// As the space has it where it does: digits may be text there.
@@ -360,8 +362,7 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
             }
             continue;
         }
-        if (choice.kind == KnowledgeChoice::Kind::study &&
-            same_journal(on_disk(choice.path), own_folder))
+        if (choice.kind == KnowledgeChoice::Kind::study && same_journal(choice.path, own_folder))
             throw UsageError("knowledge: " + choice.path.string() +
                              " is this study's own journal; what it measured it knows anyway");
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)
@@ -378,6 +379,130 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
         result.texts.push_back(std::move(source.text));
     }
     result.beliefs = Beliefs(std::move(sources), std::move(recipes));
+    return result;
+}
+
+namespace {
+
+/// Of a positive number, as text.
+std::string nearest_power_of_two(double number) {
+    return short_number_text(std::exp2(std::round(std::log2(number))));
+}
+
+std::string class_of_workload(const Workload& workload) {
+    std::string result(name_in(dataset_kinds, workload.dataset.kind));
+    const auto& [input, output] =
+        std::pair(workload.dataset.input_tokens, workload.dataset.output_tokens);
+    if (input && *input > 0) result += " " + nearest_power_of_two(static_cast<double>(*input));
+    if (output && *output > 0)
+        result += " to " + nearest_power_of_two(static_cast<double>(*output));
+    const Arrival& arrival = workload.arrival;
+    result += ", " + std::string(name_in(arrival_kinds, arrival.kind));
+    if (arrival.in_flight > 0)
+        result += " " + nearest_power_of_two(static_cast<double>(arrival.in_flight));
+    if (arrival.requests_per_second > 0)
+        result += " " + nearest_power_of_two(arrival.requests_per_second);
+    return result;
+}
+
+/// `a + b`.
+std::string sum_text(const std::set<std::string>& parts) {
+    std::string result;
+    for (const std::string& part : parts) result += (result.empty() ? "" : " + ") + part;
+    return result;
+}
+
+}  // namespace
+
+std::string workload_class(const std::vector<Workload>& workloads) {
+    std::set<std::string> classes;
+    for (const Workload& workload : workloads) classes.insert(class_of_workload(workload));
+    return sum_text(classes);
+}
+
+void add_profile(const StudySetup& setup, std::map<std::string, std::string>& definition) {
+    const StudyFile& file = setup.file;
+    if (!file.kept.empty()) {
+        for (const auto& [path, text] : file.kept)
+            if (path.starts_with(profile_paths)) definition[path] = text;
+        return;
+    }
+    const EvaluatorType& evaluator = evaluator_of(file);
+    const std::string machine = evaluator.machine(file);
+    if (machine.empty()) return;
+    std::set<std::string> engines;
+    std::set<std::string> versions;
+    for (const Engine& engine : file.composition->engines()) {
+        const std::string version = evaluator.version(file, engine, definition);
+        engines.insert(engine.name);
+        versions.insert(engine.name + " " + (version.empty() ? unknown_version : version));
+    }
+    const auto add = [&](const char* name, const std::string& text) {
+        definition[profile_paths + name] = text;
+    };
+    add("machine", machine);
+    add("model", file.model);
+    add("engine", sum_text(engines));
+    add("version", sum_text(versions));
+    add("workloads", workload_class(file.workloads));
+}
+namespace {
+
+using ProfileTexts = std::map<std::string, std::string>;
+
+std::string text_under(const ProfileTexts& definition, const std::string& path) {
+    const auto found = definition.find(path);
+    return found == definition.end() ? "" : found->second;
+}
+
+/// The leading goal comes first.
+std::string leading_goal(const ProfileTexts& definition) {
+    const std::string goals = text_under(definition, "objective");
+    return goals.substr(0, goals.find(", "));
+}
+
+std::optional<NearestStudy::Like> likeness(const ProfileTexts& mine, const ProfileTexts& other) {
+    for (const char* part : {"machine", "model", "engine", "workloads"})
+        if (text_under(mine, profile_paths + part) != text_under(other, profile_paths + part))
+            return std::nullopt;
+    if (leading_goal(mine) != leading_goal(other)) return std::nullopt;
+    const std::string version = text_under(mine, profile_paths + "version");
+    if (version != text_under(other, profile_paths + "version"))
+        return NearestStudy::Like::other_version;
+    const bool known = version.find(unknown_version) == std::string::npos;
+    return known && what_is_asked(mine) == what_is_asked(other) ? NearestStudy::Like::same_study
+                                                                : NearestStudy::Like::same_case;
+}
+
+double time_of_last_result(const std::vector<Trial>& trials) {
+    double result = 0;
+    for (const Trial& trial : trials)
+        if (trial.told()) result = std::max(result, trial.told_at.value_or(0));
+    return result;
+}
+
+}  // namespace
+
+std::optional<NearestStudy> nearest_study(const StudySetup& setup, const StudyCache& cache,
+                                          const std::function<void(const std::string&)>& say) {
+    const ProfileTexts mine = setup.definition();
+    if (!mine.contains(profile_paths + "machine")) return std::nullopt;
+    std::optional<NearestStudy> result;
+    for (const CachedStudy& cached : cache.studies(say)) {
+        const auto like = likeness(mine, cached.definition);
+        if (!like || (result && *like > result->like)) continue;
+        try {
+            NearestStudy one{*like, cached.file, text_under(cached.definition, "study"),
+                             text_under(cached.definition, profile_paths + "version"),
+                             SqliteJournal::read(cached.file).trials()};
+            one.last_result = time_of_last_result(one.trials);
+            const bool nearer =
+                !result || one.like < result->like || one.last_result > result->last_result;
+            if (one.last_result > 0 && nearer) result = std::move(one);
+        } catch (const IoError& error) {
+            say(std::string("the cache's ") + error.what() + "; it is left out, remove it");
+        }
+    }
     return result;
 }
 

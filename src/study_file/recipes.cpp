@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes.hpp"
 
-#include "base/kept_texts.hpp"
 #include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
@@ -9,14 +8,11 @@
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "base/nearest.hpp"
-#include "servetune/detail/perf/model_spec.hpp"
-#include "servetune/error.hpp"
 #include "servetune/search_space.hpp"
+#include "study_snapshot.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <optional>
 #include <tuple>
 
 namespace servetune {
@@ -87,8 +83,8 @@ std::string checkpoint_of(const std::string& wanted, const Recipe& recipe) {
 
 std::vector<Recipe> recipes_of(const Catalogue& catalogue, const std::string& engine) {
     const std::filesystem::path path = catalogue.root() / "recipes" / (engine + ".yaml");
-    if (!text_exists(path)) return {};
-    const Yaml file = Yaml::load(path);
+    if (!text_exists(path, catalogue.snapshot())) return {};
+    const Yaml file = catalogue.load(path);
     file.check_keys(keys::recipes);
     if (const auto named = read<std::string>(file, keys::recipes.engine); named != engine)
         file.at(keys::recipes.engine)
@@ -155,19 +151,8 @@ std::string recipe_refusal(const Assignment& values, const Engine& engine,
     try {
         const Composition composition(description_of(values, engine, version, chip));
         const SearchSpace space(composition.parameters(), composition.constraints());
-        const Configuration configuration = space.default_configuration();
-        const auto violations = space.violations(configuration);
-        if (violations.empty()) return "";
-        const auto slot_of = [&](std::size_t i) {
-            const Value* value = configuration.find(space.parameters()[i].name);
-            return Slot{value != nullptr ? Slot::State::active : Slot::State::inactive, value};
-        };
-        for (std::size_t i = 0; i < space.constraints().size();
-             ++i)  // why first, the rule for who looks it up
-            if (const Constraint& rule = space.constraints()[i];
-                space.is_broken(i, slot_of) && !reason(rule).empty())
-                return reason(rule) + "; the rule: " + text_of(rule);
-        return violations.front();
+        const auto violations = space.violations(space.default_configuration());
+        return violations.empty() ? "" : violations.front();
     } catch (const SpaceError& error) {
         return error.what();
     }
@@ -179,11 +164,6 @@ struct SaidValue {
     Value value;
     std::string words;
 };
-
-std::string spelled_in(const Setting& setting) {
-    const std::string& word = setting.words.front();
-    return word.substr(0, word.find('='));
-}
 
 /// Splits what a recipe says into values of parameters and the rest.
 class RecipeReading {
@@ -206,10 +186,6 @@ private:
         std::vector<FlagFacts> all = known_versions(root, engine_.name);
         return all.empty() ? std::nullopt : std::optional(std::move(all.back()));
     }
-    [[nodiscard]] std::string version_text() const {
-        return engine_.name + (facts_ ? " " + facts_->version : "");
-    }
-
     /// `vllm has it to 0.16 only, and this is for 0.33.0`; empty: the version has it.
     [[nodiscard]] std::string why_absent(const EngineParameter& declared) const {
         if (version_within(version_, declared.since, declared.until)) return "";
@@ -237,8 +213,6 @@ private:
                         values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)),
                                           setting.text()});
                 }
-            if (!setting.parameters.empty() && !setting.name.empty() && setting.key.empty())
-                note_spelling(setting);
             return;
         }
         if (setting.kind != Kind::flag || !setting.words.front().starts_with('-')) {
@@ -254,20 +228,6 @@ private:
             result.arguments.insert(result.arguments.end(), setting.words.begin(),
                                     setting.words.end());
     }
-    /// Where the version has no flag of this spelling.
-    void note_spelling(const Setting& setting) {
-        const EngineParameter& declared = *setting.parameters.front();
-        const std::string written = spelled_in(setting);
-        const bool old = !version_.empty() && !declared.earlier_until.empty() &&
-                         compare_to_bound(version_, declared.earlier_until) <= 0;
-        const std::string& flag = old ? declared.earlier.flag : declared.destination.flag;
-        const bool known = written.starts_with('-')
-                               ? facts_ && facts_->problems({{written}}, engine_).empty()
-                               : flag.empty();
-        if (!flag.empty() && flag != written && !known)
-            result.translated.push_back(written + " is written " + flag.substr(0, flag.find('=')));
-    }
-
     const Engine& engine_;
     std::string version_;
     std::optional<FlagFacts> facts_;

@@ -5,9 +5,7 @@
 #include "servetune/detail/engine/composition.hpp"
 
 #include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace servetune {
 
@@ -67,7 +65,6 @@ struct AppliedRecipe {
     std::vector<std::string> arguments{};  ///< flags without a part in speed that the version has
     std::map<std::string, std::string>
         environment{};  ///< variables that no file here knows: kept as published
-    std::vector<std::string> translated{};  ///< `--tp is written --tp-size`
     std::vector<std::string> dropped{};     ///< what it lacks of the recipe, each with the reason
 };
 

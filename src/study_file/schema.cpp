@@ -3,16 +3,11 @@
 
 #include "base/files.hpp"
 #include "fact_keys.hpp"
-#include "keys.hpp"
-#include "servetune/catalogue.hpp"
 #include "base/nearest.hpp"
-#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace servetune {
 namespace {
@@ -167,7 +162,7 @@ std::string with_key_tables(const std::string& page) {
             throw ParseError("the page has no heading '### " + std::string(table->table) + "'");
         const auto body = at + heading.size();
         const auto table_begin = result.find("| key |", body);
-        const bool there = table_begin < result.find("\n#", body);
+        const bool there = table_begin < result.find("\n#", body - 1);
         const auto begin = there ? table_begin : body;
         std::size_t end = begin;  // of the rows that stand there
         while (end < result.size() && result[end] == '|') end = result.find('\n', end) + 1;

@@ -3,8 +3,6 @@
 
 #include "key.hpp"
 
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace servetune {

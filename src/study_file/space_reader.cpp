@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The space of a study: its engines, its preset, what it narrows and fixes, and the machine that it
 // is for.
-#include "study_readers.hpp"
+#include "readers.hpp"
 
-#include "all_errors.hpp"
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/entry_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
-#include "found_hardware.hpp"
-#include "key_reader.hpp"
+#include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "parameter_reader.hpp"
 #include "base/nearest.hpp"
 #include "base/present.hpp"
-#include "servetune/detail/host/topology.hpp"
-#include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/measuring/kind.hpp"
 #include "yaml_text.hpp"
 
-#include <algorithm>
 #include <sstream>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -43,7 +34,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
     std::vector<std::string> result;
     for (const auto& file : fs::directory_iterator(catalogue.root() / "presets")) {
         if (file.path().extension() != ".yaml") continue;
-        const Yaml preset = Yaml::load(file.path());
+        const Yaml preset = catalogue.load(file.path());
         const Yaml& spaces = preset.at(keys::preset.space);
         if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr)
             result.push_back(file.path().stem().string());
@@ -56,7 +47,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
 /// version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions,
                 SpaceDescription& description) {
-    const Yaml preset = Yaml::load(found_by(catalogue, "presets", named));
+    const Yaml preset = catalogue.load(found_by(catalogue, "presets", named));
     preset.check_keys(keys::preset);
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
@@ -177,7 +168,7 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by,
     const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
     std::error_code unknown;
     if (!fs::exists(file, unknown)) return false;
-    const Yaml preset = Yaml::load(file);
+    const Yaml preset = catalogue.load(file);
     const Yaml& spaces = preset.at(keys::preset.space);
     return std::all_of(description.engines.begin(), description.engines.end(),
                        [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
@@ -235,23 +226,10 @@ void check_names_engine(const std::string& name, const Yaml& node,
         node.fail("'" + name + "' is none of the study's engines");
 }
 
-/// A file with facts of the user's, beside the file that names it.
-fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& catalogue) {
-    try {
-        return fs::absolute(catalogue.find(kind, node.text(), fs::path(node.file()).parent_path()));
-    } catch (const IoError& error) {
-        std::error_code unknown;
-        const bool here = fs::exists(node.text(), unknown);
-        node.fail(
-            std::string(error.what()) +
-            (here ? "; a file is looked for beside the study, not in the current folder" : ""));
-    }
-}
-
 /// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
 /// over hosts.
 std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study) {
-    if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
+    if (evaluator_of(study).traits.served_by != ServedBy::a_new_start) return std::nullopt;
     if (!study.machine.devices) return DeviceLimit{};
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
     const auto chip = deploy != nullptr && deploy->wrapped &&
@@ -307,7 +285,7 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
     study.model = text_with_home(node);
     if (!names_yaml_file(study.model)) return;
-    study.model_file = own_file(node, "models", catalogue);
+    study.model_file = fs::absolute(found_by(catalogue, "models", node));
     study.model = with_home(catalogue.model(study.model_file.string()).model.name);
 }
 
@@ -316,7 +294,7 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
     const auto read_device = [&](const Yaml& node) {
         std::string name = node.text();
         if (names_yaml_file(name)) {
-            study.machine.hardware_file = own_file(node, "hardware", catalogue);
+            study.machine.hardware_file = fs::absolute(found_by(catalogue, "hardware", node));
             name = catalogue.hardware(study.machine.hardware_file.string()).name;
         }
         study.machine.hardware = name;
@@ -325,14 +303,13 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
         read_table(*hardware, keys::machine, study.machine);
         if (const Yaml* device = hardware->find(keys::machine.device)) read_device(*device);
     }
-    const MeasuringKind& kind = kind_of(study);
+    const EvaluatorType& evaluator = evaluator_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
-    if (kind.runs_engine && !elsewhere) study.machine.found = machine_of(source, study);
+    if (evaluator.traits.runs_engine && !elsewhere) study.machine.found = machine_of(source, study);
     const FoundDevices found = study.machine.found ? study.machine.found->devices : FoundDevices{};
     look_at_found(found, study);
-    std::optional<std::int64_t> visible;
-    if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
+    const std::optional<std::int64_t> visible = evaluator.visible_devices(study);
     if (study.machine.usd_per_device_hour) {
         const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
         const auto workers = static_cast<std::int64_t>(
@@ -348,148 +325,215 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
         study.machine.devices = static_cast<std::int64_t>(found.visible.size());
 }
 
-std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue,
-                                        StudyFile& study) {
-    const ServedBy served_by = kind_of(study).served_by;
-    SpaceDescription description;
-    const bool replayed = served_by == ServedBy::an_earlier_start;
-    if (!replayed) description.architecture = architecture_of(study);  // what was measured ran
-    const Yaml* space = root.find(keys::study.space);
-    if (space != nullptr) check_size_of_space(*space);
-    const Yaml* engine = root.find(keys::study.engine);
-    const bool own = (study.measured_outside() || replayed) && engine == nullptr;
-    if (own) description.engines.push_back(own_space(root));
-    else {
-        const Yaml& named = root.at(keys::study.engine);
-        for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
-            description.engines.push_back(catalogue.engine(item));
-            const auto same = [&](const Engine& other) {
-                return other.name == description.engines.back().name;
-            };
-            if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1)
-                item.fail("the engine is named twice");
+namespace {
+
+/// The space of a study, part by part; what is wrong in one part hides nothing of the others.
+class SpaceReading {
+public:
+    SpaceReading(const Yaml& root, const Catalogue& catalogue, StudyFile& study)
+        : root_(root),
+          catalogue_(catalogue),
+          study_(study),
+          served_by_(evaluator_of(study).traits.served_by),
+          space_(root.find(keys::study.space)),
+          roles_(root.find(keys::study.roles)),
+          versions_(root.find(keys::study.engine_versions)),
+          own_((study.measured_outside() || replayed()) &&
+               root.find(keys::study.engine) == nullptr) {}
+
+    std::unique_ptr<Composition> read() {
+        if (space_ != nullptr) check_size_of_space(*space_);
+        read_engines();
+        read_entries();
+        read_preset();
+        const bool all_read = !errors_.any();
+        read_surroundings();
+        read_others();
+        read_rules();
+        read_arguments();
+        read_versions();
+        return composed(all_read);
+    }
+
+private:
+    [[nodiscard]] bool replayed() const { return served_by_ == ServedBy::an_earlier_start; }
+
+    void read_engines() {
+        if (own_) {
+            description_.engines.push_back(own_space(root_));
+            return;
         }
-        if (description.engines.empty())
+        const Yaml& named = root_.at(keys::study.engine);
+        for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
+            Engine engine = catalogue_.engine(item);
+            for (const Engine& other : description_.engines)
+                if (other.name == engine.name) item.fail("the engine is named twice");
+            description_.engines.push_back(std::move(engine));
+        }
+        if (description_.engines.empty())
             named.fail_wanted("the name of an engine, or a list of them");
     }
-    const Yaml* versions = root.find(keys::study.engine_versions);
-    AllErrors errors;
-    if (space != nullptr)
-        for (const auto& [name, node] : space->entries())
-            errors.in([&, &name = name, &node = node] {
-                if (is_load_level(name))
-                    description.load_levels.push_back(read_whole(name, node).parameter);
-                else if (!own) {
-                    check_keys_of_entry(name, node, description.engines);
-                    description.entries.push_back(read_space_entry(name, node));
-                }
+
+    void read_entries() {
+        if (space_ != nullptr)
+            for (const auto& [name, node] : space_->entries())
+                errors_.in([&, &name = name, &node = node] {
+                    if (is_load_level(name))
+                        description_.load_levels.push_back(read_whole(name, node).parameter);
+                    else if (!own_) {
+                        check_keys_of_entry(name, node, description_.engines);
+                        description_.entries.push_back(read_space_entry(name, node));
+                    }
+                });
+        if (roles_ == nullptr) return;
+        errors_.in([&] { refuse_what_roles_exclude(*roles_, study_, description_.engines); });
+        errors_.in([&] {
+            read_roles_of_study(*roles_, own_ || served_by_ == ServedBy::a_running_server,
+                                description_);
+        });
+    }
+
+    void read_preset() {
+        if (const Yaml* preset = root_.find(keys::study.preset))
+            errors_.in([&] { add_preset(*preset, catalogue_, versions_, description_); });
+        else if (searches_quick(root_, own_, served_by_, description_, catalogue_))
+            errors_.in([&] {
+                add_preset(Yaml::parse(quick_preset, root_.file(), root_.snapshot()), catalogue_,
+                           versions_, description_);
+                study_.preset_by_default = quick_preset;
             });
-    const Yaml* roles = root.find(keys::study.roles);
-    if (roles != nullptr)
-        errors.in([&] { refuse_what_roles_exclude(*roles, study, description.engines); });
-    if (roles != nullptr)
-        errors.in([&] {
-            read_roles_of_study(*roles, own || served_by == ServedBy::a_running_server,
-                                description);
-        });
-    if (const Yaml* preset = root.find(keys::study.preset))
-        errors.in([&] { add_preset(*preset, catalogue, versions, description); });
-    else if (searches_quick(root, own, served_by, description, catalogue))
-        errors.in([&] {
-            add_preset(Yaml::parse(quick_preset, root.file()), catalogue, versions, description);
-            study.preset_by_default = quick_preset;
-        });
-    const bool all_read = !errors.any();
-    if (!own) description.devices = read_devices(root, study);
-    if (!own && !replayed)
-        if (const auto served = served_model(study.model, study.catalogue().all_models()))
-            description.model_facts = facts_of(served->model);
-    description.adds_engine_default = !replayed;
-    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-        deploy != nullptr && deploy->container)
-        description.images = deploy->container->images;
-    else if (deploy != nullptr && deploy->wrapped)
-        description.images = deploy->wrapped->setting("images");
-    if (served_by == ServedBy::a_running_server) {
-        if (space != nullptr && names_flags(*space))
-            space->fail(
+    }
+
+    /// Chip, devices, model and images.
+    void read_surroundings() {
+        if (!own_) description_.devices = read_devices(root_, study_);
+        description_.adds_engine_default = !replayed();
+        if (!replayed()) {  // what was measured ran
+            description_.architecture = architecture_of(study_);
+            if (const auto served =
+                    own_ ? std::nullopt
+                         : served_model(study_.model, study_.catalogue().all_models()))
+                description_.model_facts = facts_of(served->model);
+        }
+        const auto* deploy = std::get_if<DeployChoice>(&study_.measuring);
+        if (deploy != nullptr && deploy->container) description_.images = deploy->container->images;
+        else if (deploy != nullptr && deploy->wrapped)
+            description_.images = deploy->wrapped->setting("images");
+    }
+
+    void read_others() {
+        const bool names_some = space_ != nullptr && names_flags(*space_);
+        if (served_by_ != ServedBy::a_running_server) {
+            if (!own_ && names_some) description_.others_searched = false;  // these are meant
+            read_word<keys::others_words>(root_, keys::study.others, description_.others_searched);
+            return;
+        }
+        if (names_some)
+            space_->fail(
                 "a server that runs keeps its flags: with `attach` only load.concurrency or "
                 "load.request_rate can be searched");
-        if (description.engines.size() > 1)
-            engine->fail("with `attach` one engine wanted: the one that runs");
-        description.others_searched = false;
-    } else {
-        if (!own && space != nullptr && names_flags(*space))
-            description.others_searched = false;  // who names some means these
-        read_word<keys::others_words>(root, keys::study.others, description.others_searched);
+        if (description_.engines.size() > 1)
+            root_.at(keys::study.engine).fail("with `attach` one engine wanted: the one that runs");
+        description_.others_searched = false;
     }
-    std::vector<Yaml> rules;  // the nodes of description.constraints
-    if (const Yaml* constraints = root.find(keys::study.constraints))
-        for (const Yaml& item : constraints->items())
-            errors.in([&] {
-                description.constraints.push_back(read_constraint(item));
-                rules.push_back(item);
-            });
-    if (const Yaml* arguments = root.find(keys::study.arguments)) {
+
+    void read_rules() {
+        if (const Yaml* constraints = root_.find(keys::study.constraints))
+            for (const Yaml& item : constraints->items())
+                errors_.in([&] {
+                    description_.constraints.push_back(read_constraint(item));
+                    rules_.push_back(item);
+                });
+    }
+
+    void read_arguments() {
+        const Yaml* arguments = root_.find(keys::study.arguments);
+        if (arguments == nullptr) return;
         if (arguments->is_sequence()) {
-            if (description.engines.size() > 1)
+            if (description_.engines.size() > 1)
                 arguments->fail("with several engines: a mapping, engine -> list of words");
-            read(root, keys::study.arguments,
-                 description.arguments[description.engines.front().name]);
+            servetune::read(root_, keys::study.arguments,
+                            description_.arguments[description_.engines.front().name]);
         } else {
-            read(root, keys::study.arguments, description.arguments);
+            servetune::read(root_, keys::study.arguments, description_.arguments);
             for (const auto& [name, words] : arguments->entries())
-                check_names_engine(name, words, description.engines);
+                check_names_engine(name, words, description_.engines);
         }
-        for (const Engine& one : description.engines)
-            if (const auto words = description.arguments.find(one.name);
-                words != description.arguments.end())
-                description.set_by_arguments[one.name] =
-                    CommandReader({one}, catalogue.root()).flags(words->second, one).values();
+        for (const Engine& one : description_.engines)
+            if (const auto words = description_.arguments.find(one.name);
+                words != description_.arguments.end())
+                description_.set_by_arguments[one.name] =
+                    CommandReader({one}, catalogue_.root()).flags(words->second, one).values();
     }
-    if (versions != nullptr) {
-        read(root, keys::study.engine_versions, description.versions);
-        for (const auto& [name, version] : versions->entries()) {
-            check_names_engine(name, version, description.engines);
+
+    void read_versions() {
+        if (versions_ == nullptr) return;
+        servetune::read(root_, keys::study.engine_versions, description_.versions);
+        for (const auto& [name, version] : versions_->entries()) {
+            check_names_engine(name, version, description_.engines);
             if (version_numbers(version.text()).empty())
                 version.fail_wanted("a version such as 0.17.0");
         }
     }
-    // Of what could be read, too: what is wrong with one parameter does not hide what is wrong with
-    // another.
-    const auto fail_entry = [&](const std::string& name, const std::string& what) {
-        const Yaml* preset = root.find(keys::study.preset);
-        const Yaml* node = space != nullptr ? space->entry(name) : nullptr;
-        if (roles != nullptr && name == keys::study.roles.name) node = roles;
-        if (roles != nullptr)
-            for (const auto& [role, entries] : roles->entries())
+
+    /// Where an entry of the space stands.
+    [[nodiscard]] const Yaml* place_of_entry(const std::string& name) const {
+        if (roles_ != nullptr && name == keys::study.roles.name) return roles_;
+        if (roles_ != nullptr)
+            for (const auto& [role, entries] : roles_->entries())
                 if (name.starts_with(role + "."))
-                    node = entries.entry(std::string_view(name).substr(role.size() + 1));
-        if (node != nullptr) node->fail(what);
-        (preset != nullptr ? *preset : root).fail("'" + name + "': " + what);
-    };
-    try {
-        auto composition = std::make_unique<Composition>(std::move(description));
-        const SearchSpace checked(
-            composition->parameters(),
-            composition->constraints());  // what is wrong is said with its place
-        errors.throw_any();
-        return composition;
-    } catch (const ConstraintErrors& wrong) {
-        for (const auto& [rule, what] : wrong.each())
-            if (all_read) errors.in([&, &at = rules[rule], &text = what] { at.fail(text); });
-        errors.throw_any();
-        throw;
-    } catch (const EntryErrors& wrong) {
-        for (const auto& [entry, what] : wrong.each())
-            errors.in([&, &name = entry, &text = what] { fail_entry(name, text); });
-        errors.throw_any();
-        throw;
-    } catch (const SpaceError& error) {
-        if (!errors.any()) (space != nullptr ? *space : root).fail(error.what());
-        errors.throw_any();
-        throw;
+                    return entries.entry(std::string_view(name).substr(role.size() + 1));
+        return space_ != nullptr ? space_->entry(name) : nullptr;
     }
+
+    [[noreturn]] void fail_entry(const std::string& name, const std::string& what) const {
+        if (const Yaml* node = place_of_entry(name)) node->fail(what);
+        const Yaml* preset = root_.find(keys::study.preset);
+        (preset != nullptr ? *preset : root_).fail("'" + name + "': " + what);
+    }
+
+    /// What is wrong is said with its place. Of what could be read, too: what is wrong with one
+    /// parameter does not hide what is wrong with another.
+    std::unique_ptr<Composition> composed(bool all_read) {
+        try {
+            auto composition = std::make_unique<Composition>(std::move(description_));
+            const SearchSpace checked(composition->parameters(), composition->constraints());
+            errors_.throw_any();
+            return composition;
+        } catch (const ConstraintErrors& wrong) {
+            for (const auto& [rule, what] : wrong.each())
+                if (all_read) errors_.in([&, &at = rules_[rule], &text = what] { at.fail(text); });
+            errors_.throw_any();
+            throw;
+        } catch (const EntryErrors& wrong) {
+            for (const auto& [entry, what] : wrong.each())
+                errors_.in([&, &name = entry, &text = what] { fail_entry(name, text); });
+            errors_.throw_any();
+            throw;
+        } catch (const SpaceError& error) {
+            errors_.throw_any();
+            (space_ != nullptr ? *space_ : root_).fail(error.what());
+        }
+    }
+
+    const Yaml& root_;
+    const Catalogue& catalogue_;
+    StudyFile& study_;
+    ServedBy served_by_;
+    const Yaml* space_;
+    const Yaml* roles_;
+    const Yaml* versions_;
+    bool own_;  ///< the space is the study's own, without an engine
+    SpaceDescription description_{};
+    AllErrors errors_{};
+    std::vector<Yaml> rules_{};  ///< the nodes of description_.constraints
+};
+
+}  // namespace
+
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue,
+                                        StudyFile& study) {
+    return SpaceReading(root, catalogue, study).read();
 }
 
 }  // namespace servetune

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study_readers.hpp"
+#include "readers.hpp"
 
-#include "key_reader.hpp"
 #include "keys.hpp"
 #include "servetune/bayesian.hpp"
 #include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/error.hpp"
 #include "servetune/quasi_random.hpp"
 #include "servetune/simple_strategies.hpp"
-#include "strategies.hpp"
-#include "yaml.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
 namespace servetune {
 namespace {
@@ -75,7 +66,7 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
 
 /// Empty: there is such a strategy.
 std::string wrong_with_strategy(const std::string& name) {
-    const std::vector<std::string> known(keys::strategies.begin(), keys::strategies.end());
+    const std::vector<std::string> known = strategy_names();
     if (std::find(known.begin(), known.end(), name) != known.end()) return "";
     return "'" + name + "' is no strategy; known: " + listed(nearest_first(name, known));
 }
@@ -128,12 +119,6 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
 
 namespace {
 
-std::string_view without_blanks(std::string_view text) {
-    while (text.starts_with(' ')) text.remove_prefix(1);
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    return text;
-}
-
 /// Minutes after midnight.
 int read_time_of_day(const Yaml& node) {
     const std::string text = node.text();
@@ -147,41 +132,30 @@ int read_time_of_day(const Yaml& node) {
     return static_cast<int>(*hours * 60 + *minutes);
 }
 
-/// `30 trials`, `1 trial`, `30`.
+/// `30trials`, `1trial`, `30`.
 std::optional<std::int64_t> trial_count_in(std::string_view text) {
     for (const std::string_view noun : {"trials", "trial"})
         if (text.ends_with(noun)) {
             text.remove_suffix(noun.size());
             break;
         }
-    const auto count = integer_of(without_blanks(text));
+    const auto count = integer_of(text);
     return count && *count > 0 ? count : std::nullopt;
 }
 
-/// `45min`, `2 h`.
-std::optional<double> seconds_said_in(std::string_view text) {
-    constexpr std::pair<std::string_view, double> units[] = {
-        {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}};
-    for (const auto& [unit, factor] : units) {
-        if (!text.ends_with(unit)) continue;
-        const auto number = real_of(without_blanks(text.substr(0, text.size() - unit.size())));
-        if (number && *number > 0 && *number * factor <= longest_seconds) return *number * factor;
-    }
-    return std::nullopt;
-}
-
 void read_short_budget(const Yaml& node, StudyFile& study) {
-    const std::string whole = node.text();
+    std::string whole = node.text();
+    std::erase(whole, ' ');
     bool has_trials = false;
     bool has_time = false;
     for (std::string_view rest = whole; !rest.empty();) {
         const auto comma = std::min(rest.find(','), rest.size());
-        const std::string_view part = without_blanks(rest.substr(0, comma));
+        const std::string_view part = rest.substr(0, comma);
         rest.remove_prefix(std::min(comma + 1, rest.size()));
         if (const auto trials = trial_count_in(part); trials && !has_trials) {
             study.budget.trials = static_cast<std::size_t>(*trials);
             has_trials = true;
-        } else if (const auto seconds = seconds_said_in(part); seconds && !has_time) {
+        } else if (const auto seconds = seconds_of(part); seconds && *seconds > 0 && !has_time) {
             study.budget.wall_clock_seconds = *seconds;
             has_time = true;
         } else
@@ -206,52 +180,23 @@ void read_budget(const Yaml& budget, StudyFile& study) {
     study.budget.when_not_worth_it = budget.find(keys::budget.serves) != nullptr;
 }
 
-namespace {
-
-using Made = std::unique_ptr<Strategy>;
-
-constexpr std::array<StrategyKind, 6> strategy_rows{{
-    {"staged", false,
-     [](const StudySetup& setup) -> Made {
-         return std::make_unique<Staged>(setup.file.strategy.staged);
-     }},
-    {"random", true, [](const StudySetup&) -> Made { return std::make_unique<Random>(); }},
-    {"exhaustive", true, [](const StudySetup&) -> Made { return std::make_unique<Exhaustive>(); }},
-    {"quasi_random", true,
-     [](const StudySetup& setup) -> Made {
-         return std::make_unique<QuasiRandom>(setup.file.seed);
-     }},
-    {"local_search", false,
-     [](const StudySetup&) -> Made { return std::make_unique<LocalSearch>(); }},
-    {"bayesian", true,
-     [](const StudySetup& setup) -> Made {
-         return std::make_unique<Bayesian>(setup.bayesian_options());
-     }},
-}};
-
-}  // namespace
-
-const StrategyKind& strategy_kind(std::string_view name) {
-    const auto* const row =
-        std::find_if(strategy_rows.begin(), strategy_rows.end(),
-                     [&](const StrategyKind& kind) { return kind.name == name; });
-    if (row == strategy_rows.end())
-        throw std::logic_error("the strategy '" + std::string(name) +
-                               "' has no row in strategies.cpp");
-    return *row;
+bool takes_several_goals(std::string_view strategy) {
+    return strategy != "staged" && strategy != "local_search";
 }
 
-std::vector<std::string> strategies_for_several_goals() {
-    std::vector<std::string> names;
-    for (const StrategyKind& kind : strategy_rows)
-        if (kind.takes_several_goals) names.emplace_back(kind.name);
-    return names;
+std::unique_ptr<Strategy> make_strategy(const StudySetup& setup) {
+    const std::string& name = setup.file.strategy.name;
+    if (name == "staged") return std::make_unique<Staged>(setup.file.strategy.staged);
+    if (name == "random") return std::make_unique<Random>();
+    if (name == "exhaustive") return std::make_unique<Exhaustive>();
+    if (name == "quasi_random") return std::make_unique<QuasiRandom>(setup.file.seed);
+    if (name == "local_search") return std::make_unique<LocalSearch>();
+    if (name == "bayesian") return std::make_unique<Bayesian>(setup.bayesian_options());
+    throw std::logic_error("no strategy is called " + name);
 }
 
 std::vector<std::string> strategy_names() {
-    std::vector<std::string> names;
-    for (const StrategyKind& kind : strategy_rows) names.emplace_back(kind.name);
-    return names;
+    return {keys::strategies.begin(), keys::strategies.end()};
 }
 
 void check_takes_suggestions(const std::string& strategy) {

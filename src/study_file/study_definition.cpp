@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A study in words: what decides it, for the journal, and what a person is told to do.
-#include "study_readers.hpp"
+#include "readers.hpp"
 
 #include "base/files.hpp"
-#include "base/kept_texts.hpp"
 #include "base/url.hpp"
 #include "engine/load_level.hpp"
-#include "key_reader.hpp"
+#include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "nearest_study.hpp"
-#include "parameter_reader.hpp"
+#include "knowledge.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "servetune/study_file.hpp"
 #include "study/problem_definition.hpp"
-#include "study_file/measuring/kind.hpp"
+#include "study_snapshot.hpp"
 
-#include <algorithm>
 #include <sstream>
-#include <string_view>
 
 namespace servetune {
 namespace {
@@ -109,9 +104,9 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
 std::string advice_with_secrets(const StudySetup& setup, const Configuration& configuration) {
     const StudyFile& file = setup.file;
     const std::string load = load_level_text(configuration);
-    const MeasuringKind& kind = kind_of(file);
-    const std::string server = kind.server_text != nullptr ? kind.server_text(file)
-                               : !file.has_commands()      ? "# " + configuration.text()
+    const std::string running = evaluator_of(file).server_text(file);
+    const std::string server = !running.empty()       ? running
+                               : !file.has_commands() ? "# " + configuration.text()
                                : file.composition->needs_router(configuration)
                                    ? setup.command_text(configuration)
                                    : setup.launched(configuration).text();
@@ -188,7 +183,7 @@ std::string without_users(std::string text) {
 
 std::map<std::string, std::string> StudySetup::texts() const {
     std::map<std::string, std::string> result;
-    for (const auto& [path, text] : file.source.files) {
+    for (const auto& [path, text] : file.source.snapshot->texts()) {
         std::string& shown = result[path];
         for (const Redactor::Piece& piece : file.secrets.pieces(text))
             shown += piece.shown.empty()             ? piece.text
@@ -216,7 +211,8 @@ std::map<std::string, std::string> StudySetup::definition() const {
         {"strategy", file.strategy.name}};
     for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file},
                                       {"hardware.facts", file.machine.hardware_file}})
-        if (!facts.empty()) result[what] = fingerprint_of(read_text(facts)).text();
+        if (!facts.empty())
+            result[what] = fingerprint_of(read_text(facts, file.source.snapshot)).text();
     add_definition(problem->space, file.objective, result);
     for (std::size_t i = 0; i < knowledge.size(); ++i)
         result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
@@ -232,7 +228,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
         result[machine_devices_path] = json_of(*file.machine.found);
     }
     result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
-    kind_of(file).define(*this, result);
+    evaluator_of(file).define(*this, result);
     add_flags(*this, result);
     add_roles(problem->space, result);
     add_data(file, result);

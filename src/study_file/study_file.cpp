@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file.hpp"
 
-#include "all_errors.hpp"
-#include "base/kept_texts.hpp"
+#include "base/url.hpp"
 #include "engine/version.hpp"
-#include "key_reader.hpp"
+#include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "parameter_reader.hpp"
+#include "knowledge.hpp"
+#include "readers.hpp"
 #include "secrets.hpp"
-#include "servetune/error.hpp"
-#include "study_file/measuring/kind.hpp"
-#include "study_readers.hpp"
+#include "base/nearest.hpp"
+#include "base/text.hpp"
+#include "study_snapshot.hpp"
 
-#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -29,8 +27,8 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     if (use == nullptr) return node;
     if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
     const fs::path base = path_of(*use);
-    if (!text_exists(base)) use->fail("there is no file " + base.string());
-    return resolved(Yaml::load(base), depth + 1)
+    if (!text_exists(base, node.snapshot())) use->fail("there is no file " + base.string());
+    return resolved(Yaml::load(base, node.snapshot()), depth + 1)
         .overlaid(node.without(keys::study.use), keys::study.space);
 }
 
@@ -42,8 +40,9 @@ QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     read_table(node, table, options);
     if (const Yaml* file = node.find(table.prompts)) {
         const fs::path prompts = path_of(*file);
-        if (!text_exists(prompts)) file->fail("there is no file " + prompts.string());
-        std::istringstream lines(read_text(prompts));
+        if (!text_exists(prompts, node.snapshot()))
+            file->fail("there is no file " + prompts.string());
+        std::istringstream lines(read_text(prompts, node.snapshot()));
         for (std::string line; std::getline(lines, line);)
             if (line.find_first_not_of(" \t\r") != std::string::npos)
                 options.prompts.push_back(line);
@@ -78,8 +77,9 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
 
 /// What a file may leave out whose study somebody else measures, or that replays a space of its
 /// own.
-Yaml completed(const Yaml& root, const fs::path& file) {
-    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
+Yaml completed(const Yaml& root) {
+    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", root.file(),
+                       root.snapshot())
         .overlaid(root, keys::study.space);
 }
 
@@ -115,7 +115,7 @@ std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() cons
 }
 
 Catalogue StudyFile::catalogue() const {
-    Catalogue result(source.search_spaces);
+    Catalogue result = Catalogue(source.search_spaces).through(source.snapshot);
     if (!model_file.empty()) result.use_model(model_file);
     if (!machine.hardware_file.empty()) result.use_hardware(machine.hardware_file);
     return result;
@@ -133,7 +133,7 @@ const Workload* StudyFile::workload_called(std::string_view wanted) const {
 
 namespace {
 
-bool is_load_test(const MeasuringChoice& measuring) {
+bool is_load_test(const EvaluatorConfig& measuring) {
     return std::holds_alternative<SimulateChoice>(measuring) ||
            std::holds_alternative<AttachChoice>(measuring) ||
            std::holds_alternative<DeployChoice>(measuring);
@@ -161,8 +161,8 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
         study.measuring.emplace<DeployChoice>();  // only to read the rest: the study is refused
     if (known && machine.kept) study.kept = machine.kept(study);
     errors.in([&] { read_machine(root, catalogue, machine, study); });
-    if (known && kind_of(study).why_not != nullptr)
-        if (const std::string why = kind_of(study).why_not(study); !why.empty())
+    if (known)
+        if (const std::string why = evaluator_of(study).why_not(study); !why.empty())
             errors.in([&] { root.at(keys::study.evaluator).fail(why); });
     errors.in([&] {
         study.composition = read_space(root, catalogue, study);
@@ -269,8 +269,7 @@ void read_settings(const Yaml& root, AllErrors& errors, StudyFile& study) {
     // As the words of `command`: a path stands beside the study.
     if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
         study.on_done.front() =
-            (fs::absolute(on_disk(study.source.file)).parent_path() / study.on_done.front())
-                .string();
+            (fs::absolute(study.source.file).parent_path() / study.on_done.front()).string();
 }
 
 void check_published(const Yaml& root, const StudyFile& study) {
@@ -285,18 +284,19 @@ void check_published(const Yaml& root, const StudyFile& study) {
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
                      MeasuredBy by, const MachineSource& machine) {
-    const Yaml written = spelled_out(is::keyed<keys::study>, resolved(Yaml::load(file)));
+    const Yaml written = spelled_out(is::keyed<keys::study>, resolved(catalogue.load(file)));
     StudyFile study;
     const bool outside =
         by == MeasuredBy::outside ||
         (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
     const bool own_space = outside || replays_own_space(written);
-    const Yaml root = outside     ? completed(written.without(keys::study.evaluator), file)
-                      : own_space ? completed(written, file)
+    const Yaml root = outside     ? completed(written.without(keys::study.evaluator))
+                      : own_space ? completed(written)
                                   : written;
     AllErrors errors;
     study.source.file = file;
     study.source.search_spaces = catalogue.root();
+    study.source.snapshot = catalogue.snapshot();
     read_settings(root, errors, study);
     errors.in([&] {
         study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text()
@@ -350,19 +350,137 @@ std::size_t StudyFile::default_again_every() const {
     return measures() && decision.rule == Decision::Rule::significant ? usual : 0;
 }
 
-StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
+StudyFile load_study(const StudyText& text, const Catalogue& catalogue, const std::string& strategy,
                      MeasuredBy by, const MachineSource& machine) {
     Redactor secrets;
     const CollectSecrets collecting(secrets);
-    Texts texts{{study_of_texts, fs::absolute(on_disk(file)).lexically_normal().string()}};
-    const NoteTexts noting(texts, catalogue.root());
+    const auto snapshot = std::make_shared<StudySnapshot>(text, catalogue.root());
     return without_secrets_in_errors(secrets, [&] {
-        StudyFile study = read_study(file, catalogue, strategy, by, machine);
-        study.source.files = texts;
+        StudyFile study = read_study(text.file, catalogue.through(snapshot), strategy, by, machine);
+        study.source.of_journal = !text.journal.empty();
         study.secrets = secrets;
         study.secrets.add(secrets_of_environment());
         return study;
     });
+}
+
+namespace {
+
+/// What a trial says goes to journal, log and report: without the secrets of the study.
+class WithoutSecrets : public Evaluator {
+public:
+    WithoutSecrets(std::unique_ptr<Evaluator> inner, Redactor secrets)
+        : inner_(std::move(inner)), secrets_(std::move(secrets)) {}
+
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
+        return without_secrets_in_errors(secrets_, [&] {
+            Outcome outcome = inner_->evaluate(configuration, context);
+            if (auto* failure = std::get_if<Failure>(&outcome)) {
+                failure->message = printable_line(secrets_(failure->message));
+                for (std::string& line : failure->log_lines) line = secrets_(line);
+            } else
+                for (Finding& finding : std::get<Measurement>(outcome).validity.findings)
+                    for (std::string* text : {&finding.left, &finding.right, &finding.cause})
+                        *text = secrets_(*text);
+            return outcome;
+        });
+    }
+    [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
+
+private:
+    std::unique_ptr<Evaluator> inner_;
+    Redactor secrets_;
+};
+
+void check_strategy(const StudyFile& file) {
+    const std::string& name = file.strategy.name;
+    if (file.objective.several() && !takes_several_goals(name)) {
+        std::vector<std::string> others = strategy_names();
+        std::erase_if(others, [](const auto& other) { return !takes_several_goals(other); });
+        throw UsageError(file.source.file.string() + ": 'objective': the strategy " + name +
+                         " compares one number, and there are several goals; these take several: " +
+                         listed(others));
+    }
+    if (!file.budget.when_not_worth_it) return;
+    if (name != "bayesian")
+        throw UsageError(file.source.file.string() +
+                         ": 'budget.serves': only the strategy bayesian knows what is left to "
+                         "gain, and this is " +
+                         name);
+    if (file.objective.several())
+        throw UsageError(file.source.file.string() +
+                         ": 'budget.serves': what a front gains has no worth in time; give one "
+                         "goal or a budget of trials");
+}
+
+}  // namespace
+
+std::map<std::string, std::string> StudySetup::environment() const {
+    const auto options = evaluator_of(file).environment(file);
+    if (!options) return {};
+    Environment result = environment_now(*options);
+    for (auto& [name, text] : result) {
+        Redactor of_address;
+        if (text.find("://") != std::string::npos) add_user_info(of_address, text);
+        text = printable_line(file.secrets(of_address(text)));
+    }
+    return result;
+}
+
+BayesianOptions StudySetup::bayesian_options() const {
+    BayesianOptions options = file.strategy.bayesian;
+    // A time alone says nothing of how many trials it is enough for: start and confirmation are
+    // those of the usual budget, and then the search goes on.
+    options.trials = file.budget.trials == trials_of_a_time ? Budget{}.trials : file.budget.trials;
+    if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
+    options.beliefs = beliefs;
+    options.suggestions = suggestions;
+    options.learning.seed = file.seed;
+    return options;
+}
+
+namespace {
+
+StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder,
+                        const RunHooks& hooks) {
+    check_strategy(file);
+    StudySetup setup;
+    const EvaluatorType& evaluator = evaluator_of(file);
+    evaluator.build(setup, file, folder, hooks);
+    // Who measures elsewhere says by `noise_cv: 0` that a figure is exact.
+    setup.problem->replicates_inform = setup.evaluator != nullptr
+                                           ? setup.evaluator->replicates_inform()
+                                           : file.decision.noise_cv > 0;
+    if (evaluator.traits.measures)
+        setup.evaluator =
+            std::make_unique<WithoutSecrets>(std::move(setup.evaluator), file.secrets);
+    for (auto& neighbour : setup.neighbours)
+        neighbour = std::make_unique<WithoutSecrets>(std::move(neighbour), file.secrets);
+    if (file.strategy.name == "bayesian") {
+        GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
+        setup.beliefs = std::move(knowledge.beliefs);
+        setup.knowledge = std::move(knowledge.texts);
+        setup.earlier = std::move(knowledge.earlier);
+        file.warnings.insert(file.warnings.end(), knowledge.warnings.begin(),
+                             knowledge.warnings.end());
+        for (const std::filesystem::path& suggested : file.suggestions)
+            for (Configuration& one :
+                 read_suggestions(suggested, *file.composition, setup.problem->space))
+                setup.suggestions->push_back(std::move(one));
+    }
+    setup.file = std::move(file);
+    setup.strategy = make_strategy(setup);
+    return setup;
+}
+
+}  // namespace
+
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder, const RunHooks& hooks) {
+    Redactor secrets = file.secrets;
+    const CollectSecrets collecting(secrets);
+    const CollectSecrets into_the_file(file.secrets);
+    return without_secrets_in_errors(secrets, [&] { return set_up_study(file, folder, hooks); });
 }
 
 }  // namespace servetune

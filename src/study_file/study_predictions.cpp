@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "engine/load_level.hpp"
 #include "predict/study_fit.hpp"
-#include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "base/present.hpp"
 #include "servetune/detail/load/dataset.hpp"
@@ -115,21 +114,15 @@ public:
         return "";
     }
     [[nodiscard]] BenchmarkResult result() const {
-        BenchmarkResult result;
-        for_each_figure(result, [&](const std::string& name, std::optional<double>& field) {
-            field = figure(name);
-        });
-        const auto ratio = figure("success_ratio");
-        if (!result.requested_requests && result.successful_requests && ratio && *ratio > 0)
-            result.requested_requests = std::round(*result.successful_requests / *ratio);
-        return result;
+        Metrics figures;
+        for (std::size_t i = 0; i < std::min(names_.size(), row_.cells.size()); ++i)
+            if (const auto figure = real_of(row_.cells[i]))
+                if (const auto [name, workload] = MetricKey::of(names_[i]); workload == workload_)
+                    figures[std::string(name)] = {*figure};
+        return result_of(figures);
     }
 
 private:
-    [[nodiscard]] std::optional<double> figure(const std::string& name) const {
-        return real_of(text(MetricKey{name, workload_}.text()));
-    }
-
     const std::vector<std::string>& names_;
     const CsvRow& row_;
     std::string workload_;

@@ -5,12 +5,7 @@
 #include "servetune/study_file.hpp"
 #include "servetune/trial.hpp"
 
-#include <filesystem>
-#include <map>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace servetune {
 

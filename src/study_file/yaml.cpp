@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml.hpp"
 
-#include "all_errors.hpp"
-#include "base/kept_texts.hpp"
 #include "base/text.hpp"
 #include "secrets.hpp"
 #include "base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/error.hpp"
+#include "study_snapshot.hpp"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <optional>
 #include <set>
 #include <sstream>
-#include <utility>
 
 namespace servetune {
 
@@ -26,8 +20,8 @@ namespace servetune {
 /// and, where it repeats a long text or stands below a long key, in bytes.
 class YamlBuilder {
 public:
-    explicit YamlBuilder(std::string name)
-        : file_(std::make_shared<const std::string>(std::move(name))) {}
+    YamlBuilder(const std::string& name, const Snapshot& snapshot)
+        : file_(std::make_shared<Yaml::File>(Yaml::File{name, snapshot})) {}
 
     Yaml build(const YAML::Node& node, const std::string& path, int depth) {
         constexpr std::size_t most_nodes = 1'000'000;
@@ -35,7 +29,6 @@ public:
         constexpr int deepest = 100;
         Yaml result;
         result.file_ = file_;
-        result.secrets_ = secrets_;
         result.path_ = path;
         result.line_ = node.Mark().line + 1;
         result.column_ = node.Mark().column + 1;
@@ -105,7 +98,7 @@ private:
                     keep_secret(value, name);
                     result += value;
                 } else if (dash != std::string::npos) result += inside.substr(dash + 2);
-                else if (keeps_unset_variables(*file_)) {
+                else if (file_->snapshot && file_->snapshot->shows_unset_variables()) {
                     // A value that none has, so that all who write `${NAME}` for the value do so.
                     keep_secret("value-of-" + name, name);
                     result += "value-of-" + name;
@@ -125,12 +118,11 @@ private:
         if (!std::holds_alternative<std::string>(value_of(value)) && value.size() < long_number)
             return;
         const std::string shown = "${" + name + "}";
-        secrets_->add(value, shown);
+        file_->secrets.add(value, shown);
         CollectSecrets::found(value, shown);
     }
 
-    std::shared_ptr<const std::string> file_;
-    std::shared_ptr<Redactor> secrets_ = std::make_shared<Redactor>();
+    std::shared_ptr<Yaml::File> file_;
     std::size_t nodes_ = 0;
     std::size_t bytes_ = 0;
 };
@@ -200,9 +192,12 @@ std::string indentation_hint(std::string_view text, const YAML::Exception& error
 
 }  // namespace
 
-Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_text(file), file.string()); }
+Yaml Yaml::load(const std::filesystem::path& file, const Snapshot& snapshot) {
+    return parse(read_text(file, snapshot), file.string(), snapshot);
+}
 
-Yaml Yaml::parse(std::string_view text, const std::string& name) {
+Yaml Yaml::parse(std::string_view text, const std::string& path, const Snapshot& snapshot) {
+    const std::string name = snapshot ? snapshot->name_of(path) : path;
     // Measured with yaml-cpp 0.7: 1 MiB of one list takes 0.8 s and 257 MB, of one text 0.1 s and
     // 18 MB. The largest file of the search spaces has 34 kB.
     constexpr std::size_t largest = 1U << 20U;
@@ -213,7 +208,7 @@ Yaml Yaml::parse(std::string_view text, const std::string& name) {
     try {
         const std::string copy(text);
         check_one_document(copy, name);
-        return YamlBuilder(name).build(YAML::Load(copy), "", 0);
+        return YamlBuilder(path, snapshot).build(YAML::Load(copy), "", 0);
     } catch (const YAML::Exception& error) {
         throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" +
                          std::to_string(error.mark.column + 1) + ": not YAML: " + error.msg +
@@ -222,14 +217,15 @@ Yaml Yaml::parse(std::string_view text, const std::string& name) {
 }
 
 std::string Yaml::place() const {
-    return *file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_);
+    return (file_->snapshot ? file_->snapshot->name_of(file_->name) : file_->name) + ":" +
+           std::to_string(line_) + ":" + std::to_string(column_);
 }
 
 void Yaml::fail(const std::string& message) const {
     // A key or a text may be as long as the file. A message names it and does not repeat it.
     constexpr std::size_t longest_path = 500, longest_message = 2000;
     const std::string where = path_.empty() ? "" : "'" + start_of(path_, longest_path) + "': ";
-    throw ParseError((*secrets_)(place() + ": " + where + start_of(message, longest_message)));
+    throw ParseError(file_->secrets(place() + ": " + where + start_of(message, longest_message)));
 }
 
 void Yaml::fail_wanted(std::string_view wanted) const {
@@ -328,25 +324,22 @@ double Yaml::real() const {
     fail_wanted("a number");
 }
 
-double Yaml::seconds() const {
+std::optional<double> seconds_of(std::string_view text) {
     static constexpr std::array<std::pair<std::string_view, double>, 5> units{
         {{"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}}};
     for (const auto& [unit, factor] : units) {
-        if (!is_scalar() || !scalar_.ends_with(unit)) continue;
-        const auto number =
-            real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size()));
-        if (!number || *number < 0) continue;
-        if (*number * factor > longest_seconds)
-            fail_wanted("a duration of at most a hundred years");
-        return *number * factor;
+        if (!text.ends_with(unit)) continue;
+        const auto number = real_of(text.substr(0, text.size() - unit.size()));
+        if (number && *number >= 0) return *number * factor;
     }
-    fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
+    return std::nullopt;
 }
 
-double Yaml::positive_seconds() const {
-    const double result = seconds();
-    if (!(result > 0)) fail_wanted("a duration of more than 0");
-    return result;
+double Yaml::seconds() const {
+    const auto result = is_scalar() ? seconds_of(scalar_) : std::nullopt;
+    if (!result) fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
+    if (*result > longest_seconds) fail_wanted("a duration of at most a hundred years");
+    return *result;
 }
 
 double Yaml::fraction() const {

@@ -2,16 +2,11 @@
 #include "yaml_text.hpp"
 
 #include "base/text.hpp"
-#include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <set>
-#include <string_view>
-#include <utility>
 #include <variant>
 
 namespace servetune {
@@ -27,14 +22,14 @@ bool is_number_elsewhere(std::string_view text) {
            text.find_first_not_of("0123456789_.eE+-") == std::string_view::npos;
 }
 
-using OrderedTree = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string yaml_key(const std::string& name) {
     return name == unset_text ? name : yaml_text(name);
 }
 
 /// In one line: `{a: 1, b: [2, x]}`.
-std::string yaml_flow(const OrderedTree& node) {
+std::string yaml_flow(const OrderedJson& node) {
     if (node.is_null()) return std::string(unset_text);
     if (node.is_string()) return yaml_text(node.get<std::string>());
     if (node.is_number_float()) return text_of(node.get<double>());
@@ -79,30 +74,21 @@ std::string yaml_text(const std::string& text) {
 }
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
 /// A quoted word is a text by its value; a plain one may be what only one of the versions of YAML
 /// reads as a boolean or an octal number (yaml.org/type/bool.html, int.html; YAML 1.2.2, 10.3.2).
 OrderedJson scalar_json(const Yaml& node) {
+    static const std::set<std::string> booleans{"on", "off", "yes", "no", "true", "false"};
     const Value value = node.value();
-    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-    if (const auto* text = std::get_if<std::string>(&value)) {
-        constexpr std::array<std::string_view, 16> booleans{
-            "yes", "Yes", "YES", "no",  "No",   "NO",   "on",    "On",
-            "ON",  "off", "Off", "OFF", "True", "TRUE", "False", "FALSE"};
-        if (!node.is_quoted() &&
-            std::find(booleans.begin(), booleans.end(), *text) != booleans.end())
-            node.fail("'" + *text +
-                      "' is a text or a boolean, by the version of YAML: write true or false, or "
-                      "put it in quotes");
-        return *text;
-    }
     const std::string written = node.text();
-    if (written.size() > 1 && written[0] == '0' &&
-        written.find_first_not_of("0123456789") == std::string::npos)
+    const bool octal = written.size() > 1 && written[0] == '0' &&
+                       written.find_first_not_of("0123456789") == std::string::npos;
+    const bool boolean =
+        std::holds_alternative<std::string>(value) && booleans.contains(lower_case(written));
+    if (!node.is_quoted() && (octal || boolean))
         node.fail("'" + written +
-                  "' is octal or decimal, by the version of YAML: write the decimal number, or put "
-                  "it in quotes");
+                  "' has another meaning in YAML 1.1 than in 1.2: write true, false or a decimal "
+                  "number, or put it in quotes");
+    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
     if (const auto* real = std::get_if<double>(&value)) return *real;
     return written;
@@ -130,7 +116,7 @@ std::string yaml_document(const nlohmann::ordered_json& mapping) {
     std::string text;
     for (const auto& [key, node] : mapping.items()) {
         text += yaml_key(key) + ":";
-        const bool below = std::any_of(node.begin(), node.end(), [](const OrderedTree& child) {
+        const bool below = std::any_of(node.begin(), node.end(), [](const OrderedJson& child) {
             return child.is_structured();
         });
         if (!below) text += " " + yaml_flow(node);

@@ -5,9 +5,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <string>
-#include <string_view>
-
 namespace servetune {
 
 /// A scalar of YAML that reads as this text and nothing else, in our files and by YAML 1.1's rules:

@@ -270,13 +270,13 @@ TEST_CASE("recommend: a file that has not the options of the study's container n
     const StudySetup setup =
         hard_setup(folder,
                    ", container: {program: [docker], image: org/i:1, options: [--cap-add=SYS_NICE, "
-                   "\"--env=K=${SERVETUNE_TEST_TOKEN}\"]}");
+                   "\"--label=K=${SERVETUNE_TEST_TOKEN}\"]}");
     for (const std::string kind : {"compose", "kubernetes"}) {
         const Artefact artefact = artefact_from(setup, kind);
         CHECK(artefact_has(
             artefact.text,
-            "# Not in this file, options of the study's container: --cap-add=SYS_NICE --env=K="));
-        CHECK(artefact.left_out.starts_with("--cap-add=SYS_NICE --env=K="));
+            "# Not in this file, options of the study's container: --cap-add=SYS_NICE --label=K="));
+        CHECK(artefact.left_out.starts_with("--cap-add=SYS_NICE --label=K="));
         CHECK_FALSE(artefact_has(artefact.text + artefact.left_out, planted));
     }
     const Artefact shell = artefact_from(setup, "shell");  // its command has them

@@ -3,7 +3,7 @@
 // they are written.
 #include "servetune/bayesian.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/strategies.hpp"
+#include "study_file/readers.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nvidia-smi and rocm-smi call a chip, and which of the known ones it is.
-#include "study_file/found_hardware.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/study_file.hpp"
+#include "study_file/readers.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of what can measure a study (src/study_file/measuring/).
+// The table of what can measure a study (src/study_file/evaluator_type.hpp).
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
+#include "study_file/evaluator_type.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/measuring/kind.hpp"
 #include "study_file/yaml.hpp"
 
 #include <algorithm>
@@ -20,18 +20,14 @@ TEST_CASE("measuring: each kind's row stands where its alternative does and is c
                                                            {"deploy", "{}"},
                                                            {"command", "[./measure]"}};
     std::set<std::string_view> names;
-    for (std::size_t i = 0; i < measuring_kinds.size(); ++i) {
-        const MeasuringKind& kind = *measuring_kinds.at(i);
-        INFO(kind.name);
-        CHECK(names.insert(kind.name).second);
-        CHECK(kind.build != nullptr);
-        CHECK(kind.define != nullptr);
-        CHECK(kind.note != nullptr);
-        const bool outside = kind.name == "outside";
-        CHECK((kind.read == nullptr) == outside);
-        const Yaml evaluator = Yaml::parse(
-            outside ? "{}" : "{" + std::string(kind.name) + ": " + smallest.at(kind.name) + "}",
-            "study.yaml");
+    for (std::size_t i = 0; i < evaluator_types().size(); ++i) {
+        const std::string_view name = evaluator_types().at(i)->traits.name;
+        INFO(name);
+        CHECK(names.insert(name).second);
+        const bool outside = name == "outside";
+        const Yaml evaluator =
+            Yaml::parse(outside ? "{}" : "{" + std::string(name) + ": " + smallest.at(name) + "}",
+                        "study.yaml");
         CHECK(read_measuring(evaluator, outside).index() == i);
     }
     names.erase("outside");

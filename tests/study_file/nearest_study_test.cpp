@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which studies of the cache are those of a new one.
-#include "study_file/nearest_study.hpp"
+#include "study_file/knowledge.hpp"
 
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"

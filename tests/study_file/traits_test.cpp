@@ -67,20 +67,13 @@ TEST_CASE("traits: figures that make no sense are refused where they stand") {
     };
     for (const Case& c :
          {Case{"bandwidth_efficiency", "0", "a share: more than 0, at most 1"},
-          {"bandwidth_efficiency", "-0.5", "a share: more than 0, at most 1"},
-          {"bandwidth_efficiency", "1.2", "a share: more than 0, at most 1"},
           {"step_overhead_seconds", "-1e-3", "a number of at least 0"},
-          {"request_overhead_seconds", "fast", "a number"},
-          {"context_bytes", "-1", "a number of at least 0"},
           {"context_bytes", ".inf", "number"},
           {"step_overhead_seconds", ".nan", "number"},
-          {"graph_bytes", "-1", "a number of at least 0"},
-          {"start_seconds", "-1", "a number of at least 0"},
           {"load_bytes_per_second", "0", "a positive number"},
           {"fraction_of", "everything", "device, weights_cache, free or none"},
           {"checks_context", "perhaps", "true or false"},
           {"compute_efficiency", "{bf16: 0, other: 0.3}", "a share: more than 0, at most 1"},
-          {"compute_efficiency", "{bf16: -0.4, other: 0.3}", "a share: more than 0, at most 1"},
           {"compute_efficiency", "{bf16: 0.4}", "'other' is missing"}}) {
         INFO(c.key << ": " << c.value);
         const std::string message = complaint(with_value(shipped, c.key, c.value));
@@ -282,17 +275,11 @@ TEST_CASE(
           std::string::npos);
     const TemporaryFolder folder;
     const std::string shipped = read_file(search_spaces / "hardware/l4.yaml");
-    for (const auto& [key, value] : {std::pair{"memory_bytes", "0"},
-                                     {"memory_bytes", "-1"},
-                                     {"memory_bandwidth_bytes_per_second", "0"},
-                                     {"memory_bandwidth_bytes_per_second", "none"},
-                                     {"link_bytes_per_second", "-5"}}) {
-        INFO(key << ": " << value);
-        std::filesystem::create_directories(folder.path() / "hardware");
-        const auto file = folder.write("hardware/l4.yaml", with_value(shipped, key, value));
-        const std::string message =
-            message_of<ParseError>([&] { (void)Catalogue(folder.path()).hardware("l4"); });
-        CHECK(message.find(file.string() + ":") == 0);
-        CHECK(message.find(key) != std::string::npos);
-    }
+    std::filesystem::create_directories(folder.path() / "hardware");
+    const auto file =
+        folder.write("hardware/l4.yaml", with_value(shipped, "link_bytes_per_second", "-5"));
+    const std::string message =
+        message_of<ParseError>([&] { (void)Catalogue(folder.path()).hardware("l4"); });
+    CHECK(message.find(file.string() + ":") == 0);
+    CHECK(message.find("link_bytes_per_second") != std::string::npos);
 }

@@ -15,8 +15,8 @@
 
 namespace servetune {
 
-// What measures the trials of a study: one of the kinds below. src/study_file/measuring/ has a file
-// for each kind and their table.
+// What measures the trials of a study: one of the kinds below. src/study_file/evaluator_types.cpp
+// has their table.
 
 /// No `evaluator`: whoever asks and tells measures (`autotune ask-tell`).
 struct MeasuredOutside {};
@@ -32,7 +32,8 @@ struct ReplayChoice {
 /// `evaluator: {simulate: ...}`: answers are predictions of the cost model and the simulator.
 struct SimulateChoice {
     StepNoise noise{};
-    std::map<std::string, std::string> traits{};  ///< engine -> file, in place of those that ship
+    std::map<std::string, std::filesystem::path>
+        traits{};  ///< engine -> file, in place of those that ship
 };
 
 /// `evaluator: {attach: ...}`: a load test of a server that somebody else runs.
@@ -46,6 +47,7 @@ struct DeployChoice {
     EngineEvaluator::Options options{};
     std::string
         api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
+    bool watch = true;          ///< measure again what a throttled or shared machine disturbed
     /// At most one of them; none: processes of this machine.
     std::optional<ContainerOptions> container{};
     std::optional<WrappedOptions> wrapped{};
@@ -66,7 +68,7 @@ struct CommandChoice {
     CommandEvaluator::Options options{};
 };
 
-using MeasuringChoice = std::variant<MeasuredOutside, ReplayChoice, SimulateChoice, AttachChoice,
+using EvaluatorConfig = std::variant<MeasuredOutside, ReplayChoice, SimulateChoice, AttachChoice,
                                      DeployChoice, CommandChoice>;
 
 }  // namespace servetune

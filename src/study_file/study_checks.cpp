@@ -1,19 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixed beats searched: an engine takes one of two values, and then every trial is the same server.
-#include "study_readers.hpp"
+// What can be said before an engine is started: chips that are others, models that are not there,
+// power that nothing measures, versions that nobody has checked, and settings that are said twice:
+// an engine takes one of two values, and then every trial is the same server.
+#include "readers.hpp"
 
-#include "all_errors.hpp"
-#include "base/variable_name.hpp"
+#include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
+#include "engine/flag_facts.hpp"
+#include "evaluator_type.hpp"
 #include "keys.hpp"
+#include "base/nearest.hpp"
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace servetune {
+namespace {
+
+std::string in_gib(double bytes) {
+    return std::to_string(std::llround(bytes / (1UL << 30U))) + " GiB";
+}
+
+std::string none_of(const std::string& name, const std::vector<HardwareSpec>& known) {
+    std::vector<std::string> names;
+    for (const HardwareSpec& spec : known) names.push_back(spec.name);
+    return "none of the chips known here; nearest: " + listed(nearest_first(name, names), 3);
+}
+
+}  // namespace
+
+std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known) {
+    const auto is_called = [&](const HardwareSpec& spec) {
+        return spec.name == name ||
+               std::any_of(spec.also.begin(), spec.also.end(), [&](const std::string& also) {
+                   return lower_case(also) == lower_case(name);
+               });
+    };
+    return std::any_of(known.begin(), known.end(), is_called)
+               ? ""
+               : "'hardware': '" + name + "' is " + none_of(name, known);
+}
+
+FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known) {
+    FoundHardware result;
+    for (const Device& device : found.visible) {
+        const auto spec = hardware_in(device.name, known);
+        if (!spec)
+            return {"", "nvidia-smi finds '" + device.name + "', which is " +
+                            none_of(device.name, known)};
+        const auto memory = static_cast<double>(device.memory_bytes);
+        constexpr double tolerance = 0.15;  // drivers keep up to 7 % for themselves (a10, l4)
+        if (memory > 0 && std::abs(memory / spec->memory_bytes - 1) > tolerance)
+            return {"", "nvidia-smi finds '" + device.name + "' with " + in_gib(memory) + ", and " +
+                            spec->name + " has " + in_gib(spec->memory_bytes)};
+        if (!result.name.empty() && result.name != spec->name)
+            return {"", "nvidia-smi finds different chips: " + result.name + " and " + spec->name};
+        result.name = spec->name;
+    }
+    return result;
+}
+
+std::string why_other_chip(const StudyFile& study) {
+    const StudyMachine& machine = study.machine;
+    if (machine.hardware.empty() || !machine.hardware_file.empty() || !machine.found ||
+        machine.found->devices.visible.empty())
+        return "";
+    const std::vector<HardwareSpec> known = study.catalogue().all_hardware();
+    const auto named = hardware_in(machine.hardware, known);
+    const std::string found = hardware_of(machine.found->devices, known).name;
+    if (!named || found.empty() || named->name == found) return "";
+    return "the study is for " + named->name + ", and nvidia-smi finds " + found +
+           " here: what is predicted, which flags are ruled " +
+           "out by the chip, and what physics allows are those of " + named->name +
+           "; write `hardware: " + found + "`";
+}
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A name on a hub (`org/model`) is none: only what a person can mean as a file or folder.
+bool looks_like_path(const std::string& model) {
+    return model.starts_with('/') || model.starts_with("./") || model.starts_with("../") ||
+           model.ends_with(".gguf");
+}
+
+}  // namespace
+
+std::vector<std::string> missing_models(const StudyFile& file) {
+    std::vector<std::string> result;
+    if (!evaluator_of(file).traits.runs_engine) return result;
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy != nullptr && deploy->elsewhere()) return result;  // the model is on another machine
+    std::vector<std::string> models = file.composition->further_models();
+    models.insert(models.begin(), file.model);
+    for (const std::string& model : models) {
+        std::error_code unknown;
+        const bool relative = !model.starts_with('/');
+        if (!looks_like_path(model) || (fs::exists(model, unknown) && !relative)) continue;
+        if (relative && fs::exists(model, unknown)) {
+            result.push_back(
+                file.source.file.string() + ": the model '" + model +
+                "' is a relative path, and engines run in their trial's folder: write " +
+                fs::absolute(model).lexically_normal().string());
+            continue;
+        }
+        result.push_back(file.source.file.string() + ": the model '" + model +
+                         "' does not exist: looked for " + fs::absolute(model).string() +
+                         (unknown ? " (" + unknown.message() + ")" : ""));
+    }
+    return result;
+}
+
+std::vector<std::string> missing_images(const StudySetup& setup) {
+    std::vector<std::string> result;
+    const auto launcher = setup.file.processes().launcher;
+    if (!launcher) return result;
+    std::vector<std::string> images = launcher->images();
+    if (images.empty()) images.emplace_back();  // it may have other trouble
+    for (const std::string& image : images)
+        if (std::string why = launcher->trouble(image); !why.empty())
+            result.push_back(setup.file.source.file.string() + ": " + why);
+    return result;
+}
+
+std::vector<std::string> missing_power(const StudyFile& file) {
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    std::string named;
+    for (const Goal& goal : file.objective.goals)
+        if (is_power_metric(goal.metric)) named = goal.metric;
+    for (const Limit& limit : file.objective.limits)
+        if (is_power_metric(limit.metric)) named = limit.metric;
+    if (deploy == nullptr || !deploy->options.measure.watch || named.empty()) return {};
+    MachineWatchOptions options = *deploy->options.measure.watch;
+    options.gpus = deploy->options.deploy.gpus;
+    const bool elsewhere = deploy->elsewhere();
+    const std::string why = elsewhere ? "the engine runs on another machine, which is not watched"
+                                      : why_no_power(options);
+    if (why.empty()) return {};
+    return {file.source.file.string() + ": the objective names " + named +
+            ", and nothing here measures power: " + why};
+}
+
+std::vector<std::string> unchecked_versions(const Composition& composition,
+                                            const Catalogue& catalogue) {
+    std::vector<std::string> result;
+    for (const Engine& engine : composition.engines()) {
+        const std::string version = composition.version_of(engine);
+        if (version.empty()) continue;
+        for (std::string& doubt : version_doubts(catalogue.root(), engine, version))
+            result.push_back(std::move(doubt));
+    }
+    return result;
+}
+
 namespace {
 
 /// Whether one of two flags is the other, or a part of the JSON that it takes.
@@ -66,7 +208,7 @@ public:
             // A part of the one before, or one more value of it.
             if (!setting.key.empty() || (!is_flag && flag != nullptr && !flag->alone)) continue;
             const Yaml& at = list.items()[setting.at];
-            errors.in([&] { check(setting, at, flag != nullptr ? flag->name : ""); });
+            errors.in([&] { check(setting, at, !is_flag && flag != nullptr ? flag->name : ""); });
             errors.in([&] { check_file(setting, at); });
             if (is_flag) flag = &setting;
         }
@@ -76,26 +218,19 @@ private:
     /// `behind`: the flag that stands before it.
     void check(const Setting& setting, const Yaml& at, const std::string& behind) const {
         const std::string said = "'" + study_.secrets(setting.text()) + "': ";
-        if (setting.name.empty() && behind.empty())
-            at.fail(said +
-                    "this belongs to no flag, and the model is named by the study's 'model'");
-        if (setting.name.empty())
-            at.fail(said + behind +
-                    " takes no value, so this would be another model than the study's 'model'");
-        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), setting.name) !=
-            of_weight_cache_.end())
-            at.fail(said + "with `weight_cache` the commands of this study pass " + setting.name +
-                    " themselves");
-        if (setting.kind == Setting::Kind::model)
-            at.fail(
-                said +
-                "the study's 'model' says which model is served, and its commands name that one");
+        if (setting.name.empty() || setting.kind == Setting::Kind::model)
+            at.fail(said + (behind.empty() ? "" : behind + " takes no value, and ") +
+                    "the study's 'model' says which model is served");
+        bool by_launch = std::find(of_weight_cache_.begin(), of_weight_cache_.end(),
+                                   setting.name) != of_weight_cache_.end();
         std::vector<PassedSetting> twice;
         for (const PassedSetting& one : passed_) {
             if (!overlap(one.flag, setting.name)) continue;
-            if (!one.place.empty()) at.fail(said + why_of_launch(one));
+            by_launch = by_launch || !one.place.empty();
             if (!same_as_fixed(one, setting)) twice.push_back(one);
         }
+        if (by_launch)
+            at.fail(said + "the commands of this study pass " + setting.name + " themselves");
         if (!twice.empty())
             at.fail(said +
                     (setting.beginning ? "this is the beginning of " + setting.name + "; " : "") +
@@ -117,13 +252,6 @@ private:
                 (searched.empty() ? std::string() : " (such as " + *searched.begin() + ")") +
                 ", and nothing here knows what is in it: write its settings under 'space' or as "
                 "flags under 'arguments'");
-    }
-    static std::string why_of_launch(const PassedSetting& one) {
-        if (one.place == "{port}")
-            return "every server of this study gets a port of its own by " + one.flag;
-        if (one.place == "{host}")
-            return "the commands of this study say by " + one.flag + " where the server listens";
-        return "the commands of this study pass " + one.flag + " themselves";
     }
     /// Whether the words say what the space says anyway.
     static bool same_as_fixed(const PassedSetting& one, const Setting& setting) {
@@ -161,27 +289,6 @@ std::string why_variable(const std::string& name, const StudyFile& study) {
     return "";
 }
 
-/// The variables that words of `podman run` or `docker run` set, with the word; `--env-file` has an
-/// empty name.
-std::vector<std::pair<std::string, const Yaml*>> variables_in(const Yaml& options) {
-    std::vector<std::pair<std::string, const Yaml*>> result;
-    const std::vector<Yaml>& items = options.items();
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        const std::string word = items[i].text();
-        const bool has_next = i + 1 < items.size();
-        std::string setting;
-        const bool short_form = word.size() > 1 && word[0] == '-' && word[1] == 'e';  // of --env
-        if (has_next && (word == "--env" || (short_form && word.size() == 2)))
-            setting = items[i + 1].text();
-        else if (word.starts_with("--env=")) setting = word.substr(6);
-        else if (short_form) setting = word.substr(2);
-        else if (word == "--env-file" || word.starts_with("--env-file="))
-            result.emplace_back("", &items[i]);
-        if (!setting.empty()) result.emplace_back(setting.substr(0, setting.find('=')), &items[i]);
-    }
-    return result;
-}
-
 void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors& errors) {
     const auto* choice = std::get_if<DeployChoice>(&study.measuring);
     if (const Yaml* environment = deploy.find(keys::deploy.environment))
@@ -192,22 +299,6 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
                     !choice->options.deploy.gpus.empty())
                     node.fail("`gpus` says which devices the engine sees: say it once");
             });
-    const Yaml* container = deploy.find(keys::deploy.container);
-    const Yaml* options = container != nullptr ? container->find(keys::container.options) : nullptr;
-    if (options == nullptr) return;
-    bool by_variable = false;
-    for (const Engine& engine : study.composition->engines())
-        for (const PassedSetting& one : study.composition->passed(engine))
-            by_variable = by_variable || !one.environment.empty();
-    for (const auto& [name, node] : variables_in(*options))
-        errors.in([&, &name = name, node = node] {
-            if (name.empty() && by_variable)
-                node->fail(
-                    "a file of variables may set what this study searches: write them under "
-                    "`environment` of `deploy`");
-            if (const std::string why = why_variable(name, study); !why.empty())
-                node->fail("'" + name + "': " + why);
-        });
 }
 
 }  // namespace

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
-#include "base/variable_name.hpp"
 #include "deploy/trial_folders.hpp"
 #include "engine/installed_version.hpp"
+#include "evaluator_type.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/environment.hpp"
-#include "kind.hpp"
+#include "keys.hpp"
+#include "readers.hpp"
+#include "secrets.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/keys.hpp"
-#include "study_file/secrets.hpp"
-#include "study_file/study_readers.hpp"
-#include "study_file/yaml_text.hpp"
-
-#include <algorithm>
-#include <array>
-#include <string>
-#include <utility>
-#include <vector>
+#include "yaml_text.hpp"
 
 namespace servetune {
 namespace {
+
+const DeployChoice& choice_of(const StudyFile& file) {
+    return std::get<DeployChoice>(file.measuring);
+}
 
 /// What containers are started by, but for the models, which the rest of the file says.
 std::optional<ContainerOptions> read_container(const Yaml& node) {
@@ -34,6 +31,10 @@ std::optional<ContainerOptions> read_container(const Yaml& node) {
     options.kind =
         podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
+    for (const std::string& word : options.options)
+        if (word.starts_with("-e") || word.starts_with("--env"))
+            at->at(keys::container.options)
+                .fail("'" + word + "': variables stand under `environment` of `deploy`");
     return options;
 }
 
@@ -55,7 +56,8 @@ void add_setting(const std::string& key, const Yaml& node, WrappedOptions& optio
     else options.lines.emplace_back("set", key + " " + node.text());
     const std::string text = node.is_scalar() ? node.text() : "";
     if (text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json"))
-        options.lines.emplace_back("data", key + " " + json_text_of(Yaml::load(path_of(node))));
+        options.lines.emplace_back(
+            "data", key + " " + json_text_of(Yaml::load(path_of(node), node.snapshot())));
 }
 
 /// Variables that are secrets by name or value: not every launcher can keep them.
@@ -176,26 +178,6 @@ std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t work
     return result;
 }
 
-MeasuringChoice read_deploy(const Yaml& node) {
-    DeployChoice result;
-    EngineEvaluator::Options& options = result.options;
-    const auto& table = keys::deploy;
-    read_table(node, table, result);
-    result.container = read_container(node);
-    result.wrapped = read_wrapped(node, result);
-    check_devices(node, options.deploy);
-    check_parts(node, result);
-    if (options.weight_cache && (result.container || result.wrapped))
-        node.at(table.weight_cache)
-            .fail(
-                "the engine and the daemon that holds its weights must be processes of this "
-                "machine: leave out what starts it elsewhere");
-    bool watch = true;
-    read_word<keys::on_off>(node, table.watch, watch);
-    if (watch) options.measure.watch.emplace();
-    return result;
-}
-
 bool touches_answers(const Parameter& parameter) {
     constexpr std::array<std::string_view, 6> concepts{"quantization",      "weight_dtype",
                                                        "kv_cache_dtype",    "value_cache_dtype",
@@ -268,55 +250,6 @@ void check_weight_cache(const StudyFile& file) {
     throw UsageError(place + none);
 }
 
-void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
-                      const RunHooks& hooks) {
-    check_objective_of_load_test(file);
-    setup.problem = problem_of(file);
-    auto& choice = std::get<DeployChoice>(file.measuring);
-    EngineEvaluator::Options& options = choice.options;
-    options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
-    options.deploy.mark = std::filesystem::absolute(options.folder).string();
-    options.deploy.api_key = key_from(choice.api_key_environment, file);
-    options.deploy.watchdog = hooks.watchdog;
-    if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
-    if (choice.wrapped) options.deploy.launcher = launcher_of_study(*choice.wrapped, file);
-    options.measure.say = hooks.say;
-    options.measure.phase = hooks.phase;
-    options.measure.keep = hooks.keep;
-    add_facts(file, options.measure);
-    options.usd_per_device_hour = file.machine.usd_per_device_hour;
-    options.most_devices = file.machine.devices;
-    if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
-    if (choice.workers > 1 && options.quality)
-        throw UsageError(file.source.file.string() +
-                         ": `quality` keeps what it found in one place: give `deploy` one worker");
-    const std::vector<Engine>& engines = file.composition->engines();
-    if (options.weight_cache) check_weight_cache(file);
-    const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) {
-        return !engine.devices.empty();
-    });
-    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() && take_devices &&
-        !file.machine.gpus().empty())
-        throw UsageError(file.source.file.string() + ": " + std::to_string(choice.workers) +
-                         " trials at once would all take the first of this machine's GPUs: list "
-                         "them under `gpus` of `deploy`");
-    options.trial_folders = std::make_shared<TrialFolders>();
-    options.several_at_once = choice.workers > 1;
-    const EngineEvaluator::Options whole = options;
-    const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers,
-                                    file.machine.found.value_or(FoundMachine{}));
-    for (std::size_t worker = 0; worker < choice.workers; ++worker) {
-        EngineEvaluator::Options mine = whole;
-        mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
-        if (!gpus.empty()) mine.deploy.gpus = gpus[worker];
-        auto evaluator = std::make_unique<EngineEvaluator>(
-            *file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads},
-            mine);
-        if (worker == 0) setup.evaluator = std::move(evaluator);
-        else setup.neighbours.push_back(std::move(evaluator));
-    }
-}
-
 constexpr const char* image_not_here = "not here";
 
 std::string path_of_image(const std::string& image) {
@@ -331,37 +264,6 @@ std::string pinned_image(const StudyFile& file, const Launcher& launcher,
     return kept->second == image_not_here ? "" : kept->second;
 }
 
-void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
-    const auto& options = std::get<DeployChoice>(setup.file.measuring).options;
-    if (const auto& wrapped = std::get<DeployChoice>(setup.file.measuring).wrapped)
-        for (const auto& [word, text] : wrapped->lines) {
-            if (word != "data") continue;
-            const std::size_t blank = text.find(' ');
-            definition[of_later_versions + "evaluator.deploy." + wrapped->name + "." +
-                       text.substr(0, blank)] =
-                fingerprint_of(setup.file.secrets.with_fingerprints(text.substr(blank + 1))).text();
-        }
-    else if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
-        for (const std::string& image : launcher->images()) {
-            // An image of the same name may be another one tomorrow, with another engine.
-            const std::string pinned = pinned_image(setup.file, *launcher, image);
-            definition[path_of_image(image)] = pinned.empty() ? image_not_here : pinned;
-        }
-    definition["evaluator.deploy"] =
-        options.fill_devices
-            ? "fills " + std::to_string(setup.file.machine.devices.value_or(0)) + " devices"
-            : "one engine";
-    if (setup.file.quality) {
-        const QualityOptions& quality = *setup.file.quality;
-        std::string asked;
-        for (const auto* list : {&quality.prompts, &quality.command})
-            for (const std::string& text : *list) asked += text + "\n";
-        definition[of_later_versions + "quality.asked"] = fingerprint_of(asked).text();
-    }
-    add_environment("evaluator.deploy.environment.", options.deploy.environment, setup.file.secrets,
-                    definition);
-}
-
 /// Servers of roles have a log each.
 std::string place_of_logs(const StudyFile& file) {
     const std::vector<Parameter>& parameters = file.composition->parameters();
@@ -372,11 +274,11 @@ std::string place_of_logs(const StudyFile& file) {
 }
 
 std::string note_of_launcher(const StudyFile& file) {
-    const Launcher* launcher = std::get<DeployChoice>(file.measuring).options.deploy.launcher.get();
+    const DeployChoice& choice = choice_of(file);
+    const Launcher* launcher = choice.options.deploy.launcher.get();
     if (launcher == nullptr)
         return "Every trial started the engine on this machine and ended it; " +
                place_of_logs(file);
-    const auto& choice = std::get<DeployChoice>(file.measuring);
     if (choice.wrapped)
         return "Every trial was started elsewhere, by the launcher " + choice.wrapped->name +
                ". The load test ran on this machine, and its requests went over the network or "
@@ -393,87 +295,178 @@ std::string note_of_launcher(const StudyFile& file) {
            " and removed it; " + place_of_logs(file) + " Images: " + images + ".";
 }
 
-std::string note_of_deployment(const StudyFile& file) {
-    const bool fills = std::get<DeployChoice>(file.measuring).options.fill_devices;
-    const bool cached = std::get<DeployChoice>(file.measuring).options.weight_cache;
-    return note_of_launcher(file) +
-           (cached ? " First measurements took their weights from the engine's weight cache where "
-                     "it could (a result's weight_cache says so); "
-                     "the default, every repeat and reported workloads started cold."
-                   : "") +
-           (fills ? " As many copies of the engine ran at once as the devices allow (a result's "
-                    "replicas says how many), "
-                    "and were measured as one server."
-                  : "");
-}
+class DeployType final : public EvaluatorType {
+public:
+    DeployType()
+        : EvaluatorType({.name = keys::evaluator.deploy.name,
+                         .measures = true,
+                         .runs_engine = true,
+                         .starts_processes = true}) {}
 
-TrialProcesses deployed_processes(const StudyFile& file) {
-    const DeployOptions& deploy = std::get<DeployChoice>(file.measuring).options.deploy;
-    return {deploy.mark, deploy.stop_within_seconds, deploy.launcher};
-}
-
-/// The engine sees its worker's part of `gpus` and no others.
-std::optional<std::int64_t> deployed_devices(const StudyFile& file) {
-    const auto& choice = std::get<DeployChoice>(file.measuring);
-    const std::size_t gpus = names_of_gpus(choice.options.deploy.gpus).size();
-    if (gpus == 0) return std::nullopt;
-    return static_cast<std::int64_t>(gpus / choice.workers);
-}
-
-/// In a container, and on another machine, there are the study's own variables only.
-EnvironmentOptions environment_of_deployment(const StudyFile& file) {
-    const auto& choice = std::get<DeployChoice>(file.measuring);
-    EnvironmentOptions options = environment_of_machine(file);
-    options.of_machine = !choice.elsewhere();
-    options.inherits = options.of_machine && !choice.container;
-    options.set = choice.options.deploy.environment;
-    return options;
-}
-
-/// On another machine: what its name or the study says.
-std::string machine_of_deployment(const StudyFile& file) {
-    const auto& choice = std::get<DeployChoice>(file.measuring);
-    if (choice.wrapped) {
-        std::string result = choice.wrapped->name;
-        for (const std::string& host : choice.wrapped->setting("host")) result += " " + host;
-        return result + " " + file.machine.hardware;
-    }
-    return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
-}
-
-std::string version_of_deployment(const StudyFile& file, const Engine& engine,
-                                  const std::map<std::string, std::string>& definition) {
-    const auto& choice = std::get<DeployChoice>(file.measuring);
-    if (choice.elsewhere()) return file.composition->version_of(engine);
-    if (choice.container) {
-        std::string result;
-        for (const std::string& image : choice.container->images) {
-            const auto pinned = definition.find(path_of_image(image));
-            if (pinned == definition.end() || pinned->second == image_not_here) return "";
-            result += (result.empty() ? "" : ", ") + pinned->second;
-        }
+    [[nodiscard]] EvaluatorConfig read(const Yaml& node) const override {
+        DeployChoice result;
+        read_table(node, keys::deploy, result);
+        result.container = read_container(node);
+        result.wrapped = read_wrapped(node, result);
+        check_devices(node, result.options.deploy);
+        check_parts(node, result);
+        if (result.options.weight_cache && (result.container || result.wrapped))
+            node.at(keys::deploy.weight_cache)
+                .fail(
+                    "the engine and the daemon that holds its weights must be processes of this "
+                    "machine: leave out what starts it elsewhere");
+        if (result.watch) result.options.measure.watch.emplace();
         return result;
     }
-    const auto path = choice.options.deploy.environment.find("PATH");
-    return installed_version(engine.launch,
-                             path == choice.options.deploy.environment.end() ? "" : path->second);
-}
+    void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
+               const RunHooks& hooks) const override {
+        check_objective_of_load_test(file);
+        setup.problem = problem_of(file);
+        auto& choice = std::get<DeployChoice>(file.measuring);
+        EngineEvaluator::Options& options = choice.options;
+        options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
+        options.deploy.mark = std::filesystem::absolute(options.folder).string();
+        options.deploy.api_key = key_from(choice.api_key_environment, file);
+        options.deploy.watchdog = hooks.watchdog;
+        if (choice.container)
+            options.deploy.launcher = launcher_with_models(*choice.container, file);
+        if (choice.wrapped) options.deploy.launcher = launcher_of_study(*choice.wrapped, file);
+        add_hooks_and_facts(file, hooks, options.measure);
+        options.usd_per_device_hour = file.machine.usd_per_device_hour;
+        options.most_devices = file.machine.devices;
+        if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
+        if (choice.workers > 1 && options.quality)
+            throw UsageError(
+                file.source.file.string() +
+                ": `quality` keeps what it found in one place: give `deploy` one worker");
+        const std::vector<Engine>& engines = file.composition->engines();
+        if (options.weight_cache) check_weight_cache(file);
+        const bool take_devices =
+            std::any_of(engines.begin(), engines.end(),
+                        [](const Engine& engine) { return !engine.devices.empty(); });
+        if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() &&
+            take_devices && !file.machine.gpus().empty())
+            throw UsageError(
+                file.source.file.string() + ": " + std::to_string(choice.workers) +
+                " trials at once would all take the first of this machine's GPUs: list "
+                "them under `gpus` of `deploy`");
+        options.trial_folders = std::make_shared<TrialFolders>();
+        options.several_at_once = choice.workers > 1;
+        const EngineEvaluator::Options whole = options;
+        const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers,
+                                        file.machine.found.value_or(FoundMachine{}));
+        for (std::size_t worker = 0; worker < choice.workers; ++worker) {
+            EngineEvaluator::Options mine = whole;
+            mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
+            if (!gpus.empty()) mine.deploy.gpus = gpus[worker];
+            auto evaluator = std::make_unique<EngineEvaluator>(
+                *file.composition, file.model,
+                StudyWorkloads{file.workloads, file.report_workloads}, mine);
+            if (worker == 0) setup.evaluator = std::move(evaluator);
+            else setup.neighbours.push_back(std::move(evaluator));
+        }
+    }
+    void define(const StudySetup& setup,
+                std::map<std::string, std::string>& definition) const override {
+        const DeployChoice& choice = choice_of(setup.file);
+        const EngineEvaluator::Options& options = choice.options;
+        if (const auto& wrapped = choice.wrapped)
+            for (const auto& [word, text] : wrapped->lines) {
+                if (word != "data") continue;
+                const std::size_t blank = text.find(' ');
+                definition[of_later_versions + "evaluator.deploy." + wrapped->name + "." +
+                           text.substr(0, blank)] =
+                    fingerprint_of(setup.file.secrets.with_fingerprints(text.substr(blank + 1)))
+                        .text();
+            }
+        else if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
+            for (const std::string& image : launcher->images()) {
+                // An image of the same name may be another one tomorrow, with another engine.
+                const std::string pinned = pinned_image(setup.file, *launcher, image);
+                definition[path_of_image(image)] = pinned.empty() ? image_not_here : pinned;
+            }
+        definition["evaluator.deploy"] =
+            options.fill_devices
+                ? "fills " + std::to_string(setup.file.machine.devices.value_or(0)) + " devices"
+                : "one engine";
+        if (setup.file.quality) {
+            const QualityOptions& quality = *setup.file.quality;
+            std::string asked;
+            for (const auto* list : {&quality.prompts, &quality.command})
+                for (const std::string& text : *list) asked += text + "\n";
+            definition[of_later_versions + "quality.asked"] = fingerprint_of(asked).text();
+        }
+        add_environment("evaluator.deploy.environment.", options.deploy.environment,
+                        setup.file.secrets, definition);
+    }
+    [[nodiscard]] std::string note(const StudyFile& file) const override {
+        const EngineEvaluator::Options& options = choice_of(file).options;
+        return note_of_launcher(file) +
+               (options.weight_cache
+                    ? " First measurements took their weights from the engine's weight cache where "
+                      "it could (a result's weight_cache says so); the default, every repeat and "
+                      "reported workloads started cold."
+                    : "") +
+               (options.fill_devices
+                    ? " As many copies of the engine ran at once as the devices allow (a result's "
+                      "replicas says how many), and were measured as one server."
+                    : "");
+    }
+    [[nodiscard]] TrialProcesses processes(const StudyFile& file) const override {
+        const DeployOptions& deploy = choice_of(file).options.deploy;
+        return {deploy.mark, deploy.stop_within_seconds, deploy.launcher};
+    }
+    /// The engine sees its worker's part of `gpus` and no others.
+    [[nodiscard]] std::optional<std::int64_t> visible_devices(
+        const StudyFile& file) const override {
+        const DeployChoice& choice = choice_of(file);
+        const std::size_t gpus = names_of_gpus(choice.options.deploy.gpus).size();
+        if (gpus == 0) return std::nullopt;
+        return static_cast<std::int64_t>(gpus / choice.workers);
+    }
+    /// In a container, and on another machine, there are the study's own variables only.
+    [[nodiscard]] std::optional<EnvironmentOptions> environment(
+        const StudyFile& file) const override {
+        const DeployChoice& choice = choice_of(file);
+        EnvironmentOptions options = environment_of_machine(file);
+        options.of_machine = !choice.elsewhere();
+        options.inherits = options.of_machine && !choice.container;
+        options.set = choice.options.deploy.environment;
+        return options;
+    }
+    /// On another machine: what its name or the study says.
+    [[nodiscard]] std::string machine(const StudyFile& file) const override {
+        const auto& wrapped = choice_of(file).wrapped;
+        if (!wrapped) return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
+        std::string result = wrapped->name;
+        for (const std::string& host : wrapped->setting("host")) result += " " + host;
+        return result + " " + file.machine.hardware;
+    }
+    [[nodiscard]] std::string version(
+        const StudyFile& file, const Engine& engine,
+        const std::map<std::string, std::string>& definition) const override {
+        const DeployChoice& choice = choice_of(file);
+        if (choice.elsewhere()) return file.composition->version_of(engine);
+        if (choice.container) {
+            std::string result;
+            for (const std::string& image : choice.container->images) {
+                const auto pinned = definition.find(path_of_image(image));
+                if (pinned == definition.end() || pinned->second == image_not_here) return "";
+                result += (result.empty() ? "" : ", ") + pinned->second;
+            }
+            return result;
+        }
+        const auto& environment = choice.options.deploy.environment;
+        const auto path = environment.find("PATH");
+        return installed_version(engine.launch, path == environment.end() ? "" : path->second);
+    }
+};
 
 }  // namespace
 
-constinit const MeasuringKind deploy_kind{
-    .name = keys::evaluator.deploy.name,
-    .measures = true,
-    .runs_engine = true,
-    .read = read_deploy,
-    .build = build_deployment,
-    .define = define_deployment,
-    .note = note_of_deployment,
-    .processes = deployed_processes,
-    .visible_devices = deployed_devices,
-    .environment = environment_of_deployment,
-    .machine = machine_of_deployment,
-    .version = version_of_deployment,
-};
+const EvaluatorType& deploy_type() {
+    static const DeployType type;
+    return type;
+}
 
 }  // namespace servetune

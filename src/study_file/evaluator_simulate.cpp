@@ -1,88 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {simulate: ...}`: the cost model and the simulator answer.
-#include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
-#include "kind.hpp"
+#include "evaluator_type.hpp"
+#include "keys.hpp"
+#include "readers.hpp"
 #include "servetune/detail/load/dataset.hpp"
-#include "servetune/error.hpp"
-#include "servetune/simulate_evaluator.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/key_reader.hpp"
-#include "study_file/keys.hpp"
-#include "study_file/study_readers.hpp"
+#include "study_snapshot.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <memory>
 
 namespace servetune {
 namespace {
-
-MeasuringChoice read_simulate(const Yaml& node) {
-    SimulateChoice result;
-    read_table(node, keys::simulate, result);
-    if (const Yaml* traits = node.find(keys::simulate.traits))
-        for (const auto& [engine, file] : traits->entries())
-            result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
-    return result;
-}
-
-std::string why_not_simulated(const StudyFile& file) {
-    return file.machine.hardware.empty() ? "to simulate, the study must say on which 'hardware'"
-                                         : "";
-}
-
-void build_simulation(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
-                      const RunHooks& /*hooks*/) {
-    check_objective_of_load_test(file);
-    setup.problem = problem_of(file);
-    for (const Parameter& parameter : setup.problem->space.parameters())
-        if (is_load_level(parameter.name))
-            throw UsageError(file.source.file.string() + ": '" + parameter.name +
-                             "': a simulated study predicts each workload under its own 'arrival'; "
-                             "write the load there, " +
-                             "or measure with deploy or attach");
-    auto evaluator = simulated(file);
-    if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
-        throw SpaceError(file.source.file.string() + ": " + why);
-    setup.evaluator = std::move(evaluator);
-}
 
 /// The traits that the study names for an engine, else the engine's name.
 std::string traits_name(const StudyFile& file, const std::string& engine) {
     const auto* simulate = std::get_if<SimulateChoice>(&file.measuring);
     if (simulate == nullptr) return engine;
     const auto own = simulate->traits.find(engine);
-    return own != simulate->traits.end() ? own->second : engine;
+    return own != simulate->traits.end() ? std::filesystem::absolute(own->second).string() : engine;
 }
 
-void define_simulation(const StudySetup& setup, std::map<std::string, std::string>& definition) {
-    const StudyFile& file = setup.file;
-    for (const Engine& engine : file.composition->engines())
-        definition["evaluator.simulate.traits." + engine.name] =
-            fingerprint_of(read_text(traits_file(file, file.catalogue(), engine.name))).text();
-}
-
-std::string note_of_simulation(const StudyFile& file) {
-    std::string result = "Simulated: every number here is a prediction of the cost model for " +
-                         file.machine.hardware +
-                         "; nothing was measured. Measure before you believe it.";
-    for (const std::string& doubt : doubts_of_cost_model(file))
-        result += " Take care: " + doubt + ".";
-    return result;
-}
+class SimulateType final : public EvaluatorType {
+public:
+    SimulateType() : EvaluatorType({keys::evaluator.simulate.name}) {}
+    [[nodiscard]] EvaluatorConfig read(const Yaml& node) const override {
+        SimulateChoice result;
+        read_table(node, keys::simulate, result);
+        return result;
+    }
+    void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
+               const RunHooks& /*hooks*/) const override {
+        check_objective_of_load_test(file);
+        setup.problem = problem_of(file);
+        for (const Parameter& parameter : setup.problem->space.parameters())
+            if (is_load_level(parameter.name))
+                throw UsageError(file.source.file.string() + ": '" + parameter.name +
+                                 "': a simulated study predicts each workload under its own "
+                                 "'arrival'; write the load there, or measure with deploy or "
+                                 "attach");
+        auto evaluator = simulated(file);
+        if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
+            throw SpaceError(file.source.file.string() + ": " + why);
+        setup.evaluator = std::move(evaluator);
+    }
+    void define(const StudySetup& setup,
+                std::map<std::string, std::string>& definition) const override {
+        for (const Engine& engine : setup.file.composition->engines())
+            definition["evaluator.simulate.traits." + engine.name] =
+                fingerprint_of(
+                    read_text(traits_file(setup.file, setup.file.catalogue(), engine.name),
+                              setup.file.source.snapshot))
+                    .text();
+    }
+    [[nodiscard]] std::string note(const StudyFile& file) const override {
+        std::string result = "Simulated: every number here is a prediction of the cost model for " +
+                             file.machine.hardware +
+                             "; nothing was measured. Measure before you believe it.";
+        for (const std::string& doubt : doubts_of_cost_model(file))
+            result += " Take care: " + doubt + ".";
+        return result;
+    }
+    [[nodiscard]] std::string why_not(const StudyFile& file) const override {
+        return file.machine.hardware.empty() ? "to simulate, the study must say on which 'hardware'"
+                                             : "";
+    }
+};
 
 }  // namespace
 
-constinit const MeasuringKind simulate_kind{
-    .name = keys::evaluator.simulate.name,
-    .read = read_simulate,
-    .build = build_simulation,
-    .define = define_simulation,
-    .note = note_of_simulation,
-    .why_not = why_not_simulated,
-};
+const EvaluatorType& simulate_type() {
+    static const SimulateType type;
+    return type;
+}
 
 std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue,
                                   const std::string& engine) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study_snapshot.hpp"
+
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string normal_path(const fs::path& file) {
+    return fs::absolute(file).lexically_normal().string();
+}
+
+}  // namespace
+
+StudyText StudyText::kept_by(const fs::path& journal, std::map<std::string, std::string> texts) {
+    const auto study = texts.find(study_of_texts);
+    if (study == texts.end() || !texts.contains(study->second))
+        throw IoError("journal " + journal.string() +
+                      " does not keep its study; name the study's YAML file");
+    StudyText result(study->second);
+    result.journal = normal_path(journal);
+    result.kept = std::move(texts);
+    return result;
+}
+
+StudySnapshot::StudySnapshot(StudyText text, const fs::path& shipped)
+    : text_(std::move(text)),
+      shipped_((fs::path(normal_path(shipped)) / "").string()),
+      texts_{{study_of_texts, normal_path(text_.file)}} {}
+
+bool StudySnapshot::ships(const std::string& path) const {
+    return path.starts_with(shipped_) && !path.starts_with(shipped_ + "studies/") &&
+           !path.starts_with(shipped_ + "published/");
+}
+
+std::string StudySnapshot::read(const fs::path& file) {
+    constexpr std::size_t most_of_a_text = 1U << 20U;
+    const std::string path = normal_path(file);
+    const std::scoped_lock lock(mutex_);
+    if (const auto known = texts_.find(path); known != texts_.end()) return known->second;
+    const auto kept = text_.kept.find(path);
+    if (kept == text_.kept.end() && !text_.journal.empty() && !ships(path))
+        throw IoError("journal " + text_.journal.string() + " does not keep " + path);
+    std::string text = kept != text_.kept.end() ? kept->second : read_file(file);
+    if (!ships(path) && text.size() <= most_of_a_text) texts_.emplace(path, text);
+    return text;
+}
+
+bool StudySnapshot::has(const fs::path& file) const {
+    std::error_code unknown;
+    const std::string path = normal_path(file);
+    return text_.kept.contains(path) ||
+           ((text_.journal.empty() || ships(path)) && fs::exists(file, unknown));
+}
+
+std::map<std::string, std::string> StudySnapshot::texts() const {
+    const std::scoped_lock lock(mutex_);
+    return texts_;
+}
+
+std::string StudySnapshot::name_of(const std::string& file) const {
+    return text_.kept.contains(normal_path(file)) ? text_.journal.string() + normal_path(file)
+                                                  : file;
+}
+
+std::string read_text(const fs::path& file, const Snapshot& snapshot) {
+    return snapshot ? snapshot->read(file) : read_file(file);
+}
+
+bool text_exists(const fs::path& file, const Snapshot& snapshot) {
+    std::error_code unknown;
+    return snapshot ? snapshot->has(file) : fs::exists(file, unknown);
+}
+
+}  // namespace servetune
