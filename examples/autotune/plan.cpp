@@ -179,8 +179,9 @@ std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& bu
                                        std::size_t repeated) {
     const double each_once = setup.problem->feasible.size() +
                              static_cast<double>(std::max(repeated, default_again_trials(setup)));
-    const double confirmed = setup.problem->is_confirmed() ? 3.0 * static_cast<double>(looks.back())
-                                                           : 0;  // rounds of three at most
+    const double confirmed = setup.problem->is_confirmed()
+                                 ? 3.0 * static_cast<double>(interim_analyses.back())
+                                 : 0;  // rounds of three at most
     if (setup.file.strategy.name == "exhaustive" &&
         each_once + confirmed < static_cast<double>(budget.trials))
         return static_cast<std::size_t>(each_once + confirmed);
