@@ -5,12 +5,16 @@ usage: sources.py ROOT     fills ROOT/download, ROOT/source/NAME, ROOT/headers a
 """
 
 import hashlib
+import html
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -42,31 +46,50 @@ def mirror() -> str:
     return found[0].rstrip("/")
 
 
+def file_of_index(project: str, name: str) -> str:
+    """Where pip's index has the file `name` of `project`: read from the index's list, because pip builds
+    what it downloads as source only to learn its name."""
+    index = os.environ.get("PIP_INDEX_URL", "")
+    if not index:
+        words = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+        index = subprocess.run(words, capture_output=True, text=True).stdout.strip() or "https://pypi.org/simple"
+    request = urllib.request.Request(
+        f"{index.rstrip('/')}/{project}/",
+        headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.1"},
+    )
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        page, where, kind = answer.read().decode(), answer.url, answer.headers.get_content_type()
+    if kind.endswith("json"):
+        links = [file["url"] for file in json.loads(page)["files"]]
+    else:
+        links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page)]
+    for link in links:
+        if link.split("#")[0].rsplit("/", 1)[-1] == name:
+            return urllib.parse.urljoin(where, link)
+    sys.exit(f"{where} has no file {name}: raise the row in packaging/bundled.toml")
+
+
 def fetch(source: str, wanted: str, folder: Path) -> Path:
     """The file of `source` in `folder`, with the SHA-256 `wanted`; exits with what to do where it cannot be had."""
     registry, path = source.split(":", 1)
     file = folder / path.rsplit("/", 1)[1]
     if not file.exists():
         print(f"fetching {file.name}", flush=True)
-        if registry == "debian":
-            part = file.with_suffix(".part")
-            url = f"{mirror()}/pool/{path}"
-            try:
-                with urllib.request.urlopen(url, timeout=120) as answer, part.open("wb") as into:
-                    shutil.copyfileobj(answer, into)
-            except (urllib.error.URLError, TimeoutError) as error:
-                sys.exit(
-                    f"{url}: {error}. A successor may have replaced it: raise the row in "
-                    "packaging/bundled.toml, or set DEBIAN_MIRROR to a mirror that keeps old files."
-                )
-            part.rename(file)
-        else:
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-            if file.suffix == ".whl":
-                command += ["--only-binary", ":all:", "--platform", file.stem.rsplit("-", 1)[1].split(".")[0]]
+        part = file.with_suffix(".part")
+        place = registry
+        try:
+            if registry == "debian":
+                place = f"{mirror()}/pool/{path}"
             else:
-                command += ["--no-binary", ":all:"]
-            subprocess.run([*command, "--dest", str(folder), path.split("/")[0]], check=True)
+                place = file_of_index(path.split("==")[0], file.name)
+            with urllib.request.urlopen(place, timeout=120) as answer, part.open("wb") as into:
+                shutil.copyfileobj(answer, into)
+        except (urllib.error.URLError, TimeoutError) as error:
+            sys.exit(
+                f"{place}: {error}. A successor may have replaced it: raise the row in "
+                "packaging/bundled.toml, or set DEBIAN_MIRROR or PIP_INDEX_URL to a place that keeps old files."
+            )
+        part.rename(file)
     got = hashlib.sha256(file.read_bytes()).hexdigest()
     if got != wanted:
         sys.exit(

@@ -4,7 +4,7 @@
 #include "base/url.hpp"
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"
-#include "load/model_list.hpp"
+#include "load/http.hpp"
 
 #include <netdb.h>
 #include <poll.h>

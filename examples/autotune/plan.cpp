@@ -191,7 +191,7 @@ std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& bu
     if (setup.file.strategy.name == "exhaustive") {
         const double all = each_once(setup, static_cast<double>(repeated)) +
                            (setup.problem->is_confirmed()
-                                ? 3.0 * static_cast<double>(looks.back())  // rounds of three
+                                ? 3.0 * static_cast<double>(interim_analyses.back())  // rounds of three
                                 : 0);
         if (all < static_cast<double>(budget.trials)) return static_cast<std::size_t>(all);
     }

@@ -107,12 +107,13 @@ Answer Confirmation::next() const {
         std::vector<Trial> before;
         std::copy_if(history_.begin(), history_.end(), std::back_inserter(before),
                      [&](const Trial& trial) { return trial.id < last.front()->id; });
-        for (Configuration& one : lineup(Standings(before, problem_.objective, problem_.decision,
-                                                   problem_.space.default_configuration())))
+        for (Configuration& one :
+             next_round(Standings(before, problem_.objective, problem_.decision,
+                                  problem_.space.default_configuration())))
             if (!has(last, one)) return propose(std::move(one), rounds.size());
         if (std::any_of(last.begin(), last.end(), open)) return Waiting{};
     }
-    std::vector<Configuration> all = lineup(standings);
+    std::vector<Configuration> all = next_round(standings);
     if (all.empty())
         return Finished{rounds.empty() ? "nothing looks better than the default"
                                        : "what looked best is settled"};
@@ -121,7 +122,7 @@ Answer Confirmation::next() const {
 
 /// Who takes part in the round that follows a history in which all is told, in order; empty:
 /// nobody.
-std::vector<Configuration> Confirmation::lineup(const Standings& standings) const {
+std::vector<Configuration> Confirmation::next_round(const Standings& standings) const {
     const Configuration usual = problem_.space.default_configuration();
     const Standing* base = standings.find(usual);
     if (base != nullptr && !base->passes()) base = nullptr;
@@ -139,8 +140,9 @@ std::vector<Configuration> Confirmation::lineup(const Standings& standings) cons
     };
     const auto looked_at = [&](const Standing& one) {
         return base != nullptr &&
-               std::find(looks.begin(), looks.end(),
-                         PairedFigures(standings, goals[0], 0, *base).rounds(one)) != looks.end();
+               std::find(interim_analyses.begin(), interim_analyses.end(),
+                         PairedFigures(standings, goals[0], 0, *base).rounds(one)) !=
+                   interim_analyses.end();
     };
     const auto proven = [&](const Standing& one) {
         if (!looked_at(one)) return false;
@@ -149,7 +151,8 @@ std::vector<Configuration> Confirmation::lineup(const Standings& standings) cons
         return false;
     };
     const auto settled = [&](const Standing& one) {
-        if (in_rounds(one) >= (base != nullptr ? looks.back() : least_rounds)) return true;
+        if (in_rounds(one) >= (base != nullptr ? interim_analyses.back() : least_rounds))
+            return true;
         if (!looked_at(one)) return false;
         for (std::size_t k = 0; k < goals.size(); ++k)
             if (gain_of(one, k).at_most() >= problem_.decision.min_gain) return false;

@@ -18,7 +18,7 @@ inline bool confirms(const Trial& trial) {
 inline constexpr std::size_t least_rounds = 3;
 /// Rounds after which it is judged whether more are needed. Each look may err; twice as many rounds
 /// say something new.
-inline constexpr std::array<std::size_t, 3> looks{least_rounds, 6, 12};
+inline constexpr std::array<std::size_t, 3> interim_analyses{least_rounds, 6, 12};
 
 /// One round: each configuration once, in the order in which they were asked.
 using ConfirmationRound = std::vector<const Trial*>;
@@ -139,7 +139,7 @@ private:
         return standings.trials().back()->id > round.back()->id &&
                !confirms(*standings.trials().back());
     }
-    [[nodiscard]] std::vector<Configuration> lineup(const Standings& standings) const;
+    [[nodiscard]] std::vector<Configuration> next_round(const Standings& standings) const;
 
     const Problem& problem_;
     std::span<const Trial> history_;
