@@ -55,9 +55,8 @@ Times one_trial(const Engine& engine, const std::filesystem::path& folder) {
 /// after reading its catalogue.
 double own_start(const std::filesystem::path& folder) {
     const double begin = now();
-    Process process(
-        {.argv = {SIMENGINE_PROGRAM, "--misbehave", "exit_at_once", "vllm", "serve", model},
-         .folder = folder / "own"});
+    Process process({.argv = {SIMENGINE_PROGRAM, "--fault", "exit_at_once", "vllm", "serve", model},
+                     .folder = folder / "own"});
     (void)process.wait(std::chrono::seconds(10));
     return now() - begin;
 }

@@ -26,6 +26,32 @@ class Trouble(Exception):
         self.lasts = lasts
 
 
+def failed(why, kind="infrastructure"):
+    """Says why there is no engine (any more); the exit code of `start`."""
+    fact("failed " + kind, why)
+    return 125
+
+
+def patiently(call, seconds=60.0, give_up=lambda: False, pause=0.1):
+    """What `call` returns. A Trouble that does not last is asked away: a scheduler that is being
+    restarted answers soon."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return call()
+        except Trouble as trouble:
+            if trouble.lasts or time.monotonic() + pause > until or give_up():
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, 2.0)
+
+
+def show(text):
+    """What the engine prints."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()
+
+
 class Request:
     """The lines that standard input brings, up to an empty one."""
 
@@ -75,6 +101,24 @@ class Request:
             elif key == "content":
                 result[name] = text
         return result
+
+
+class Settings:
+    """Those of a launcher by its `names`; of `NAME.KEY VALUE` the name counts."""
+
+    def __init__(self, request, names):
+        self.given, self.names = request.settings(), names
+
+    def all(self, name):
+        return self.given.get(name, [])
+
+    def one(self, name, default=""):
+        return (self.all(name) or [default])[-1]
+
+    def say_unknown(self):
+        for name in self.given:
+            if name.split(".")[0] not in self.names:
+                fact("wrong", f"there is no setting '{name}': {', '.join(self.names)} are")
 
 
 class Wanted:

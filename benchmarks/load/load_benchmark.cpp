@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the load generator measures, against what a server without a model knows that it sent.
+// What the load generator measures, against what simengine at a known pace knows that it sent.
 // Server and generator have a core each. benchmarks/load/README.md says what the columns mean.
 #include "load/peers.hpp"
 #include "load/truth.hpp"
@@ -128,8 +128,7 @@ Comparison compare(const LoadRun& run, const Truth& truth) {
 
 Figures measure(const Case& test, const std::string& server_program) {
     const double gap = 1 / test.tokens_per_second;
-    const Server server(server_program, {"--core", "0", "--pace", test.pace, "--behave",
-                                         "first=0.2,gap=" + std::to_string(gap)});
+    const Server server(server_program, "0.2," + std::to_string(gap) + "," + test.pace);
     std::vector<PlannedRequest> plan(test.streams);
     const auto tokens =
         static_cast<std::int64_t>(std::llround(test.seconds * test.tokens_per_second));
@@ -141,7 +140,7 @@ Figures measure(const Case& test, const std::string& server_program) {
     malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << 5;  // the peak of the memory begins anew
     const double before_bytes = memory_bytes("VmRSS"), before = processor_seconds();
-    const LoadRun run = generate_load({server.url(), "test"}, plan,
+    const LoadRun run = generate_load({server.url(), std::string(Server::model)}, plan,
                                       {.kind = Arrival::Kind::all_at_once}, {.ignore_eos = true});
     const double used = processor_seconds() - before, bytes = memory_bytes("VmHWM") - before_bytes;
     const Truth truth = server.truth();
@@ -208,7 +207,7 @@ int run(int count, char** words) {
             return 2;
         }
     }
-    if (server.empty()) server = beside_this_program("stream_server");
+    if (server.empty()) server = beside_this_program("simengine");
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files);

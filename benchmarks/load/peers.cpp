@@ -58,7 +58,7 @@ std::vector<std::string> vllm(const std::string& url, const std::string& tokeniz
             "--base-url",
             url,
             "--model",
-            "test",
+            std::string(Server::model),
             "--tokenizer",
             tokenizer,
             "--dataset-name",
@@ -89,7 +89,7 @@ std::vector<std::string> sglang(const std::string& url, const std::string& token
             "--base-url",
             url,
             "--model",
-            "test",
+            std::string(Server::model),
             "--tokenizer",
             tokenizer,
             "--dataset-name",
@@ -129,8 +129,7 @@ void compare_peers(const std::string& server_program, const std::string& tokeniz
         for (const std::size_t streams : {64, 256, 1024}) {
             const auto file = folder.path() / "result.json";
             std::filesystem::remove(file);
-            const Server server(server_program, {"--core", "0", "--pace", "staggered", "--behave",
-                                                 "first=0.2,gap=0.02"});
+            const Server server(server_program, "0.2,0.02,staggered");
             const int code =
                 run(peer.command(server.url(), tokenizer, streams, folder.path()), output);
             try {

@@ -3,11 +3,13 @@
 
 #include "support/http.hpp"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -33,9 +35,12 @@ std::string beside_this_program(const std::string& name) {
     return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 
-Server::Server(const std::string& program, const std::vector<std::string>& flags) {
-    std::vector<char*> words{const_cast<char*>(program.c_str())};
-    for (const std::string& flag : flags) words.push_back(const_cast<char*>(flag.c_str()));
+Server::Server(const std::string& program, const std::string& pace) {
+    const std::vector<std::string> said{program, "--start-scale",    "100000", "--log-level",
+                                        "error", "--pace",           pace,     "vllm",
+                                        "serve", std::string(model), "--port", "0"};
+    std::vector<char*> words;
+    for (const std::string& word : said) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     int ends[2];
     if (pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
@@ -43,12 +48,17 @@ Server::Server(const std::string& program, const std::vector<std::string>& flags
     if (pid_ == 0) {
         dup2(ends[1], 1);
         close(ends[0]), close(ends[1]);
+        cpu_set_t first;
+        CPU_ZERO(&first);
+        CPU_SET(0, &first);
+        sched_setaffinity(0, sizeof first, &first);
         execv(words[0], words.data());
         _exit(127);
     }
     close(ends[1]);
     for (char byte = 0; read(ends[0], &byte, 1) == 1 && byte != '\n';) url_ += byte;
     close(ends[0]);
+    url_.erase(0, std::min(url_.size(), url_.find("http://")));
     if (!url_.starts_with("http://")) {
         if (pid_ > 0) waitpid(pid_, nullptr, 0);
         throw std::runtime_error("cannot start " + program);
@@ -62,14 +72,16 @@ Server::~Server() {
 
 Truth Server::truth() const {
     const auto port = static_cast<std::uint16_t>(std::stoul(url_.substr(url_.rfind(':') + 1)));
-    const nlohmann::json document = nlohmann::json::parse(test::http(port, "/truth").body);
+    const auto asked = [&](const char* path) {
+        return nlohmann::json::parse(test::http(port, path).body);
+    };
     Truth result;
-    result.late_p99_seconds = document.at("late_p99_seconds").get<double>();
-    for (const auto& request : document.at("requests")) {
+    result.late_p99_seconds = asked("/simengine").at("late_p99_seconds").get<double>();
+    for (const auto& request : asked("/simengine/requests")) {
         TrueRequest& one = result.requests.emplace_back();
         one.label = request.at("label").get<std::string>();
         one.received = static_cast<double>(request.at("received_ns").get<std::int64_t>()) / 1e9;
-        for (const auto& stamp : request.at("chunk_sent_ns"))
+        for (const auto& stamp : request.at("sent_ns"))
             one.sent.push_back(static_cast<double>(stamp.get<std::int64_t>()) / 1e9);
         if (one.sent.empty()) result.requests.pop_back();
     }

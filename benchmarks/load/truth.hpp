@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace servetune::benchmark {
@@ -27,10 +28,11 @@ struct Truth {
 /// A program in the folder of this one.
 std::string beside_this_program(const std::string& name);
 
-/// A stream_server as a process of its own, which goes with it.
+/// simengine at a pace (its option) as a process of its own on core 0, which goes with it.
 class Server {
 public:
-    Server(const std::string& program, const std::vector<std::string>& flags);
+    static constexpr std::string_view model = "Qwen/Qwen3-8B";
+    Server(const std::string& program, const std::string& pace);
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;

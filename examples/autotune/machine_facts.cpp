@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine_facts.hpp"
 
-#include "load/model_list.hpp"
+#include "load/http.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
 

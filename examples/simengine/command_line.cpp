@@ -11,7 +11,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <sstream>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 namespace simengine {
@@ -19,73 +22,105 @@ namespace {
 
 using servetune::UsageError;
 
-/// Where a word's value goes, which also says what it may be: nothing, an exit code, a count,
-/// seconds or a rate, a text.
-using FaultPlace = std::variant<bool Faults::*, std::optional<int> Faults::*,
-                                std::int64_t Faults::*, double Faults::*, std::string Faults::*>;
+/// Where a fault's value goes, which also says what it may be: nothing, an exit code or status, a
+/// count (with a default, or without), seconds or a rate, a text, several texts.
+using FaultPlace =
+    std::variant<bool Faults::*, std::optional<int> Faults::*, std::int64_t Faults::*,
+                 std::optional<std::int64_t> Faults::*, double Faults::*, std::string Faults::*,
+                 std::vector<std::string> Faults::*>;
 
-struct FaultWord {
+struct Fault {
+    std::string_view at;  ///< where it acts
     std::string_view name;
     FaultPlace place;
     std::string_view value;    ///< as --help names it
     std::string_view meaning;  ///< the same
-    int default_code = 0;
+    int default_value = 0;     ///< 0: one must be given
 };
 
-// In the order in which they act: at the start, under load, in answers, at the end.
+// In the order in which they act.
 const std::array fault_table{
-    FaultWord{"exit_at_once", &Faults::exit_at_once, "[=CODE]", "ends before it does anything", 1},
-    FaultWord{"exit_at_load", &Faults::exit_at_load, "[=CODE]", "ends while it loads weights", 137},
-    FaultWord{"oom_then_hang", &Faults::oom_then_hang, "", "says out of memory, then nothing more"},
-    FaultWord{"never_ready", &Faults::never_ready, "", "goes on starting"},
-    FaultWord{"slow_start", &Faults::slow_start_seconds, "=SECONDS", "starts so much later"},
-    FaultWord{"listen_late", &Faults::listen_late_seconds, "=SECONDS",
-              "time between saying that it is ready and listening"},
-    FaultWord{"answer_503", &Faults::answer_503_seconds, "=SECONDS", "to everything, at first"},
-    FaultWord{"wrong_model", &Faults::wrong_model, "=NAME", "in its list of models and answers"},
-    FaultWord{"flood_log", &Faults::flood_log_bytes_per_second, "=BYTES_PER_SECOND",
-              "on standard error, 256 MiB in all"},
-    FaultWord{"die_at_requests", &Faults::die_at_requests, "=N", "at the arrival of the Nth"},
-    FaultWord{"die_at_tokens", &Faults::die_at_tokens, "=N", "after so many"},
-    FaultWord{"restart_mid_run", &Faults::restart_mid_run, "=N",
-              "drops connections and counters at the Nth request"},
-    FaultWord{"stall_mid_stream", &Faults::stall_mid_stream, "=N",
-              "sends nothing after so many events"},
-    FaultWord{"abort_every", &Faults::abort_every, "=N",
-              "each Nth answer ends after two tokens, reason abort"},
-    FaultWord{"wrong_json", &Faults::wrong_json, "", "answers break off in their JSON"},
-    FaultWord{"unread_text", &Faults::unread_text, "", "text in a field that no interface has"},
-    FaultWord{"bad_usage", &Faults::bad_usage, "", "counts half the tokens"},
-    FaultWord{"ignore_term", &Faults::ignore_term, "", "only KILL and INT end it"},
-    FaultWord{"stop_slowly", &Faults::stop_slowly_seconds, "=SECONDS", "between TERM and its end"},
-    FaultWord{"grandchild_keeps_port", &Faults::grandchild_keeps_port, "",
-              "a child holds the socket for 60 s and ignores TERM"},
+    Fault{"start", "exit_at_once", &Faults::exit_at_once, "[=CODE]", "ends before it does anything",
+          1},
+    Fault{"start", "exit_at_load", &Faults::exit_at_load, "[=CODE]", "ends while it loads weights",
+          137},
+    Fault{"start", "oom_then_hang", &Faults::oom_then_hang, "",
+          "says out of memory, then nothing more"},
+    Fault{"start", "never_ready", &Faults::never_ready, "", "goes on starting"},
+    Fault{"start", "slow_start", &Faults::slow_start_seconds, "=SECONDS", "starts so much later"},
+    Fault{"start", "listen_late", &Faults::listen_late_seconds, "=SECONDS",
+          "time between saying that it is ready and listening"},
+    Fault{"start", "answer_503", &Faults::answer_503_seconds, "=SECONDS",
+          "to everything, at first"},
+    Fault{"start", "wrong_model", &Faults::wrong_model, "=NAME",
+          "in its list of models and answers"},
+    Fault{"start", "flood_log", &Faults::flood_log_bytes_per_second, "=BYTES_PER_SECOND",
+          "on standard error, 256 MiB in all"},
+    Fault{"load", "die_at_requests", &Faults::die_at_requests, "=N", "at the arrival of the Nth"},
+    Fault{"load", "die_at_tokens", &Faults::die_at_tokens, "=N", "after so many"},
+    Fault{"load", "restart_mid_run", &Faults::restart_mid_run, "=N",
+          "drops connections and counters at the Nth request"},
+    Fault{"load", "stall_mid_stream", &Faults::stall_mid_stream, "=N",
+          "sends nothing after so many events"},
+    Fault{"answer", "every", &Faults::every, "=N", "the faults below are of each Nth answer only"},
+    Fault{"answer", "only_first", &Faults::only_first, "=N",
+          "they are of the first N answers only"},
+    Fault{"answer", "http_status", &Faults::http_status, "[=STATUS]", "an error", 500},
+    Fault{"answer", "abort", &Faults::abort_after, "[=N]", "ends after N tokens, reason abort", 2},
+    Fault{"answer", "answer_tokens", &Faults::answer_tokens, "=N",
+          "ends after N tokens, whatever was asked for, reason stop"},
+    Fault{"answer", "hidden_tokens", &Faults::hidden_tokens, "=N",
+          "the first N tokens are counted as reasoning and not sent"},
+    Fault{"answer", "unread_text", &Faults::unread_tokens, "[=N]",
+          "text (of the first N tokens) in a field that no interface has", 1 << 30},
+    Fault{"answer", "no_usage", &Faults::no_usage, "", "counts no tokens"},
+    Fault{"answer", "bad_usage", &Faults::bad_usage, "", "counts half the tokens"},
+    Fault{"answer", "usage_unasked", &Faults::usage_unasked, "", "counts tokens unasked"},
+    Fault{"answer", "refuse_field", &Faults::refused_fields, "=FIELD",
+          "refuses requests with this field; again for more"},
+    Fault{"answer", "vague_refusals", &Faults::vague_refusals, "", "which do not name the field"},
+    Fault{"answer", "wrong_json", &Faults::wrong_json, "", "breaks off in its JSON"},
+    Fault{"answer", "slower", &Faults::slower, "=FACTOR",
+          "comes so many times slower (with --pace)"},
+    Fault{"end", "ignore_term", &Faults::ignore_term, "", "only KILL and INT end it"},
+    Fault{"end", "stop_slowly", &Faults::stop_slowly_seconds, "=SECONDS",
+          "between TERM and its end"},
+    Fault{"end", "grandchild_keeps_port", &Faults::grandchild_keeps_port, "",
+          "a child holds the socket for 60 s and ignores TERM"},
 };
 
 /// Puts one value where it belongs; says what was wanted where it cannot.
 struct Put {
     Faults& into;
-    const FaultWord& word;
+    const Fault& fault;
     const std::string& value;
 
     [[noreturn]] void refuse(const std::string& wanted) const {
-        throw UsageError("--misbehave " + std::string(word.name) + ": " + wanted +
-                         " wanted, got '" + value + "'");
+        throw UsageError("--fault " + std::string(fault.name) + ": " + wanted + " wanted, got '" +
+                         value + "'");
+    }
+    [[nodiscard]] std::int64_t number(std::int64_t least, std::int64_t most,
+                                      const std::string& wanted) const {
+        const auto given = value.empty() && fault.default_value > 0
+                               ? std::optional<std::int64_t>(fault.default_value)
+                               : servetune::integer_of(value);
+        if (!given || *given < least || *given > most) refuse(wanted);
+        return *given;
     }
     void operator()(bool Faults::*place) const {
         if (!value.empty()) refuse("no value");
         into.*place = true;
     }
     void operator()(std::optional<int> Faults::*place) const {
-        const auto code =
-            value.empty() ? word.default_code : servetune::integer_of(value).value_or(-1);
-        if (code < 0 || code > 255) refuse("an exit code, 0 ... 255,");
-        into.*place = static_cast<int>(code);
+        const bool code = fault.default_value < 256;
+        into.*place = static_cast<int>(code ? number(0, 255, "an exit code, 0 ... 255,")
+                                            : number(400, 599, "a status, 400 ... 599,"));
     }
-    void operator()(std::int64_t Faults::*place) const {
-        const auto count = servetune::integer_of(value);
-        if (!count || *count < 1) refuse("a count of 1 or more");
-        into.*place = *count;
+    template <class Count>
+    requires std::is_same_v<Count, std::int64_t> ||
+        std::is_same_v<Count, std::optional<std::int64_t>>
+    void operator()(Count Faults::*place) const {
+        into.*place = number(1, std::numeric_limits<std::int64_t>::max(), "a count of 1 or more");
     }
     void operator()(double Faults::*place) const {
         const auto number = servetune::real_of(value);
@@ -96,7 +131,28 @@ struct Put {
         if (value.empty()) refuse("a name");
         into.*place = value;
     }
+    void operator()(std::vector<std::string> Faults::*place) const {
+        if (value.empty()) refuse("a name");
+        (into.*place).push_back(value);
+    }
 };
+
+Pace pace_of(const std::string& text) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+    const auto first = servetune::real_of(parts.empty() ? "" : parts[0]);
+    const auto gap = servetune::real_of(parts.size() < 2 ? "" : parts[1]);
+    const std::string kind = parts.size() < 3 ? "" : parts[2];
+    if (parts.size() > 3 || !first || !gap || *first < 0 || *gap < 0 ||
+        !(kind.empty() || kind == "staggered" || kind == "lockstep"))
+        throw UsageError("--pace FIRST,GAP[,staggered|lockstep] wanted, in seconds, got '" + text +
+                         "'");
+    return {*first, *gap,
+            kind == "staggered"  ? Pace::Kind::staggered
+            : kind == "lockstep" ? Pace::Kind::lockstep
+                                 : Pace::Kind::exact};
+}
 
 servetune::StepNoise noise_of(const std::string& text) {
     const auto comma = text.find(',');
@@ -112,7 +168,7 @@ servetune::StepNoise noise_of(const std::string& text) {
 /// Values as they are written; they become Options when all is read.
 struct Written {
     Options options;
-    std::string noise;
+    std::string noise, pace;
     std::string log_level = "info";
     std::vector<std::string> faults;
 };
@@ -120,41 +176,40 @@ struct Written {
 void declare(CLI::App& app, Written& written) {
     Options& options = written.options;
     app.prefix_command();
-    const auto last = CLI::MultiOptionPolicy::TakeLast;
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     app.add_option("--hardware", options.hardware,
                    "The chip it pretends to run on: a name of search_spaces/hardware")
-        ->capture_default_str()
-        ->multi_option_policy(last);
+        ->capture_default_str();
     app.add_option("--model", options.model,
-                   "Whose figures, where the command's name for the model is not known")
-        ->multi_option_policy(last);
+                   "Whose figures, where the command's name for the model is not known");
     app.add_option("--time-scale", options.time_scale, "Starts and computes so many times faster")
         ->check(CLI::PositiveNumber)
-        ->capture_default_str()
-        ->multi_option_policy(last);
+        ->capture_default_str();
     app.add_option("--start-scale", options.start_scale,
                    "Starts so many times faster (default: as --time-scale)")
-        ->check(CLI::PositiveNumber)
-        ->multi_option_policy(last);
+        ->check(CLI::PositiveNumber);
     app.add_option("--seed", options.seed, "Of noise and answers")
         ->check(CLI::NonNegativeNumber)
-        ->capture_default_str()
-        ->multi_option_policy(last);
+        ->capture_default_str();
     app.add_option("--noise", written.noise,
-                   "RUN[,STEP]: coefficients of variation, of a whole run and of each step")
-        ->multi_option_policy(last);
-    app.add_option("--misbehave", written.faults, "WORD[=VALUE], again and again: " + fault_words())
+                   "RUN[,STEP]: coefficients of variation, of a whole run and of each step");
+    app.add_option("--pace", written.pace,
+                   "FIRST,GAP[,staggered|lockstep]: seconds to the first token and between tokens, "
+                   "in place of the cost model; /simengine/requests says what was sent when");
+    app.add_option("--fault", written.faults, "NAME[=VALUE], again and again: " + fault_names())
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);
+    app.add_option_function<std::string>(
+           "--misbehave",
+           [](const std::string&) { throw UsageError("--misbehave is called --fault now"); })
+        ->group("");
     app.add_option("--search-spaces", options.search_spaces,
-                   "The folder with engines, models, hardware (default: where they are installed)")
-        ->multi_option_policy(last);
+                   "The folder with engines, models, hardware (default: where they are installed)");
     app.add_option("--devices", options.devices,
                    "A folder that stands for the machine's devices: the command's are taken in it")
-        ->check(CLI::ExistingDirectory)
-        ->multi_option_policy(last);
+        ->check(CLI::ExistingDirectory);
     app.add_option("--log-level", written.log_level, "info, or error")
-        ->check(CLI::IsMember({"info", "error"}))
-        ->multi_option_policy(last);
+        ->check(CLI::IsMember({"info", "error"}));
     app.footer(
         "Behind its options comes an engine's command: simengine vllm serve Qwen/Qwen3-8B "
         "--max-num-seqs=256\n"
@@ -186,6 +241,7 @@ std::optional<Options> read_command_line(int argc, char** argv, const char* envi
     }
     Options& options = written.options;
     if (!written.noise.empty()) options.noise = noise_of(written.noise);
+    if (!written.pace.empty()) options.pace = pace_of(written.pace);
     options.faults = Faults::of(written.faults);
     if (options.start_scale <= 0) options.start_scale = options.time_scale;
     options.quiet = written.log_level == "error";
@@ -200,25 +256,33 @@ Faults Faults::of(const std::vector<std::string>& given) {
     for (const std::string& text : given) {
         const auto equals = text.find('=');
         const std::string name = text.substr(0, equals);
-        const auto word = std::find_if(fault_table.begin(), fault_table.end(),
-                                       [&](const FaultWord& known) { return known.name == name; });
-        if (word == fault_table.end()) {
+        const auto fault = std::find_if(fault_table.begin(), fault_table.end(),
+                                        [&](const Fault& known) { return known.name == name; });
+        if (fault == fault_table.end()) {
             std::vector<std::string> names;
-            for (const FaultWord& known : fault_table) names.emplace_back(known.name);
-            throw UsageError("--misbehave: unknown word '" + name + "'" +
+            for (const Fault& known : fault_table) names.emplace_back(known.name);
+            throw UsageError("--fault: unknown name '" + name + "'" +
                              servetune::nearest_text(name, names));
         }
         const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
-        std::visit(Put{result, *word, value}, word->place);
+        std::visit(Put{result, *fault, value}, fault->place);
     }
     return result;
 }
 
-std::string fault_words() {
+AnswerFaults Faults::of_answer(std::int64_t request) const {
+    const bool chosen = request % every == 0 && (only_first == 0 || request <= only_first);
+    return chosen ? AnswerFaults(*this) : AnswerFaults();
+}
+
+std::string fault_names() {
     std::string result;
-    for (const FaultWord& word : fault_table)
-        result += (result.empty() ? "" : "; ") + std::string(word.name) + std::string(word.value) +
-                  " " + std::string(word.meaning);
+    std::string_view at;
+    for (const Fault& fault : fault_table) {
+        if (fault.at != at) result += "\n(" + std::string(at = fault.at) + ") ";
+        result += std::string(fault.name) + std::string(fault.value) + " " +
+                  std::string(fault.meaning) + "; ";
+    }
     return result;
 }
 

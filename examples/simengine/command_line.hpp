@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "engine_loop.hpp"
+
 #include "servetune/detail/perf/engine_core.hpp"
 
 #include <cstdint>
@@ -10,27 +12,40 @@
 
 namespace simengine {
 
-/// How this engine is to go wrong, for the tests of whoever starts engines: the table of
-/// command_line.cpp says what each means. Real seconds, whatever the time scale; 0: never.
-struct Faults {
+/// How an answer is to go wrong: the table of command_line.cpp says what each means.
+struct AnswerFaults {
+    std::optional<int> http_status{};
+    std::optional<std::int64_t> abort_after{};
+    std::int64_t answer_tokens = 0, hidden_tokens = 0, unread_tokens = 0;
+    bool no_usage = false, bad_usage = false, usage_unasked = false, wrong_json = false,
+         vague_refusals = false;
+    std::vector<std::string> refused_fields{};
+    double slower = 1;
+};
+
+/// How this engine is to go wrong, for the tests of whoever starts or measures engines. Real
+/// seconds, whatever the time scale; 0: never.
+struct Faults : AnswerFaults {
     std::optional<int> exit_at_once{}, exit_at_load{};
     bool oom_then_hang = false, never_ready = false;
     double slow_start_seconds = 0, listen_late_seconds = 0, answer_503_seconds = 0;
     std::string wrong_model{};
     double flood_log_bytes_per_second = 0;
-    std::int64_t die_at_requests = 0, die_at_tokens = 0, restart_mid_run = 0, stall_mid_stream = 0,
-                 abort_every = 0;
-    bool wrong_json = false, unread_text = false, bad_usage = false, ignore_term = false;
+    std::int64_t die_at_requests = 0, die_at_tokens = 0, restart_mid_run = 0, stall_mid_stream = 0;
+    std::int64_t every = 1, only_first = 0;  ///< which answers go wrong
+    bool ignore_term = false;
     double stop_slowly_seconds = 0;
     bool grandchild_keeps_port = false;
 
-    /// From `WORD` or `WORD=VALUE` each. Throws UsageError for unknown words (nearest first),
+    /// From `NAME` or `NAME=VALUE` each. Throws UsageError for unknown names (nearest first),
     /// missing and senseless values.
     static Faults of(const std::vector<std::string>& words);
+    /// Those of the answer to the request of this number; the first is 1.
+    [[nodiscard]] AnswerFaults of_answer(std::int64_t request) const;
 };
 
-/// The words with their values: for --help.
-std::string fault_words();
+/// All faults with their values: for --help.
+std::string fault_names();
 
 /// simengine's own options; they come before the engine's words, or from $SIMENGINE_OPTIONS.
 struct Options {
@@ -40,10 +55,11 @@ struct Options {
     double start_scale = 0;  ///< starts so many times faster; 0: as time_scale
     std::uint64_t seed = 0;  ///< of noise and answers
     servetune::StepNoise noise{};
+    std::optional<Pace> pace{};
     Faults faults{};
     std::string search_spaces{};  ///< empty: Catalogue::standard()
     std::string
-        devices{};  ///< a folder that stands for the machine's devices (claimed_devices.hpp); empty: none are taken
+        devices{};       ///< a folder that stands for the machine's devices; empty: none are taken
     bool quiet = false;  ///< no log but for what goes wrong
     std::vector<std::string> engine_words{};
 };

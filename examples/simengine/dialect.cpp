@@ -10,95 +10,70 @@
 namespace simengine {
 namespace {
 
+// As Python's argument parser refuses.
+constexpr std::string_view argparse_number =
+    "{usage}\n{program}: error: argument {flag}: invalid {type} value: '{value}'\n";
+constexpr std::string_view argparse_choice =
+    "{usage}\n{program}: error: argument {flag}: invalid choice: '{value}' (choose from "
+    "{values})\n";
+constexpr std::string_view argparse_no_value =
+    "{usage}\n{program}: error: argument {flag}: expected one argument\n";
+constexpr std::string_view argparse_no_model =
+    "{usage}\n{program}: error: the following arguments are required: --model-path/--model\n";
+
 constexpr std::array dialects{
-    Dialect{
-        .kind = EngineKind::vllm,
-        .engine = "vllm",
-        .usage = "usage: vllm serve [model_tag] [options]",
-        .positional = "model_tag",
-        .model_flag = "",
-        .model_default = "Qwen/Qwen3-0.6B",
-        .port = 8000,
-        .refusal_code = 2,
-        .underscores = true,
-        .answers_while_loading = false,
-        .binds_early = true,
-        .finish_apart = false,
-        .usage_in_finish = false,
-        .flat_errors = false,
-        .checks_model = true,
-        .reasoning = "reasoning",
-        .cached_needs = "--enable-prompt-tokens-details",
-        .metrics_needs = "",
-        .unknown_flag = "{usage}\nvllm: error: unrecognized arguments: {words}\n",
-        .bad_number =
-            "{usage}\nvllm serve: error: argument {flag}: invalid {type} value: '{value}'\n",
-        .bad_choice =
-            "{usage}\nvllm serve: error: argument {flag}: invalid choice: '{value}' (choose from "
-            "{values})\n",
-        .no_value = "{usage}\nvllm serve: error: argument {flag}: expected one argument\n",
-        .no_model = "{usage}\nvllm serve: error: the following arguments are required: "
-                    "--model-path/--model\n",
-        .port_in_use = "OSError: [Errno 98] Address already in use",
-        .long_prompt = "",
-        .long_request = "This model's maximum context length is {context} tokens. However, you "
-                        "requested {output} output tokens and your prompt contains {input} "
-                        "input tokens, for a total of {total} tokens."},
-    Dialect{
-        .kind = EngineKind::sglang,
-        .engine = "sglang",
-        .usage = "usage: launch_server.py [-h] --model-path MODEL_PATH [options]",
-        .positional = "",
-        .model_flag = "--model-path",
-        .model_default = "",
-        .port = 30000,
-        .refusal_code = 2,
-        .underscores = false,
-        .answers_while_loading = false,
-        .binds_early = false,
-        .finish_apart = true,
-        .usage_in_finish = false,
-        .flat_errors = true,
-        .checks_model = false,
-        .reasoning = "reasoning_content",
-        .cached_needs = "--enable-cache-report",
-        .metrics_needs = "--enable-metrics",
-        .unknown_flag = "{usage}\nlaunch_server.py: error: unrecognized arguments: {words}\n",
-        .bad_number = "{usage}\nlaunch_server.py: error: argument {flag}: invalid {type} value: "
-                      "'{value}'\n",
-        .bad_choice =
-            "{usage}\nlaunch_server.py: error: argument {flag}: invalid choice: '{value}' "
-            "(choose from {values})\n",
-        .no_value = "{usage}\nlaunch_server.py: error: argument {flag}: expected one argument\n",
-        .no_model = "{usage}\nlaunch_server.py: error: the following arguments are required: "
-                    "--model-path/--model\n",
-        .port_in_use = "ERROR:    [Errno 98] error while attempting to bind on address ('{host}', "
-                       "{port}): address already in use",
-        .long_prompt = "The input ({input} tokens) is longer than the model's context length "
-                       "({context} tokens).",
-        .long_request = "Requested token count exceeds the model's maximum context length of "
-                        "{context} tokens. You requested a total of {total} tokens: {input} "
-                        "tokens from the input messages and {output} tokens for the "
-                        "completion."},
+    Dialect{.kind = EngineKind::vllm,
+            .engine = "vllm",
+            .usage = "usage: vllm serve [model_tag] [options]",
+            .program = "vllm serve",
+            .positional = "model_tag",
+            .model_default = "Qwen/Qwen3-0.6B",
+            .port = 8000,
+            .underscores = true,
+            .checks_model = true,
+            .reasoning = "reasoning",
+            .cached_needs = "--enable-prompt-tokens-details",
+            .unknown_flag = "{usage}\nvllm: error: unrecognized arguments: {words}\n",
+            .bad_number = argparse_number,
+            .bad_choice = argparse_choice,
+            .no_value = argparse_no_value,
+            .no_model = argparse_no_model,
+            .port_in_use = "OSError: [Errno 98] Address already in use",
+            .long_request = "This model's maximum context length is {context} tokens. However, you "
+                            "requested {output} output tokens and your prompt contains {input} "
+                            "input tokens, for a total of {total} tokens."},
+    Dialect{.kind = EngineKind::sglang,
+            .engine = "sglang",
+            .usage = "usage: launch_server.py [-h] --model-path MODEL_PATH [options]",
+            .program = "launch_server.py",
+            .model_flag = "--model-path",
+            .port = 30000,
+            .binds_early = false,
+            .finish_apart = true,
+            .flat_errors = true,
+            .cached_needs = "--enable-cache-report",
+            .metrics_needs = "--enable-metrics",
+            .unknown_flag = "{usage}\n{program}: error: unrecognized arguments: {words}\n",
+            .bad_number = argparse_number,
+            .bad_choice = argparse_choice,
+            .no_value = argparse_no_value,
+            .no_model = argparse_no_model,
+            .port_in_use =
+                "ERROR:    [Errno 98] error while attempting to bind on address ('{host}', "
+                "{port}): address already in use",
+            .long_prompt = "The input ({input} tokens) is longer than the model's context length "
+                           "({context} tokens).",
+            .long_request = "Requested token count exceeds the model's maximum context length of "
+                            "{context} tokens. You requested a total of {total} tokens: {input} "
+                            "tokens from the input messages and {output} tokens for the "
+                            "completion."},
     Dialect{.kind = EngineKind::tensorrt_llm,
             .engine = "tensorrt-llm",
             .usage = "Usage: trtllm-serve serve [OPTIONS] MODEL\nTry 'trtllm-serve serve --help' "
                      "for help.\n",
             .positional = "MODEL",
-            .model_flag = "",
-            .model_default = "",
             .port = 8000,
-            .refusal_code = 2,
-            .underscores = false,
-            .answers_while_loading = false,
-            .binds_early = true,
-            .finish_apart = false,
-            .usage_in_finish = false,
             .flat_errors = true,
-            .checks_model = false,
-            .reasoning = "reasoning_content",
-            .cached_needs = "",
-            .metrics_needs = "",
             .unknown_flag = "{usage}\nError: No such option: {word}\n",
             .bad_number =
                 "{usage}\nError: Invalid value for '{flag}': '{value}' is not a valid {type}.\n",
@@ -109,26 +84,16 @@ constexpr std::array dialects{
             .port_in_use =
                 "RuntimeError: Failed to bind socket to {host}:{port}: [Errno 98] Address "
                 "already in use",
-            .long_prompt = "",
             .long_request = "The sum of prompt length ({input}), max_tokens ({output}) should not "
                             "exceed max_seq_len ({context})"},
     Dialect{.kind = EngineKind::llama_cpp,
             .engine = "llama.cpp",
-            .usage = "",
-            .positional = "",
             .model_flag = "--model",
-            .model_default = "",
             .port = 8080,
             .refusal_code = 1,
-            .underscores = false,
             .answers_while_loading = true,
-            .binds_early = true,
             .finish_apart = true,
             .usage_in_finish = true,
-            .flat_errors = false,
-            .checks_model = false,
-            .reasoning = "reasoning_content",
-            .cached_needs = "",
             .metrics_needs = "--metrics",
             .unknown_flag = "error: invalid argument: {word}\n",
             .bad_number =
@@ -145,8 +110,7 @@ constexpr std::array dialects{
                 "srv          main: couldn't bind HTTP server socket, hostname: {host}, port: "
                 "{port}",
             .long_prompt = "request ({input} tokens) exceeds the available context size ({context} "
-                           "tokens), try increasing it",
-            .long_request = ""},
+                           "tokens), try increasing it"},
 };
 
 bool is_python(std::string_view name) { return name.starts_with("python"); }
@@ -189,6 +153,7 @@ Recognized recognized(const std::vector<servetune::Engine>& engines,
 std::string said(const Dialect& dialect, std::string_view message,
                  std::vector<std::pair<std::string, std::string>> values) {
     values.emplace_back("usage", dialect.usage);
+    values.emplace_back("program", dialect.program);
     return servetune::filled(std::string(message), values);
 }
 

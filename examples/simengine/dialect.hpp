@@ -18,31 +18,30 @@ enum class EngineKind { vllm, sglang, tensorrt_llm, llama_cpp };
 /// (search_spaces/engines/*.yaml name the versions), unless said.
 struct Dialect {
     EngineKind kind;
-    std::string_view engine;  ///< name of its file in search_spaces/engines
-    std::string_view usage;   ///< the line that stands before a refusal
-    std::string_view
-        positional;  ///< the model's name stands alone: what messages call it; empty: behind `model_flag`
-    std::string_view model_flag;     ///< empty: it stands alone
-    std::string_view model_default;  ///< served when none is named; empty: one must be
-    std::uint16_t port;              ///< by default
-    int refusal_code;                ///< of a command line it does not take
-    bool underscores;                ///< --max_num_seqs is --max-num-seqs
-    bool
-        answers_while_loading;  ///< 503, until it is ready; the others take the port early or late and refuse connections
-    bool binds_early;      ///< so that a port in use is noticed before the weights are loaded
-    bool finish_apart;     ///< the reason to finish comes in an event of its own
-    bool usage_in_finish;  ///< completions: usage comes in that event
-    bool flat_errors;      ///< {"object":"error",...} instead of {"error":{...}}
-    bool
-        checks_model;  ///< 404 for another model's name; the others answer whatever they are called
-    std::string_view reasoning;  ///< the field of a message that holds it
-    std::string_view
-        cached_needs;  ///< the flag that lets it say how many tokens came from its cache; empty: it always does
-    std::string_view metrics_needs;  ///< the flag without which it has no /metrics; empty: none
+    std::string_view engine;           ///< name of its file in search_spaces/engines
+    std::string_view usage{};          ///< the line that stands before a refusal
+    std::string_view program{};        ///< as Python's argument parser calls it
+    std::string_view positional{};     ///< the model's name stands alone: what messages call it
+    std::string_view model_flag{};     ///< else the flag that it stands behind
+    std::string_view model_default{};  ///< served when none is named; empty: one must be
+    std::uint16_t port;                ///< by default
+    int refusal_code = 2;              ///< of a command line it does not take
+    bool underscores = false;          ///< --max_num_seqs is --max-num-seqs
+    bool answers_while_loading =
+        false;                     ///< 503; the others refuse connections until they are ready
+    bool binds_early = true;       ///< so that a port in use is noticed before weights are loaded
+    bool finish_apart = false;     ///< the reason to finish comes in an event of its own
+    bool usage_in_finish = false;  ///< completions: usage comes in that event
+    bool flat_errors = false;      ///< {"object":"error",...} instead of {"error":{...}}
+    bool checks_model = false;     ///< 404 for another model's name; the others answer to any
+    std::string_view reasoning = "reasoning_content";  ///< the field of a message that holds it
+    // Flags; empty: it does without.
+    std::string_view cached_needs{};   ///< to say how many tokens came from its cache
+    std::string_view metrics_needs{};  ///< to have /metrics
     // Whole messages: of a command that it does not take as they come on standard error, of a port
     // that somebody else has in the log, of a request that is too long in the answer.
     std::string_view unknown_flag, bad_number, bad_choice, no_value, no_model, port_in_use;
-    std::string_view long_prompt, long_request;  ///< empty: it has none
+    std::string_view long_prompt{}, long_request{};  ///< empty: it has none
 };
 
 const Dialect& dialect_of(EngineKind kind);
@@ -64,7 +63,7 @@ bool is_engine_program(std::string_view name);
 /// `std::filesystem::path(name).filename()`.
 std::string base_name(std::string_view name);
 
-/// One of the dialect's messages with {name} filled in; {usage} is the dialect's own.
+/// One of the dialect's messages with {name} filled in; {usage} and {program} are its own.
 std::string said(const Dialect& dialect, std::string_view message,
                  std::vector<std::pair<std::string, std::string>> values);
 /// Of a flag's value that is none of `values`, or no `type`.

@@ -40,6 +40,7 @@ void EngineLoop::make_cores() {
 void EngineLoop::restart() {
     planned_ = {};
     requests_.clear();
+    paced_ = {};
     in_front_ends_ = 0;
     front_end_free_at_.assign(front_end_free_at_.size(), {});
     make_cores();
@@ -65,19 +66,66 @@ void EngineLoop::plan(TimePoint at, What what, std::size_t replica, const TokenE
     planned_.push({at, next_order_++, what, replica, event});
 }
 
-void EngineLoop::submit(EngineRequest request, TimePoint now) {
+void EngineLoop::submit(EngineRequest request, TimePoint now, double slower) {
     TokenEvent named;
     named.id = request.id;
-    requests_[named.id] = {
-        nowhere, named.id % front_end_free_at_.size(), std::move(request), false, {}};
+    Request& kept = requests_[named.id] = {
+        nowhere, named.id % front_end_free_at_.size(), std::move(request), false, {}, slower};
+    if (options_.pace) return begin_pace(kept, now);
     ++in_front_ends_;
     plan(now, What::arrive, nowhere, named);
+}
+
+void EngineLoop::begin_pace(const Request& request, TimePoint now) {
+    const Pace& pace = *options_.pace;
+    double due =
+        std::chrono::duration<double>(now - started_).count() + pace.first_seconds * request.slower;
+    if (pace.kind == Pace::Kind::staggered) {
+        // Multiples of the golden ratio spread evenly, however many there are.
+        const double share = static_cast<double>(request.waiting.id) * 0.6180339887498949;
+        due += (share - std::floor(share)) * pace.gap_seconds;
+    } else if (pace.kind == Pace::Kind::lockstep && pace.gap_seconds > 0)
+        due = std::ceil(due / pace.gap_seconds) * pace.gap_seconds;
+    TokenEvent first;
+    first.id = request.waiting.id;
+    first.first = true;
+    plan(started_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(due)),
+         What::pace, nowhere, first);
+}
+
+/// Late tokens make those behind them late too, except on the ticks of a clock: there is no burst
+/// that catches up.
+void EngineLoop::send_at_pace(const Planned& planned) {
+    const auto found = requests_.find(planned.event.id);
+    if (found == requests_.end()) return;  // its client has left
+    EngineRequest& request = found->second.waiting;
+    TokenEvent event = planned.event;
+    event.tokens = std::min(cost_.settings().stream_interval, request.output_tokens);
+    request.output_tokens -= event.tokens;
+    event.finished = request.output_tokens == 0;
+    if (event.first) paced_.prompt_tokens += static_cast<std::uint64_t>(request.input_tokens);
+    paced_.generated_tokens += static_cast<std::uint64_t>(event.tokens);
+    if (event.finished) {
+        ++paced_.requests_finished;
+        requests_.erase(found);
+    } else {
+        TokenEvent next;
+        next.id = event.id;
+        const Pace& pace = *options_.pace;
+        const TimePoint at =
+            planned.at + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
+                             pace.gap_seconds * found->second.slower));
+        plan(pace.kind == Pace::Kind::lockstep ? at : std::max(at, Clock::now()), What::pace,
+             nowhere, next);
+    }
+    lateness_.add((Clock::now() - planned.at).count());
+    deliver_(event);
 }
 
 void EngineLoop::cancel(std::size_t id) {
     const auto found = requests_.find(id);
     if (found == requests_.end()) return;
-    if (found->second.replica == nowhere) --in_front_ends_;
+    if (found->second.replica == nowhere) in_front_ends_ -= options_.pace ? 0 : 1;
     else if (!found->second.finished) {
         Replica& replica = cores_[found->second.replica];
         replica.core.cancel(id);
@@ -106,6 +154,10 @@ void EngineLoop::run(TimePoint now, int most_deliveries) {
             case What::send:
                 --most_deliveries;
                 send(planned);
+                break;
+            case What::pace:
+                --most_deliveries;
+                send_at_pace(planned);
                 break;
         }
     }
@@ -181,13 +233,13 @@ void EngineLoop::send(const Planned& planned) {
 }
 
 EngineCounters EngineLoop::counters() const {
-    EngineCounters sum;
+    EngineCounters sum = paced_;
     for (const Replica& replica : cores_) sum += replica.core.counters();
     return sum;
 }
 
 std::size_t EngineLoop::running() const {
-    std::size_t sum = 0;
+    std::size_t sum = options_.pace ? requests_.size() : 0;
     for (const Replica& replica : cores_) sum += replica.core.running();
     return sum;
 }

@@ -46,10 +46,23 @@ private:
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
+/// Times that are said beforehand, in place of those of the cost model: each request's tokens come
+/// on their own, however many others there are. A load generator is held against these.
+struct Pace {
+    double first_seconds = 0.005, gap_seconds = 0.001;
+    enum class Kind {
+        exact,      ///< each request by itself
+        staggered,  ///< each is later by another share of the gap: all tokens spread evenly
+        lockstep    ///< on the ticks of one clock of period gap: tokens come together
+    };
+    Kind kind = Kind::exact;
+};
+
 struct EngineLoopOptions {
     std::uint64_t seed = 0;
     servetune::StepNoise noise{};
     double time_scale = 1;  ///< so many times faster than the engine
+    std::optional<Pace> pace{};
 };
 
 /// The engine in real time: front ends before and behind the replicas' step loops, as in
@@ -72,7 +85,8 @@ public:
 
     /// A request that has just been read; `refusal` must have nothing against it, its id must be
     /// new.
-    void submit(servetune::EngineRequest request, TimePoint now);
+    /// `slower`: with a pace, so many times.
+    void submit(servetune::EngineRequest request, TimePoint now, double slower = 1);
     void cancel(std::size_t id);
     void clear_prefix_cache();
     /// All requests and counters are forgotten, as after a restart.
@@ -95,7 +109,7 @@ public:
     [[nodiscard]] const Lateness& lateness() const { return lateness_; }
 
 private:
-    enum class What { arrive, admit, step_end, send };
+    enum class What { arrive, admit, step_end, send, pace };
     struct Planned {
         TimePoint at;
         std::uint64_t order;  ///< of what is planned for the same moment
@@ -118,10 +132,13 @@ private:
         servetune::EngineRequest waiting{};  ///< until then
         bool finished = false;         ///< in the engine; its last tokens may still be on their way
         servetune::TokenEvent held{};  ///< tokens that are not sent alone (stream_interval)
+        double slower = 1;
     };
 
     void make_cores();
     void plan(TimePoint at, What what, std::size_t replica, const servetune::TokenEvent& event);
+    void begin_pace(const Request& request, TimePoint now);
+    void send_at_pace(const Planned& planned);
     void arrive(const Planned& planned);
     void admit(const Planned& planned);
     void begin_step(std::size_t replica, TimePoint at);
@@ -142,6 +159,8 @@ private:
     std::size_t in_front_ends_ = 0;
     bool hangs_ = false;
     bool out_of_memory_ = false;
+    servetune::EngineCounters paced_{};
+    TimePoint started_ = Clock::now();
     Lateness lateness_;
 };
 

@@ -4,7 +4,6 @@
 #include "http.hpp"
 #include "roles.hpp"
 #include "service.hpp"
-#include "weight_cache.hpp"
 
 #include "base/present.hpp"
 #include "servetune/error.hpp"
@@ -78,8 +77,6 @@ private:
     // ---- load
     void take(const HttpRequest& request, Exchange& exchange);
     void fetch(std::size_t work, const Handover& from, std::int64_t tokens);
-    void wake();
-    void pump();
     void begin_load();
     // ---- end
     void wait_for_signals();
@@ -89,7 +86,6 @@ private:
 
     void after(double seconds, std::function<void()> action);
     void flood();
-    [[nodiscard]] ServiceOptions service_options() const;
 
     const EngineSetup& setup_;
     const Options& options_;
@@ -98,8 +94,6 @@ private:
     std::uint16_t port_;
     asio::io_context context_{1};
     asio::signal_set signals_{context_};
-    asio::steady_timer step_timer_{context_};
-    std::optional<TimePoint> armed_{};
     EngineRole role_;
     CacheTransfer caches_;
     std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
@@ -137,42 +131,6 @@ Life::Life(const EngineSetup& setup, const Options& options)
                                  caches_.give_up(work);
                                  service_->gone(work);
                              }}) {}
-
-ServiceOptions Life::service_options() const {
-    const EngineCommand& command = setup_.command;
-    const auto is_on = [&](std::string_view flag) {
-        return flag.empty() || command.is_on(std::string(flag));
-    };
-    const std::string parser = command.value("--reasoning-parser")
-                                   .value_or(command.value("--reasoning_parser").value_or(""));
-    ServiceOptions result;
-    result.dialect = &dialect_;
-    result.engine = setup_.engine;
-    // vLLM 0.32.0 counts guesses only where it makes some.
-    if (setup_.cost->settings().speculation.tokens == 0)
-        for (const char* guesses : {"drafted_tokens", "accepted_tokens"})
-            result.engine.counters.erase(guesses);
-    result.version = setup_.version;
-    result.served_names = setup_.served_names;
-    result.model = command.model;
-    result.flags = command.flags;
-    result.parameters = setup_.parameters;
-    result.api_key = command.value("--api-key").value_or("");
-    result.metrics = is_on(dialect_.metrics_needs);
-    result.says_cached = is_on(dialect_.cached_needs);
-    result.reasons = !parser.empty();
-    for (const auto& [path, needed] : setup_.engine.between_runs)
-        for (const auto& [name, value] : needed) {
-            const char* set =
-                std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
-            result.can_reset = result.can_reset && set != nullptr && set == value;
-        }
-    result.role = role_;
-    result.side = caches_.side();
-    result.seed = options_.seed;
-    result.faults = options_.faults;
-    return result;
-}
 
 // ---- start
 
@@ -266,13 +224,13 @@ void Life::plan_end_of_start(double seconds) {
 void Life::be_ready() {
     if ((role_ == EngineRole::prefill || role_ == EngineRole::either) && !take_side_channel())
         return;
+    ServiceOptions options = ServiceOptions::of(setup_, options_);
+    options.role = role_;
+    options.side = caches_.side();
     service_ = std::make_unique<Service>(
-        service_options(), servetune::present(setup_.cost),
-        EngineLoopOptions{
-            .seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
+        context_, std::move(options), servetune::present(setup_.cost),
         Service::Hooks{
-            .wake = [this] { wake(); },
-            .die = [this] { die(setup_.log_lines("died")); },
+            .die = [this](const std::string& event) { die(setup_.log_lines(event)); },
             .drop_all = [this] { server_.drop_connections(); },
             .first_request = [this] { begin_load(); },
             .fetch = [this](std::size_t work, const Handover& from,
@@ -328,24 +286,6 @@ void Life::take(const HttpRequest& request, Exchange& exchange) {
             503, "application/json",
             error_json(dialect_, {503, "Service Unavailable", "ServiceUnavailableError"}));
     service_->handle(request, exchange);
-}
-
-void Life::wake() {
-    const std::optional<TimePoint> next = service_->loop().next();
-    if (!next || (armed_ && *armed_ <= *next)) return;
-    armed_ = next;
-    step_timer_.expires_at(*next);
-    step_timer_.async_wait([this](const error_code& cancelled) {
-        if (cancelled) return;
-        armed_.reset();
-        pump();
-    });
-}
-
-void Life::pump() {
-    service_->loop().run(Clock::now());
-    if (service_->loop().out_of_memory()) die(setup_.log_lines("load_out_of_memory"));
-    wake();
 }
 
 void Life::begin_load() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_setup.hpp"
 
-#include "weight_cache.hpp"
+#include "engine_process.hpp"
 
 #include "servetune/catalogue.hpp"
 #include "base/nearest.hpp"

@@ -11,15 +11,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 
 #include <array>
 #include <chrono>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -62,8 +58,6 @@ public:
             bytes_ += "content-type: application/json\r\ncontent-length: " +
                       std::to_string(request.body.size()) + "\r\n";
         bytes_ += "\r\n" + request.body;
-        parser_.body_limit(std::numeric_limits<std::uint64_t>::max());
-        parser_.eager(true);
     }
 
     void start() {
@@ -71,8 +65,7 @@ public:
             to_.host, std::to_string(to_.port),
             [self = shared_from_this()](const error_code& error,
                                         const tcp::resolver::results_type& found) {
-                if (self->over(error)) return;
-                self->connect(found);
+                if (!self->over(error)) self->connect(found);
             });
     }
     void cancel() override {
@@ -91,53 +84,31 @@ private:
                 if (self->over(error)) return;
                 error_code ignored;
                 self->socket_.set_option(tcp::no_delay(true), ignored);
-                self->write();
+                asio::async_write(self->socket_, asio::buffer(self->bytes_),
+                                  [self](const error_code& failed, std::size_t) {
+                                      if (!self->over(failed)) self->read();
+                                  });
             });
     }
-    void write() {
-        asio::async_write(socket_, asio::buffer(bytes_),
-                          [self = shared_from_this()](const error_code& error, std::size_t) {
-                              if (self->over(error)) return;
-                              self->read_head();
-                          });
-    }
-    void read_head() {
-        http::async_read_header(
-            socket_, in_, parser_,
-            [self = shared_from_this()](const error_code& error, std::size_t) {
+    void read() {
+        socket_.async_read_some(
+            asio::buffer(piece_),
+            [self = shared_from_this()](const error_code& error, std::size_t got) {
                 if (self->over(error)) return;
-                const auto type = self->parser_.get()[http::field::content_type];
-                self->handlers_.head(static_cast<int>(self->parser_.get().result_int()),
-                                     std::string(type.data(), type.size()));
-                self->read_body();
-            });
-    }
-    void read_body() {
-        if (!handlers_.end) return;  // cancelled
-        if (parser_.is_done()) return finish("");
-        parser_.get().body().data = piece_.data();
-        parser_.get().body().size = piece_.size();
-        http::async_read_some(
-            socket_, in_, parser_,
-            [self = shared_from_this()](const error_code& error, std::size_t) {
-                if (!self->handlers_.end) return;
-                const std::size_t got = self->piece_.size() - self->parser_.get().body().size;
-                if (got > 0) self->handlers_.body(std::string_view(self->piece_.data(), got));
-                if (error && error != http::error::need_buffer) return (void)self->over(error);
-                self->read_body();
+                self->came_ = true;
+                self->handlers_.body(std::string_view(self->piece_.data(), got));
+                if (self->handlers_.end) self->read();
             });
     }
 
     bool over(const error_code& error) {
         if (!handlers_.end) return true;  // cancelled
-        if (error) finish(error.message());
-        return static_cast<bool>(error);
-    }
-    void finish(const std::string& error) {
+        if (!error) return false;
         const Handlers handlers = std::exchange(handlers_, {});
         error_code ignored;
         socket_.close(ignored);
-        handlers.end(error);
+        handlers.end(came_ && error == asio::error::eof ? "" : error.message());
+        return true;
     }
 
     const Address to_;
@@ -145,8 +116,7 @@ private:
     tcp::socket socket_;
     Handlers handlers_;
     std::string bytes_{};  ///< of the request
-    boost::beast::flat_buffer in_{};
-    http::response_parser<http::buffer_body> parser_{};
+    bool came_ = false;    ///< something of the answer
     std::array<char, 16384> piece_{};
 };
 
@@ -188,7 +158,10 @@ public:
     void begin_stream() override;
     void write(std::string_view bytes) override;
     void end_stream() override { finish(); }
-    void break_off() override { close(); }
+    void end_connection() override {
+        keep_alive_ = false;
+        finish();
+    }
     void set_work(std::size_t id) override { work_ = id; }
 
 private:
@@ -196,6 +169,7 @@ private:
 
     void wait_to_read();
     void read();
+    void process_later();
     void process();
     void handle();
     void finish();
@@ -205,6 +179,7 @@ private:
     tcp::socket socket_;
     std::weak_ptr<State> state_;
     std::string in_;  ///< read, not parsed yet
+    std::chrono::steady_clock::time_point read_at_{};
     std::string out_;
     std::size_t out_at_ = 0;
     std::optional<Parser> parser_{};
@@ -238,8 +213,20 @@ void Server::Connection::read() {
     if (error)
         return close();  // the client has left, or will say nothing more: engines take that for leaving
     in_.append(state->input.data(), got);
-    if (!answering_) process();
+    read_at_ = std::chrono::steady_clock::now();
+    process_later();
     wait_to_read();
+}
+
+/// Not from where it is called: whoever answers may be in the middle of something, answers at once
+/// would go ever deeper, and of many requests that come together the last is read when it comes and
+/// not when the others have been answered.
+void Server::Connection::process_later() {
+    if (const auto state = state_.lock())
+        asio::post(state->context, [self = shared_from_this()] {
+            if (self->open_ && !self->answering_) self->process();
+            self->wait_to_read();
+        });
 }
 
 /// Parses what has been read, as far as there is no answer under way.
@@ -281,6 +268,7 @@ void Server::Connection::handle() {
     if (question != std::string_view::npos) request.query = target.substr(question + 1);
     request.authorization = view(message[http::field::authorization]);
     request.body = std::move(message.body());
+    request.received = read_at_;
     if (const auto state = state_.lock()) state->handlers.handle(request, *this);
 }
 
@@ -348,14 +336,7 @@ void Server::Connection::finish() {
         if (out_.empty()) close();
         return;
     }
-    if (in_.empty()) return;
-    // Not from here: whoever answers may be in the middle of something, and answers at once would
-    // go ever deeper.
-    if (const auto state = state_.lock())
-        asio::post(state->context, [self = shared_from_this()] {
-            if (self->open_ && !self->answering_) self->process();
-            self->wait_to_read();
-        });
+    if (!in_.empty()) process_later();
 }
 
 void Server::Connection::close() {
@@ -481,20 +462,22 @@ std::shared_ptr<Upstream> Upstream::send(asio::io_context& context, const Addres
 std::shared_ptr<Upstream> ask(asio::io_context& context, const Address& to,
                               const Upstream::Request& request,
                               std::function<void(int status, const std::string& body)> answered) {
-    struct Answer {
-        int status = 0;
-        std::string body{};
-    };
-    const auto answer = std::make_shared<Answer>();
-    return Upstream::send(
-        context, to, request,
-        {.head = [answer](int status, const std::string&) { answer->status = status; },
-         .body = [answer](std::string_view bytes) { answer->body += bytes; },
-         .end =
-             [answer, answered = std::move(answered)](const std::string& error) {
-                 if (error.empty()) answered(answer->status, answer->body);
-                 else answered(0, error);
-             }});
+    const auto answer = std::make_shared<std::string>();
+    return Upstream::send(context, to, request,
+                          {.body = [answer](std::string_view bytes) { *answer += bytes; },
+                           .end =
+                               [answer, answered = std::move(answered)](const std::string& error) {
+                                   if (!error.empty()) return answered(0, error);
+                                   http::response_parser<http::string_body> parser;
+                                   parser.body_limit(most_body_bytes);
+                                   parser.eager(true);
+                                   error_code wrong;
+                                   parser.put(asio::buffer(*answer), wrong);
+                                   if (wrong || !parser.is_done())
+                                       return answered(0, "the answer ended in its middle");
+                                   answered(static_cast<int>(parser.get().result_int()),
+                                            parser.get().body());
+                               }});
 }
 
 }  // namespace simengine

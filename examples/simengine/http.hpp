@@ -3,6 +3,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,7 @@ struct HttpRequest {
     std::string query{};
     std::string body{};
     std::string authorization{};
+    std::chrono::steady_clock::time_point received{};  ///< it was read to its end
 };
 
 /// The way back to one client, for one request: one whole answer, or a stream. Valid until it has
@@ -30,8 +32,8 @@ public:
     virtual void begin_stream() = 0;
     virtual void write(std::string_view bytes) = 0;
     virtual void end_stream() = 0;
-    /// Closes the connection in the middle of an answer.
-    virtual void break_off() = 0;
+    /// Closes the connection once it has what was written, whether that is a whole answer or not.
+    virtual void end_connection() = 0;
     /// Names the work that goes on for it, so that whoever does it can be told when the client
     /// leaves.
     virtual void set_work(std::size_t id) = 0;
@@ -93,10 +95,8 @@ public:
         std::string authorization{};
     };
     struct Handlers {
-        std::function<void(int status, const std::string& content_type)> head;
-        std::function<void(std::string_view bytes)>
-            body;  ///< a piece of it, as it comes, without its framing
-        std::function<void(const std::string& error)> end;  ///< empty: the answer is whole
+        std::function<void(std::string_view bytes)> body;   ///< head and body, as they come
+        std::function<void(const std::string& error)> end;  ///< empty: the other side ended it
     };
     static std::shared_ptr<Upstream> send(boost::asio::io_context& context, const Address& to,
                                           const Request& request, Handlers handlers);

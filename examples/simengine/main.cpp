@@ -3,7 +3,6 @@
 #include "command_line.hpp"
 #include "engine_process.hpp"
 #include "engine_setup.hpp"
-#include "weight_cache.hpp"
 
 #include "servetune/error.hpp"
 

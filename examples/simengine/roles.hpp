@@ -4,7 +4,7 @@
 // Prefill and decode apart: which part an engine has, and how a prompt's cache goes from one to the
 // other.
 
-#include "completion_request.hpp"
+#include "completion.hpp"
 #include "engine_setup.hpp"
 #include "http.hpp"
 

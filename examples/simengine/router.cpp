@@ -17,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -54,24 +53,7 @@ struct RouterCommand {
     std::uint16_t port = 30000;
     std::vector<RoutedEngine> prefill{}, decode{};
     double startup_seconds = 600;
-    std::vector<std::string> not_copied{};  ///< flags that are known and do nothing here
 };
-
-// Read in py_src/vllm_router/router_args.py of vllm-project/router at 1700eefa; sglang_router, of
-// which it is a fork, has the same of these.
-constexpr std::array without_effect{"--policy",
-                                    "--prefill-policy",
-                                    "--decode-policy",
-                                    "--log-level",
-                                    "--log-dir",
-                                    "--prometheus-port",
-                                    "--prometheus-host",
-                                    "--request-timeout-secs",
-                                    "--max-concurrent-requests",
-                                    "--queue-size",
-                                    "--kv-connector",
-                                    "--worker-startup-check-interval",
-                                    "--retry-max-retries"};
 
 /// `words`: behind the program's. Throws CommandRefused where the router would refuse them.
 RouterCommand read_router(RouterCommand command, std::vector<std::string> words) {
@@ -117,10 +99,7 @@ RouterCommand read_router(RouterCommand command, std::vector<std::string> words)
             if (has_port && words[++at] != "none")
                 engine.bootstrap_port = static_cast<std::uint16_t>(number(words[at], 1, last_port));
             (flag == "--prefill" ? command.prefill : command.decode).push_back(engine);
-        } else if (flag.starts_with("--disable-")) command.not_copied.push_back(flag);
-        else if (std::find(without_effect.begin(), without_effect.end(), flag) !=
-                 without_effect.end())
-            command.not_copied.push_back(flag + "=" + take());
+        } else if (flag == "--prometheus-port") (void)take();  // no port for metrics here
         else throw refuse("unrecognized arguments: " + words[at]);
     }
     if (!is_apart)
@@ -136,15 +115,6 @@ constexpr std::string_view router_json_type = "application/json";
 Upstream::Request request_to(const std::string& path, const OrderedJson& body,
                              const std::string& authorization) {
     return {.target = path, .body = body.dump(), .authorization = authorization};
-}
-
-/// What is none must be kept until it is whole.
-bool is_stream(const std::string& content_type) {
-    return content_type.starts_with("text/event-stream");
-}
-
-std::string as_chunk(std::string_view bytes) {
-    return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
 }
 
 /// What a router in front of prefill and decode engines does with a request, without a socket of
@@ -204,11 +174,9 @@ struct Router::Work {
     std::string authorization{};
     std::size_t prefill = 0, decode = 0;  ///< which engines
     bool prefilled = false;               ///< the first part has been answered
-    bool streams = false;                 ///< the answer has begun
-    int status = 0;                       ///< of the decode engine
-    std::string type{};
-    std::string held{};  ///< of its answer, until it may be passed on
-    bool whole = false;  ///< it has ended
+    std::string held{};                   ///< of the decode engine's answer, until it may pass
+    bool passes = false;                  ///< some of it has
+    bool whole = false;                   ///< it has ended
     std::shared_ptr<Upstream> first{}, second{};
 };
 
@@ -335,55 +303,44 @@ void Router::prefill(const Working& work, const Upstream::Request& request,
 }
 
 void Router::decode(const Working& work, const Upstream::Request& request) {
-    work->second = Upstream::send(context_, decode_[work->decode].at.address, request,
-                                  {.head =
-                                       [work](int status, const std::string& type) {
-                                           work->status = status;
-                                           work->type = type;
-                                       },
-                                   .body =
-                                       [this, work](std::string_view bytes) {
-                                           work->held += bytes;
-                                           pass_on(work);
-                                       },
-                                   .end =
-                                       [this, work](const std::string& error) {
-                                           if (work->exchange == nullptr) return;
-                                           if (!error.empty())
-                                               return fail(work, "Decode request failed: " + error);
-                                           work->whole = true;
-                                           pass_on(work);
-                                       }});
+    work->second =
+        Upstream::send(context_, decode_[work->decode].at.address, request,
+                       {.body =
+                            [this, work](std::string_view bytes) {
+                                work->held += bytes;
+                                pass_on(work);
+                            },
+                        .end =
+                            [this, work](const std::string& error) {
+                                if (work->exchange == nullptr) return;
+                                if (!error.empty() && !work->passes && work->held.empty())
+                                    return fail(work, "Decode request failed: " + error);
+                                work->whole = true;
+                                pass_on(work);
+                            }});
 }
 
-/// As far as the answer has come, once the prefill engine has done its part; errors of the decode
-/// engine do not wait for that.
+/// The bytes of the answer as far as they have come, once the prefill engine has done its part;
+/// errors of the decode engine do not wait for that.
 void Router::pass_on(const Working& work) {
-    if (work->exchange == nullptr || work->status == 0) return;
-    const bool stream = work->status == 200 && is_stream(work->type);
-    if (work->status == 200 && !work->prefilled) return;
+    constexpr std::string_view good = "HTTP/1.1 200";
+    if (work->exchange == nullptr) return;
+    if (!work->passes && !work->whole && work->held.size() < good.size()) return;
+    if (!work->prefilled && work->held.starts_with(good)) return;
     Exchange& exchange = *work->exchange;
-    if (!stream) {
-        if (!work->whole) return;
-        end(work);
-        return exchange.answer(work->status, work->type, work->held);
-    }
-    if (!std::exchange(work->streams, true)) exchange.begin_stream();
-    if (work->exchange != nullptr && !work->held.empty()) {
-        const std::string bytes = as_chunk(std::exchange(work->held, {}));
-        exchange.write(bytes);  // may end the connection, and this work with it
-    }
+    work->passes = true;
+    const std::string bytes = std::exchange(work->held, {});
+    if (!bytes.empty()) exchange.write(bytes);  // may end the connection, and this work with it
     if (!work->whole || work->exchange == nullptr) return;
     end(work);
-    exchange.write("0\r\n\r\n");
-    exchange.end_stream();
+    exchange.end_connection();
 }
 
 void Router::fail(const Working& work, const std::string& why) {
     Exchange* exchange = work->exchange;
-    const bool streams = work->streams;
+    const bool passes = work->passes;
     end(work);
-    if (streams) exchange->break_off();
+    if (passes) exchange->end_connection();
     else exchange->answer(500, "text/plain; charset=utf-8", "Request processing failed: " + why);
 }
 
@@ -430,9 +387,6 @@ public:
         signals_.async_wait([this](const error_code& error, int) {
             if (!error) end(0);
         });
-        if (!command_.not_copied.empty() && !options_.quiet)
-            fmt::print(stderr, "simengine: given, and without an effect here: {}\n",
-                       fmt::join(command_.not_copied, ", "));
         if (!options_.faults.never_ready) look_at_next();
         context_.run();
         return exit_code_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service.hpp"
 
-#include "metrics.hpp"
 #include "servetune/rng.hpp"
 #include "space/value_json.hpp"
 
@@ -10,10 +9,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 namespace simengine {
 namespace {
+
+namespace asio = boost::asio;
 
 double seconds_since_1970() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
@@ -42,16 +44,134 @@ std::pair<std::int64_t, bool> answer_length(const CompletionRequest& asked, std:
     return {std::min(natural, most), natural >= most};
 }
 
+/// What the engine counts at this moment.
+struct EngineFigures {
+    servetune::EngineCounters counters{};
+    std::size_t running = 0;
+    std::size_t waiting = 0;
+    double cache_use = 0;
+    std::int64_t finished = 0;
+    double started_at = 0;  ///< seconds since 1970
+    std::string model{};
+};
+
+struct Figure {
+    double value = 0;
+    std::string_view type = "counter";
+};
+
+/// What a name of ours counts; nothing for one that this engine does not have.
+std::optional<Figure> figure(const Dialect& dialect, std::string_view name,
+                             const EngineFigures& now) {
+    const auto count = [](std::uint64_t number) {
+        return Figure{static_cast<double>(number), "counter"};
+    };
+    const auto gauge = [](double number) { return Figure{number, "gauge"}; };
+    const servetune::EngineCounters& counted = now.counters;
+    if (name == "prompt_tokens")  // llama.cpp leaves out what came from the cache
+        return count(counted.prompt_tokens -
+                     (dialect.kind == EngineKind::llama_cpp ? counted.prefix_hit_tokens : 0));
+    if (name == "generated_tokens") return count(counted.generated_tokens);
+    if (name == "prefix_queried_tokens") return count(counted.prefix_queried_tokens);
+    if (name == "prefix_hit_tokens") return count(counted.prefix_hit_tokens);
+    if (name == "drafted_tokens") return count(counted.drafted_tokens);
+    if (name == "accepted_tokens") return count(counted.accepted_tokens);
+    if (name == "preemptions") return count(counted.preemptions);
+    if (name == "running_requests") return gauge(static_cast<double>(now.running));
+    if (name == "waiting_requests") return gauge(static_cast<double>(now.waiting));
+    if (name == "cache_used_share") return gauge(now.cache_use);
+    return std::nullopt;
+}
+
+/// In Prometheus' text format. `names`: an engine file's `counters`, our name -> the engine's.
+std::string prometheus_text(const Dialect& dialect, const std::map<std::string, std::string>& names,
+                            const EngineFigures& figures) {
+    const std::string model = nlohmann::json(figures.model).dump();
+    const std::string labels = dialect.kind == EngineKind::llama_cpp ? ""
+                               : dialect.kind == EngineKind::vllm
+                                   ? fmt::format("{{engine=\"0\",model_name={}}}", model)
+                                   : fmt::format("{{model_name={}}}", model);
+    std::string text;
+    const auto add = [&](std::string_view name, std::string_view type, std::string_view with,
+                         double value) {
+        text += fmt::format("# TYPE {} {}\n{}{} {}\n", name, type, name, with,
+                            servetune::text_of(value));
+    };
+    for (const auto& [ours, theirs] : names) {
+        if (theirs.find(' ') != std::string::npos) continue;  // a sum of names that are there
+        if (const auto known = figure(dialect, ours, figures))
+            add(theirs, known->type, labels, known->value);
+    }
+    if (dialect.kind == EngineKind::vllm)
+        add("vllm:request_success_total", "counter",
+            fmt::format("{{engine=\"0\",finished_reason=\"length\",model_name={}}}", model),
+            static_cast<double>(figures.finished));
+    if (dialect.kind != EngineKind::llama_cpp)
+        add("process_start_time_seconds", "gauge", "", figures.started_at);
+    return text;
+}
+
 }  // namespace
 
-Service::Service(ServiceOptions options, const servetune::CostModel& cost,
-                 const EngineLoopOptions& loop, Hooks hooks)
+ServiceOptions ServiceOptions::of(const EngineSetup& setup, const Options& options) {
+    const EngineCommand& command = setup.command;
+    const Dialect& dialect = *setup.dialect;
+    const auto is_on = [&](std::string_view flag) {
+        return flag.empty() || command.is_on(std::string(flag));
+    };
+    const std::string parser = command.value("--reasoning-parser")
+                                   .value_or(command.value("--reasoning_parser").value_or(""));
+    ServiceOptions result;
+    result.dialect = &dialect;
+    result.engine = setup.engine;
+    // vLLM 0.32.0 counts guesses only where it makes some.
+    if (setup.cost->settings().speculation.tokens == 0)
+        for (const char* guesses : {"drafted_tokens", "accepted_tokens"})
+            result.engine.counters.erase(guesses);
+    result.version = setup.version;
+    result.served_names = setup.served_names;
+    result.model = command.model;
+    result.flags = command.flags;
+    result.parameters = setup.parameters;
+    result.api_key = command.value("--api-key").value_or("");
+    result.metrics = is_on(dialect.metrics_needs);
+    result.says_cached = is_on(dialect.cached_needs);
+    result.reasons = !parser.empty();
+    for (const auto& [path, needed] : setup.engine.between_runs)
+        for (const auto& [name, value] : needed) {
+            const char* set =
+                std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
+            result.can_reset = result.can_reset && set != nullptr && set == value;
+        }
+    result.loop = {options.seed, options.noise, options.time_scale, options.pace};
+    result.faults = options.faults;
+    return result;
+}
+
+Service::Service(asio::io_context& context, ServiceOptions options,
+                 const servetune::CostModel& cost, Hooks hooks)
     : options_(std::move(options)),
       dialect_(*options_.dialect),
       tokenizer_(cost.target().model.vocabulary),
       hooks_(std::move(hooks)),
       started_at_(seconds_since_1970()),
-      loop_(cost, loop, [this](const servetune::TokenEvent& event) { deliver(event); }) {}
+      loop_(cost, options_.loop, [this](const servetune::TokenEvent& event) { deliver(event); }),
+      timer_(context) {}
+
+/// The loop's next step is done when it is due.
+void Service::wake() {
+    const std::optional<TimePoint> next = loop_.next();
+    if (!next || (armed_ && *armed_ <= *next)) return;
+    armed_ = next;
+    timer_.expires_at(*next);
+    timer_.async_wait([this](const boost::system::error_code& cancelled) {
+        if (cancelled) return;
+        armed_.reset();
+        loop_.run(Clock::now());
+        if (loop_.out_of_memory()) hooks_.die("load_out_of_memory");
+        wake();
+    });
+}
 
 void Service::refuse(Exchange& exchange, const HttpRefusal& refusal) const {
     exchange.answer(refusal.status, json_type, error_json(dialect_, refusal));
@@ -92,18 +212,34 @@ bool Service::handle_completion(const HttpRequest& request, Exchange& exchange) 
         exchange.answer(405, json_type, R"({"detail":"Method Not Allowed"})");
         return true;
     }
-    if (misbehave_at_request()) return true;
+    if (fail_at_request()) return true;
+    answer_faults_ = options_.faults.of_answer(requests_);
     CompletionRequest asked;
     if (const auto wrong = read_completion_request(dialect_, request.body, chat, tokenizer_, asked))
         refuse(exchange, *wrong);
+    else if (const auto status = answer_faults_.http_status)
+        refuse(exchange, {*status, "simengine was told to fail", "InternalServerError"});
+    else if (const auto field = refused_field(request.body)) refuse(exchange, *field);
     else if (!serves(asked.model))
         refuse(exchange,
                {404, fmt::format("The model `{}` does not exist.", asked.model), "NotFoundError"});
     else if (const auto longer = too_long(dialect_, asked, loop_.cost().max_context_tokens()))
         refuse(exchange, *longer);
     else if (const auto other = not_its_role(asked)) refuse(exchange, *other);
-    else complete(asked, exchange);
+    else complete(asked, request.received, exchange);
     return true;
+}
+
+/// As strict servers refuse fields that they do not know.
+std::optional<HttpRefusal> Service::refused_field(const std::string& body) const {
+    if (answer_faults_.refused_fields.empty()) return std::nullopt;
+    const auto object = OrderedJson::parse(body, nullptr, false);
+    for (const std::string& field : answer_faults_.refused_fields) {
+        if (!object.contains(field)) continue;
+        if (answer_faults_.vague_refusals) return HttpRefusal{400, "Invalid request"};
+        return HttpRefusal{422, "Extra inputs are not permitted: body." + field};
+    }
+    return std::nullopt;
 }
 
 /// Of what the request says of caches it keeps what is this engine's part. An engine of SGLang that
@@ -122,10 +258,10 @@ std::optional<HttpRefusal> Service::not_its_role(CompletionRequest& asked) const
 }
 
 /// True when there is nobody left to answer.
-bool Service::misbehave_at_request() {
+bool Service::fail_at_request() {
     if (requests_ == 0 && hooks_.first_request) hooks_.first_request();
     ++requests_;
-    if (requests_ == options_.faults.die_at_requests) hooks_.die();
+    if (requests_ == options_.faults.die_at_requests) hooks_.die("died");
     if (requests_ != options_.faults.restart_mid_run) return false;
     pending_.clear();
     loop_.restart();
@@ -135,15 +271,15 @@ bool Service::misbehave_at_request() {
     return true;
 }
 
-void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
+void Service::complete(const CompletionRequest& asked, TimePoint received, Exchange& exchange) {
     const auto input = static_cast<std::int64_t>(asked.prompt.size());
-    const std::uint64_t key = key_of(asked.prompt, options_.seed);
+    const std::uint64_t key = key_of(asked.prompt, options_.loop.seed);
     const auto [planned, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
-    const bool aborts =
-        options_.faults.abort_every > 0 && requests_ % options_.faults.abort_every == 0;
-    const std::int64_t output = asked.gives ? 1
-                                : aborts    ? std::min<std::int64_t>(2, planned)
-                                            : planned;
+    const std::int64_t other = answer_faults_.answer_tokens;
+    const std::int64_t output =
+        asked.gives ? 1
+        : other > 0 ? other
+                    : std::min(planned, answer_faults_.abort_after.value_or(planned));
     if (const std::string refusal = loop_.refusal(input, output, asked.takes.has_value());
         !refusal.empty())
         return refuse(exchange, {400, refusal});
@@ -166,23 +302,36 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     facts.text_key = key;
     facts.prompt_tokens = input;
     facts.output_tokens = output;
-    facts.finish_reason = aborts ? "abort" : by_length ? "length" : "stop";
-    facts.text_is_unread = options_.faults.unread_text;
+    facts.finish_reason = answer_faults_.abort_after ? "abort"
+                          : by_length && other == 0  ? "length"
+                                                     : "stop";
     facts.says_cached = options_.says_cached;
-    facts.halves_usage = options_.faults.bad_usage;
-    facts.breaks_json = options_.faults.wrong_json;
+    facts.faults = answer_faults_;
     Pending& pending =
         pending_.emplace(id, Pending{&exchange, asked.stream, AnswerWriter(dialect_, facts)})
             .first->second;
+    pending.slower = answer_faults_.slower;
+    pending.number = served_.size();
+    most_in_flight_ = std::max(most_in_flight_, pending_.size());
+    if (options_.loop.pace) served_.push_back({asked.label, received});
     exchange.set_work(id);
     if (asked.gives) pending.room = dialect_.kind == EngineKind::sglang ? asked.gives->room : id;
     if (asked.takes) {
         pending.later = std::move(work);
         return hooks_.fetch(id, *asked.takes, input);
     }
-    loop_.submit(std::move(work), Clock::now());
-    hooks_.wake();
-    if (asked.stream) exchange.begin_stream();
+    submit(pending, std::move(work));
+}
+
+/// A pace counts from the receipt.
+void Service::submit(Pending& pending, servetune::EngineRequest request) {
+    Exchange& exchange = *pending.exchange;
+    const bool stream = pending.stream;
+    loop_.submit(std::move(request),
+                 options_.loop.pace ? served_[pending.number].received : Clock::now(),
+                 pending.slower);
+    wake();
+    if (stream) exchange.begin_stream();
 }
 
 void Service::arrived(std::size_t work, const std::string& error) {
@@ -200,10 +349,7 @@ void Service::arrived(std::size_t work, const std::string& error) {
     servetune::EngineRequest request = std::move(*std::exchange(pending.later, std::nullopt));
     request.prompt_is_computed = true;
     pending.arrived = true;
-    const bool stream = pending.stream;
-    loop_.submit(std::move(request), Clock::now());
-    hooks_.wake();
-    if (stream) exchange.begin_stream();
+    submit(pending, std::move(request));
 }
 
 void Service::gone(std::size_t work) {
@@ -234,7 +380,8 @@ void Service::give(Pending& pending) {
 
 void Service::deliver(const servetune::TokenEvent& event) {
     tokens_ += event.tokens;
-    if (options_.faults.die_at_tokens > 0 && tokens_ >= options_.faults.die_at_tokens) hooks_.die();
+    if (options_.faults.die_at_tokens > 0 && tokens_ >= options_.faults.die_at_tokens)
+        hooks_.die("died");
     if (options_.faults.stall_mid_stream > 0 && events_ >= options_.faults.stall_mid_stream) return;
     ++events_;
     const auto found = pending_.find(event.id);
@@ -249,6 +396,7 @@ void Service::deliver(const servetune::TokenEvent& event) {
     if (pending.stream) pending.writer.tokens(bytes_, event.tokens, pending.cached);
     else if (event.finished) bytes_ = pending.writer.whole(pending.cached);
     const bool stream = pending.stream;
+    if (options_.loop.pace && !bytes_.empty()) served_[pending.number].sent.push_back(Clock::now());
     if (event.finished) {
         give(pending);
         ++finished_;
@@ -279,6 +427,7 @@ bool Service::handle_about(const HttpRequest& request, Exchange& exchange) {
     }
     if (path == "/v1/models") return json(models_json());
     if (path == "/simengine") return json(status_json());
+    if (path == "/simengine/requests") return json(served_json());
     if ((path == "/get_server_info" || path == "/server_info") && kind == EngineKind::sglang)
         return json(server_info_json());
     if (path != "/metrics") return false;
@@ -336,6 +485,19 @@ std::string Service::status_json() const {
                        {"waiting", loop_.waiting()},
                        {"cache_use", loop_.cache_use()}}
         .dump();
+}
+
+std::string Service::served_json() const {
+    const auto nanoseconds = [](TimePoint time) {
+        return std::chrono::nanoseconds(time.time_since_epoch()).count();
+    };
+    OrderedJson all = OrderedJson::array();
+    for (const ServedRequest& one : served_) {
+        OrderedJson& object = all.emplace_back(OrderedJson{
+            {"label", one.label}, {"received_ns", nanoseconds(one.received)}, {"sent_ns", {}}});
+        for (const TimePoint time : one.sent) object["sent_ns"].push_back(nanoseconds(time));
+    }
+    return all.dump();
 }
 
 std::string Service::metrics_text() const {

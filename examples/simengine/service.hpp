@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "answer_writer.hpp"
-#include "completion_request.hpp"
+#include "completion.hpp"
 #include "dialect.hpp"
 #include "engine_loop.hpp"
+#include "engine_setup.hpp"
 #include "http.hpp"
 #include "roles.hpp"
 #include "text.hpp"
 
 #include "servetune/configuration.hpp"
 #include "servetune/engine.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <functional>
 #include <map>
@@ -37,9 +40,25 @@ struct ServiceOptions {
     bool reasons = false;     ///< answers begin with thoughts
     bool can_reset = true;    ///< the environment allows the cache to be emptied
     EngineRole role = EngineRole::whole;
-    SideChannel side{};      ///< where other engines come for the caches that this one makes
-    std::uint64_t seed = 0;  ///< of the answers
+    SideChannel side{};  ///< where other engines come for the caches that this one makes
+    EngineLoopOptions loop{};
     Faults faults{};
+
+    /// All but `role` and `side`.
+    static ServiceOptions of(const EngineSetup& setup, const Options& options);
+};
+
+/// One completion as the server knows it; kept where there is a pace.
+struct ServedRequest {
+    std::string label{};  ///< the first word of its prompt
+    TimePoint received{};
+    std::vector<TimePoint> sent{};  ///< just before each event with tokens was written
+};
+
+struct ServedTotals {
+    std::int64_t requests = 0;  ///< completions
+    std::size_t in_flight = 0, most_in_flight = 0;
+    std::int64_t tokens = 0;
 };
 
 /// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out
@@ -47,8 +66,8 @@ struct ServiceOptions {
 class Service {
 public:
     struct Hooks {
-        std::function<void()> wake;      ///< something new is planned
-        std::function<void()> die;       ///< the engine ends now, hard
+        /// The engine ends now, hard; its log has the lines of this event (EngineTraits::log).
+        std::function<void(const std::string& event)> die;
         std::function<void()> drop_all;  ///< all connections end now
         std::function<void()> first_request;
         /// The cache that this work needs is to be fetched: then `arrived` is called.
@@ -56,8 +75,8 @@ public:
         /// The cache of this room can be fetched, or never will be.
         std::function<void(std::uint64_t room, bool computed)> offer;
     };
-    Service(ServiceOptions options, const servetune::CostModel& cost, const EngineLoopOptions& loop,
-            Hooks hooks);
+    Service(boost::asio::io_context& context, ServiceOptions options,
+            const servetune::CostModel& cost, Hooks hooks);
 
     void handle(const HttpRequest& request, Exchange& exchange);
     /// The client whose work this was has left.
@@ -65,6 +84,10 @@ public:
     /// What it had to fetch is here; `error`: it will not be.
     void arrived(std::size_t work, const std::string& error);
     [[nodiscard]] EngineLoop& loop() { return loop_; }
+    [[nodiscard]] ServedTotals totals() const {
+        return {requests_, pending_.size(), most_in_flight_, tokens_};
+    }
+    [[nodiscard]] const std::vector<ServedRequest>& served() const { return served_; }
 
 private:
     struct Pending {
@@ -75,16 +98,21 @@ private:
         std::optional<std::uint64_t> room{};              ///< that its cache goes to
         std::optional<servetune::EngineRequest> later{};  ///< once its cache has arrived
         bool arrived = false;
+        double slower = 1;
+        std::size_t number = 0;  ///< in `served_`
     };
 
     bool handle_completion(const HttpRequest& request, Exchange& exchange);
     bool handle_about(const HttpRequest& request, Exchange& exchange);
     bool handle_reset(const HttpRequest& request, Exchange& exchange);
-    void complete(const CompletionRequest& asked, Exchange& exchange);
+    void complete(const CompletionRequest& asked, TimePoint received, Exchange& exchange);
+    void submit(Pending& pending, servetune::EngineRequest request);
+    [[nodiscard]] std::optional<HttpRefusal> refused_field(const std::string& body) const;
+    void wake();
     [[nodiscard]] std::optional<HttpRefusal> not_its_role(CompletionRequest& asked) const;
     void deliver(const servetune::TokenEvent& event);
     void give(Pending& pending);
-    bool misbehave_at_request();
+    bool fail_at_request();
     void refuse(Exchange& exchange, const HttpRefusal& refusal) const;
     [[nodiscard]] bool authorized(const HttpRequest& request) const;
     [[nodiscard]] bool serves(const std::string& model) const;
@@ -92,6 +120,7 @@ private:
     [[nodiscard]] std::string models_json() const;
     [[nodiscard]] std::string server_info_json() const;
     [[nodiscard]] std::string status_json() const;
+    [[nodiscard]] std::string served_json() const;
     [[nodiscard]] std::string metrics_text() const;
 
     ServiceOptions options_;
@@ -105,7 +134,12 @@ private:
     std::int64_t arrived_tokens_ = 0;  ///< of prompts that another engine computed
     double started_at_;                ///< seconds since 1970
     std::string bytes_;                ///< of the answer that is being written
+    AnswerFaults answer_faults_{};     ///< of the request at hand
+    std::size_t most_in_flight_ = 0;
+    std::vector<ServedRequest> served_{};
     EngineLoop loop_;
+    boost::asio::steady_timer timer_;  ///< of the loop's next step
+    std::optional<TimePoint> armed_{};
 };
 
 }  // namespace simengine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weight_cache.hpp"
+#include "engine_process.hpp"
 
 #include "base/present.hpp"
 

@@ -8,7 +8,6 @@
 #include "host/start_program.hpp"
 #include "load/http.hpp"
 #include "load/request_body.hpp"
-#include "load/whole_answer.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"

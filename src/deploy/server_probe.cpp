@@ -5,7 +5,6 @@
 #include "engine/command_reader.hpp"
 #include "load/http.hpp"
 #include "load/metrics_page.hpp"
-#include "load/model_list.hpp"
 #include "load/request_body.hpp"
 #include "base/text.hpp"
 #include "servetune/value.hpp"

@@ -4,8 +4,8 @@
 #include "deploy/early_end.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
+#include "load/audit_parts.hpp"
 #include "load/capacity.hpp"
-#include "load/judge_load_test.hpp"
 #include "servetune/error.hpp"
 #include "study_file/evaluator_type.hpp"
 

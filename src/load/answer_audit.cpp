@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "answer_audit.hpp"
+#include "audit_parts.hpp"
 
-#include "audit_text.hpp"
-#include "audit_tolerances.hpp"
 #include "servetune/audit.hpp"
 
 #include <algorithm>

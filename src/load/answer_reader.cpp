@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer_reader.hpp"
 
-#include "finish_reason.hpp"
 #include "base/text.hpp"
+#include "request_body.hpp"
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
-#include "whole_answer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,48 @@ namespace {
 
 namespace dom = simdjson::dom;
 using namespace std::string_view_literals;
+
+/// What a finish reason says of an answer.
+enum class Finish {
+    by_itself,  ///< the model ended it: end of sequence, a stop word, a tool call
+    at_length,  ///< the limit of tokens ended it
+    broken_off  ///< the server gave it up: abort, error, content_filter, and every reason not listed below
+};
+
+constexpr std::array<std::pair<std::string_view, Finish>, 13> whole_answers{{
+    // OpenAI's, which vLLM, SGLang, llama.cpp, TensorRT-LLM and LMDeploy use.
+    {"stop", Finish::by_itself},
+    {"length", Finish::at_length},
+    {"tool_calls", Finish::by_itself},
+    {"function_call", Finish::by_itself},
+    // Text Generation Inference, DJL; Together.
+    {"eos_token", Finish::by_itself},
+    {"stop_sequence", Finish::by_itself},
+    {"eos", Finish::by_itself},
+    // Anthropic, Cohere, Gemini and gateways to them.
+    {"end_turn", Finish::by_itself},
+    {"tool_use", Finish::by_itself},
+    {"tool_call", Finish::by_itself},
+    {"complete", Finish::by_itself},
+    {"max_tokens", Finish::at_length},
+    // Mistral: the model's context is full.
+    {"model_length", Finish::at_length},
+}};
+
+/// `STOP` and `tool-calls` are read as `stop` and `tool_calls`.
+Finish finish_of(std::string_view reason) {
+    const auto same = [&](const auto& known) {
+        return std::equal(reason.begin(), reason.end(), known.first.begin(), known.first.end(),
+                          [](char said, char wanted) {
+                              const char lower = said >= 'A' && said <= 'Z'
+                                                     ? static_cast<char>(said - 'A' + 'a')
+                                                     : said;
+                              return (lower == '-' ? '_' : lower) == wanted;
+                          });
+    };
+    const auto found = std::find_if(whole_answers.begin(), whole_answers.end(), same);
+    return found == whole_answers.end() ? Finish::broken_off : found->second;
+}
 
 constexpr std::size_t most_error_bytes = 2048;
 constexpr std::size_t most_name_bytes = 100;  ///< of a finish reason, of a field

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "audit_order.hpp"
-
-#include "audit_text.hpp"
-#include "audit_tolerances.hpp"
+#include "audit_parts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,9 +13,9 @@ namespace servetune {
 Validity audit_order(const BenchmarkResult& result) {
     using namespace audit_tolerances;
     Validity validity;
-    const auto find = [&](Verdict verdict, const char* id, std::string left, std::string right,
-                          std::string cause) {
-        add(validity, {verdict, {{id, std::move(left), std::move(right), std::move(cause)}}});
+    const auto find = [&](Verdict verdict, std::string left, std::string right, std::string cause) {
+        add_finding(validity, verdict, "order", std::move(left), std::move(right),
+                    std::move(cause));
     };
     const auto& first = result.time_to_first_token.mean;
     const auto& per_token = result.time_per_output_token.mean;
@@ -30,7 +27,7 @@ Validity audit_order(const BenchmarkResult& result) {
         for (const auto& [name, value] : ranks) {
             if (!value) continue;
             if (*value < last.second * (1 - 1e-9))
-                find(Verdict::suspect, "order",
+                find(Verdict::suspect,
                      std::string(what) + " " + last.first + " = " + milliseconds_shown(last.second),
                      std::string(name) + " = " + milliseconds_shown(*value),
                      "percentiles fall: figures are swapped or from other runs");
@@ -45,7 +42,7 @@ Validity audit_order(const BenchmarkResult& result) {
         for (const auto& time :
              {times.mean, times.p50, times.p90, times.p95, times.p99, times.standard_deviation}) {
             if (!time || *time >= 0) continue;
-            find(Verdict::unsound, "order", std::string(what) + " = " + milliseconds_shown(*time),
+            find(Verdict::unsound, std::string(what) + " = " + milliseconds_shown(*time),
                  "no time is negative",
                  "impossible: an answer before its request; the client's time stamps are wrong, "
                  "and with them all its times");
@@ -72,20 +69,20 @@ Validity audit_order(const BenchmarkResult& result) {
          {"total tokens/s", result.total_tokens_per_second}}};
     for (const auto& [what, amount] : amounts)
         if (amount && *amount < 0)
-            find(Verdict::unsound, "order", std::string(what) + " = " + figure_shown(*amount),
+            find(Verdict::unsound, std::string(what) + " = " + figure_shown(*amount),
                  "no count, rate or duration is negative",
                  "impossible: the tool counted wrong, or the figure was changed");
     if (result.duration_seconds == 0 && result.successful_requests > 0)
-        find(Verdict::unsound, "order", "duration = 0 s",
+        find(Verdict::unsound, "duration = 0 s",
              figure_shown(*result.successful_requests) + " requests succeeded",
              "impossible: no request takes no time, so no rate can be held against it");
     if (first && latency && *first > *latency * (1 + rounding(*latency)))
-        find(Verdict::suspect, "order", "mean TTFT = " + milliseconds_shown(*first),
+        find(Verdict::suspect, "mean TTFT = " + milliseconds_shown(*first),
              "mean latency = " + milliseconds_shown(*latency),
              "the first token comes after the last: two clocks, or two sets of requests");
     const auto never_seen = [&](const char* what, const TimeSummary& times) {
         if (times.p50 != 0 || !times.mean || *times.mean <= hardly_zero_seconds) return;
-        find(Verdict::unsound, "order", std::string("median ") + what + " = 0",
+        find(Verdict::unsound, std::string("median ") + what + " = 0",
              std::string("mean ") + what + " = " + milliseconds_shown(*times.mean),
              "no request takes no time: most were not observed, or failed and are counted");
     };
@@ -93,8 +90,7 @@ Validity audit_order(const BenchmarkResult& result) {
     never_seen("latency", result.latency);
     const auto& median_gap = result.inter_token_latency.p50;
     if (median_gap && *median_gap == 0 && per_token && *per_token > hardly_zero_seconds)
-        find(Verdict::suspect, "order", "median ITL = 0",
-             "mean TPOT = " + milliseconds_shown(*per_token),
+        find(Verdict::suspect, "median ITL = 0", "mean TPOT = " + milliseconds_shown(*per_token),
              "most tokens came at no distance from each other: not observed one by one, or read in "
              "one piece by a busy client");
     return validity;

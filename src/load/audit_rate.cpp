@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the load that was offered arrived at the server, and whether the server kept up with it.
-#include "audit_rate.hpp"
+#include "audit_parts.hpp"
 
-#include "audit_text.hpp"
-#include "audit_tolerances.hpp"
 #include "servetune/detail/base/number_text.hpp"
 
 #include <algorithm>
@@ -99,9 +97,8 @@ private:
     void find(const char* id, std::string left, std::string right, std::string cause) {
         // Where the load is what is looked for, its limits judge it.
         const Verdict verdict = c_.rate_is_chosen ? Verdict::sound : Verdict::suspect;
-        add(validity_, {verdict,
-                        {{id, std::move(left), std::move(right),
-                          (c_.rate_is_chosen ? "a note: " : "") + std::move(cause)}}});
+        add_finding(validity_, verdict, id, std::move(left), std::move(right),
+                    (c_.rate_is_chosen ? "a note: " : "") + std::move(cause));
     }
 
     const BenchmarkResult& r_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capacity.hpp"
 
-#include "audit_tolerances.hpp"
+#include "audit_parts.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/outcome.hpp"
@@ -43,6 +43,7 @@ double figure_at_load(const LoadPoint& point, std::string_view metric) {
     return found == point.metrics.end() ? 0 : found->second.value;
 }
 
+double served_rate(const LoadPoint& point) { return figure_at_load(point, "requests_per_second"); }
 double requests_at_load(const LoadPoint& point) {
     return figure_at_load(point, "successful_requests") + figure_at_load(point, "failed_requests");
 }
@@ -133,8 +134,7 @@ void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at
 
 void judge_served(std::vector<LoadPoint>& points) {
     double most = 0;
-    for (const LoadPoint& point : points)
-        most = std::max(most, figure_at_load(point, "requests_per_second"));
+    for (const LoadPoint& point : points) most = std::max(most, served_rate(point));
     const auto seen = [most](const LoadPoint& point) {
         return point.level * audit_tolerances::rate_reached <= most;
     };
@@ -145,7 +145,7 @@ void judge_served(std::vector<LoadPoint>& points) {
             below = &point;
     for (LoadPoint& point : points) {
         if (std::isinf(point.level)) continue;
-        const bool known = figure_at_load(point, "requests_per_second") > 0;
+        const bool known = served_rate(point) > 0;
         if (!kept_up(point.validity)) point.served = Served::no;
         else point.served = !known || seen(point) ? Served::yes : served_above(point, below);
     }
@@ -237,11 +237,8 @@ double CapacitySearch::highest() const {
 double CapacitySearch::lowest() const {
     if (arrival_.search.from) return rounded(*arrival_.search.from);
     if (arrival_.kind == Arrival::Kind::largest_concurrency) return 1;
-    const auto served = points_.empty() ? Metrics::const_iterator{}
-                                        : points_.back().metrics.find("requests_per_second");
-    const bool known =
-        !points_.empty() && served != points_.back().metrics.end() && served->second.value > 0;
-    const double most = known ? served->second.value : std::isinf(highest()) ? 1 : highest();
+    const double served = points_.empty() ? 0 : served_rate(points_.back());
+    const double most = served > 0 ? served : std::isinf(highest()) ? 1 : highest();
     return std::min(most, highest()) / 50;
 }
 
@@ -259,15 +256,12 @@ std::size_t CapacitySearch::requests_at(double level) const {
     constexpr double fewest = 20;
     if (points_.empty() || std::isinf(level)) return static_cast<std::size_t>(requests_);
     const LoadPoint& highest_tried = points_.back();  // the first one
-    const auto rate_of = [](const LoadPoint& point) {
-        return figure_at_load(point, "requests_per_second");
-    };
-    if (!(rate_of(highest_tried) > 0)) return static_cast<std::size_t>(requests_);
-    const double first_seconds = requests_ / rate_of(highest_tried);
+    if (!(served_rate(highest_tried) > 0)) return static_cast<std::size_t>(requests_);
+    const double first_seconds = requests_ / served_rate(highest_tried);
     double served = level;
     double least = fewest;
     if (arrival_.kind == Arrival::Kind::largest_concurrency) {
-        served = rate_of(points_.front()) * std::min(1.0, level / points_.front().level);
+        served = served_rate(points_.front()) * std::min(1.0, level / points_.front().level);
         least = std::max(fewest, 3 * level);  // every place is taken three times
     }
     return static_cast<std::size_t>(std::clamp(std::ceil(times_the_first * first_seconds * served),
@@ -328,10 +322,7 @@ CapacitySearch::Bracket CapacitySearch::bracket() const {
 std::optional<double> CapacitySearch::most_served() const {
     constexpr double a_little_more = 1.02;
     double most = 0;
-    for (const LoadPoint& point : points_)
-        if (const auto served = point.metrics.find("requests_per_second");
-            served != point.metrics.end())
-            most = std::max(most, served->second.value);
+    for (const LoadPoint& point : points_) most = std::max(most, served_rate(point));
     return most > 0 ? std::optional<double>(most * a_little_more) : std::nullopt;
 }
 
@@ -425,10 +416,8 @@ Capacity CapacitySearch::result() const {
     } else if (now.kept) {
         result.end = Capacity::End::edge_not_reached;
         result.level = points_.back().level;
-        if (std::isinf(result.level)) {  // all at once: what it did is the least that it can do
-            const auto served = points_.back().metrics.find("requests_per_second");
-            result.level = served == points_.back().metrics.end() ? 0 : served->second.value;
-        }
+        if (std::isinf(result.level))  // all at once: what it did is the least that it can do
+            result.level = served_rate(points_.back());
     } else {
         result.level = points_.front().level;
         result.end = result.level <= lowest() ? Capacity::End::fails_at_lowest

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "event_loop.hpp"
 
+#include "audit_parts.hpp"
 #include "request_body.hpp"
 #include "base/present.hpp"
 #include "servetune/error.hpp"

@@ -4,9 +4,9 @@
 #include "answer_reader.hpp"
 #include "base/files.hpp"
 #include "http.hpp"
-#include "load_clock.hpp"
 
 #include <atomic>
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -19,6 +19,19 @@
 #include <vector>
 
 namespace servetune {
+
+inline double seconds_of_clock(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// CLOCK_MONOTONIC in seconds.
+inline double monotonic_seconds() { return seconds_of_clock(CLOCK_MONOTONIC); }
+
+/// How far CLOCK_BOOTTIME is ahead of it: that goes on while the machine sleeps, and a server
+/// elsewhere goes on with its answers.
+inline double slept_seconds() { return seconds_of_clock(CLOCK_BOOTTIME) - monotonic_seconds(); }
 
 /// What all loops of a run share.
 struct LoadTask {

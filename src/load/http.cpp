@@ -3,7 +3,6 @@
 
 #include "base/nesting.hpp"
 #include "base/url.hpp"
-#include "load/certificates.hpp"
 #include "load/metrics_page.hpp"
 #include "base/text.hpp"
 #include "servetune/error.hpp"
@@ -13,6 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <string_view>
 #include <system_error>
@@ -20,6 +21,16 @@
 
 namespace servetune {
 namespace {
+
+/// Where distributions keep their bundle: Go looks there too, in this order
+/// (https://github.com/golang/go, src/crypto/x509/root_linux.go).
+constexpr std::array bundles{
+    "/etc/ssl/certs/ca-certificates.crt",                 // Debian, Ubuntu, Alpine, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",                   // Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",                             // SUSE
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  // RHEL 7 and later
+    "/etc/ssl/cert.pem",                                  // Alpine
+};
 
 void append_header(HeaderList& list, const std::string& line) {
     curl_slist* longer = curl_slist_append(list.get(), line.c_str());
@@ -308,6 +319,52 @@ ServerCounters difference(const ServerCounters& after, const ServerCounters& bef
     for (const auto& [name, field] : counter_fields)
         if (const auto& now = after.*field, &then = before.*field; now && then)
             result.*field = *now - *then;
+    return result;
+}
+
+CertificateAuthorities certificate_authorities(
+    const std::function<std::optional<std::string>(const char*)>& variable,
+    const std::function<bool(const std::string&)>& exists, const std::string& built_in) {
+    const auto given = [&](const char* name) { return variable(name).value_or(""); };
+    if (std::string file = given("CURL_CA_BUNDLE"); !file.empty()) return {.file = std::move(file)};
+    CertificateAuthorities result{.file = given("SSL_CERT_FILE"), .folder = given("SSL_CERT_DIR")};
+    if (!result.file.empty() || !result.folder.empty() || (!built_in.empty() && exists(built_in)))
+        return result;
+    for (const char* bundle : bundles)
+        if (exists(bundle)) return {.file = bundle};
+    return result;
+}
+
+CertificateAuthorities certificate_authorities() {
+    const auto variable = [](const char* name) {
+        const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+        return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+    };
+    const auto exists = [](const std::string& path) {
+        std::error_code unseen;
+        return std::filesystem::exists(path, unseen);
+    };
+    const char* built_in = curl_version_info(CURLVERSION_NOW)->cainfo;
+    return certificate_authorities(variable, exists, built_in != nullptr ? built_in : "");
+}
+
+ModelList ask_for_models(const Endpoint& endpoint, double timeout_seconds, const GiveUp& give_up) {
+    using State = ModelList::State;
+    ModelList result;
+    result.reply = get(endpoint, endpoint.models_path, timeout_seconds, give_up);
+    const long status = result.reply.status;
+    if (!result.reply.error.empty()) return result;
+    if (status == 404 || status == 405 || status == 501) result.state = State::no_such_path;
+    if (status != 200) return result;
+    result.state = State::not_a_list;
+    const auto object = shallow_json<nlohmann::json>(result.reply.body);
+    const auto data = object.is_object() ? object.find("data") : object.end();
+    if (!object.is_object() || data == object.end() || !data->is_array()) return result;
+    result.state = State::listed;
+    for (const auto& model : *data)
+        if (const auto id = model.is_object() ? model.find("id") : model.end();
+            model.is_object() && id != model.end() && id->is_string())
+            result.names.push_back(id->get<std::string>());
     return result;
 }
 

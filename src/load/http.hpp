@@ -74,4 +74,39 @@ ServerCounters read_counters(const Endpoint& endpoint);
 /// after - before, where both are known.
 ServerCounters difference(const ServerCounters& after, const ServerCounters& before);
 
+/// What a server answers to a GET of `Endpoint::models_path`, in the form of OpenAI's interface:
+/// `{"data": [{"id": NAME}, ...]}`.
+struct ModelList {
+    enum class State {
+        listed,        ///< `names` has the models, perhaps none
+        no_such_path,  ///< 404, 405, 501: this server has no list of models
+        not_a_list,    ///< 200, with something else; `reply` has it
+        no_answer      ///< no connection, or another status; `reply` has the reason
+    } state = State::no_answer;
+    std::vector<std::string> names{};
+    Reply reply{};
+};
+
+/// Asks for the list once and waits `timeout_seconds` at most.
+ModelList ask_for_models(const Endpoint& endpoint, double timeout_seconds,
+                         const GiveUp& give_up = {});
+
+/// A file of certificates, a folder of them, or both; empty: libcurl's own default.
+struct CertificateAuthorities {
+    std::string file{};
+    std::string folder{};
+};
+
+/// The machine's authorities, as the program curl finds them: the environment variable
+/// CURL_CA_BUNDLE; or else SSL_CERT_FILE and SSL_CERT_DIR; or else the first file that exists of
+/// `built_in` and the places that distributions use. `variable` gives an environment variable,
+/// `exists` tells whether a file is there. A file that a variable names need not exist: libcurl
+/// then says that it does not.
+CertificateAuthorities certificate_authorities(
+    const std::function<std::optional<std::string>(const char*)>& variable,
+    const std::function<bool(const std::string&)>& exists, const std::string& built_in);
+
+/// The same for this process and its libcurl.
+CertificateAuthorities certificate_authorities();
+
 }  // namespace servetune

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load_test.hpp"
 
-#include "answer_audit.hpp"
+#include "audit_parts.hpp"
 #include "failed_requests.hpp"
-#include "judge_load_test.hpp"
 #include "servetune/error.hpp"
-#include "steadiness.hpp"
 
 #include <algorithm>
 #include <atomic>

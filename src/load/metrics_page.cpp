@@ -5,18 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <string>
 
 namespace servetune {
 namespace {
 
 constexpr std::string_view blanks_in_a_line = " \t\r";
-
-struct PageSample {
-    std::string_view name{};
-    std::optional<double> value{};
-};
 
 std::string_view without_blanks_before(std::string_view text) {
     return text.substr(std::min(text.find_first_not_of(blanks_in_a_line), text.size()));
@@ -47,32 +40,6 @@ bool pass_labels(std::string_view& rest) {
     }
 }
 
-/// Nothing for a comment, an empty line, and what is no sample.
-std::optional<PageSample> sample_of(std::string_view line) {
-    line = without_blanks_before(line);
-    if (line.empty() || line.front() == '#') return std::nullopt;
-    PageSample sample;
-    const std::size_t name_end = std::min(line.find_first_of("{ \t"), line.size());
-    sample.name = line.substr(0, name_end);
-    std::string_view rest = without_blanks_before(line.substr(name_end));
-    if (!rest.empty() && rest.front() == '{' && !pass_labels(rest)) return std::nullopt;
-    rest = without_blanks_before(rest);
-    sample.value =
-        real_of(rest.substr(0, rest.find_first_of(blanks_in_a_line)));  // a time stamp may follow
-    return sample;
-}
-
-/// Every sample whose name begins with `metric`. Lines of other names are not read.
-void for_samples(std::string_view page, std::string_view metric,
-                 const std::function<void(const PageSample&)>& visit) {
-    while (!page.empty()) {
-        const std::string_view line = page.substr(0, page.find('\n'));
-        page.remove_prefix(std::min(page.size(), line.size() + 1));
-        if (!without_blanks_before(line).starts_with(metric)) continue;
-        if (const auto sample = sample_of(line)) visit(*sample);
-    }
-}
-
 /// Past the largest one, additions of 1 are lost, and no server has counted so far.
 bool is_count(const std::optional<double>& value) {
     constexpr double largest = 9'007'199'254'740'992;  // 2^53
@@ -84,14 +51,23 @@ bool is_count(const std::optional<double>& value) {
 std::optional<double> metric_in(std::string_view page, std::string_view metric) {
     double sum = 0;
     std::size_t series = 0;
-    bool possible = true;
-    for_samples(page, metric, [&](const PageSample& sample) {
-        if (sample.name != metric) return;
-        possible = possible && is_count(sample.value);
-        sum += sample.value.value_or(0);
+    while (!page.empty()) {
+        const std::string_view line = page.substr(0, page.find('\n'));
+        page.remove_prefix(std::min(page.size(), line.size() + 1));
+        std::string_view rest = without_blanks_before(line);
+        if (!rest.starts_with(metric)) continue;
+        rest.remove_prefix(metric.size());
+        if (rest.find_first_of("{ \t") != 0 && !rest.empty()) continue;  // of a longer name
+        rest = without_blanks_before(rest);
+        if (rest.starts_with('{') && !pass_labels(rest)) continue;  // no sample
+        rest = without_blanks_before(rest);
+        const auto value =
+            real_of(rest.substr(0, rest.find_first_of(blanks_in_a_line)));  // a time may follow
+        if (!is_count(value)) return std::nullopt;
+        sum += *value;
         ++series;
-    });
-    return possible && series > 0 && std::isfinite(sum) ? std::optional(sum) : std::nullopt;
+    }
+    return series > 0 && std::isfinite(sum) ? std::optional(sum) : std::nullopt;
 }
 
 }  // namespace servetune

@@ -4,7 +4,6 @@
 #include "base/nesting.hpp"
 #include "base/url.hpp"
 #include "http.hpp"
-#include "model_list.hpp"
 #include "request_body.hpp"
 #include "base/text.hpp"
 #include "servetune/error.hpp"

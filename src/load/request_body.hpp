@@ -20,4 +20,8 @@ bool takes_field(const Endpoint& endpoint, const std::string& field);
 std::string request_body(const Endpoint& endpoint, const PlannedRequest& request,
                          const std::vector<std::string>& turns, bool ignore_eos);
 
+/// The text of an answer that was not streamed, its reasoning included. Throws IoError for what is
+/// no whole answer.
+std::string text_of_answer(const std::string& body);
+
 }  // namespace servetune

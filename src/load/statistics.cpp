@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/load/statistics.hpp"
 
+#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace servetune {
 namespace {
 
-constexpr double alpha = 0.05;                 ///< intervals are of 95 %
+constexpr double alpha = 0.05;                 ///< intervals are of 95 %, two tails
 constexpr std::size_t requests_per_place = 6;  ///< see the header
 constexpr std::size_t most_batches = 20;
 constexpr std::size_t fewest_batches = 4;
@@ -85,6 +86,17 @@ Times seen_times(const RequestRecord& record, double tokens) {
     return times;
 }
 
+/// The times of several requests, in their order.
+struct TimesOfAll {
+    std::vector<double> first{}, first_from_schedule{}, per_token{}, latency{};
+    void add(const Times& times) {
+        if (times.first) first.push_back(*times.first);
+        if (times.first_from_schedule) first_from_schedule.push_back(*times.first_from_schedule);
+        if (times.per_token) per_token.push_back(*times.per_token);
+        if (times.latency) latency.push_back(*times.latency);
+    }
+};
+
 /// Tokens at a moment.
 struct Arrived {
     double at;
@@ -158,25 +170,19 @@ private:
     }
 
     void times() {
-        std::vector<double> first, scheduled, per_token, latency, gaps;
+        TimesOfAll all;
+        std::vector<double> gaps;
         std::size_t one_piece = 0;
         for (const RequestRecord* record : successes_) {
-            const Times times = times_of(*record);
-            const auto add = [](std::vector<double>& to, const std::optional<double>& value) {
-                if (value) to.push_back(*value);
-            };
-            add(first, times.first);
-            add(scheduled, times.first_from_schedule);
-            add(per_token, times.per_token);
-            add(latency, times.latency);
+            all.add(times_of(*record));
             if (record->unread_field.empty())
                 gaps.insert(gaps.end(), record->gaps.begin(), record->gaps.end());
             one_piece += record->chunks == 1 && seen_tokens_of(*record) > 1 ? 1 : 0;
         }
-        result().time_to_first_token = summary_of(std::move(first));
-        result().time_to_first_token_from_schedule = summary_of(std::move(scheduled));
-        result().time_per_output_token = summary_of(std::move(per_token));
-        result().latency = summary_of(std::move(latency));
+        result().time_to_first_token = summary_of(std::move(all.first));
+        result().time_to_first_token_from_schedule = summary_of(std::move(all.first_from_schedule));
+        result().time_per_output_token = summary_of(std::move(all.per_token));
+        result().latency = summary_of(std::move(all.latency));
         result().inter_token_latency = summary_of(std::move(gaps));
         if (one_piece > 0)
             note(std::to_string(one_piece) +
@@ -326,18 +332,12 @@ private:
             return;
         }
         const std::size_t skipped = closed_loop() ? std::min(places(), successes_.size()) : 0;
-        std::vector<double> first, scheduled, per_token, latency;
-        for (std::size_t i = skipped; i < successes_.size(); ++i) {
-            const Times times = times_of(*successes_[i]);
-            if (times.first) first.push_back(*times.first);
-            if (times.first_from_schedule) scheduled.push_back(*times.first_from_schedule);
-            if (times.per_token) per_token.push_back(*times.per_token);
-            if (times.latency) latency.push_back(*times.latency);
-        }
-        sample("time_to_first_token", std::move(first));
-        sample("time_to_first_token_from_schedule", std::move(scheduled));
-        sample("time_per_output_token", std::move(per_token));
-        sample("latency", std::move(latency));
+        TimesOfAll all;
+        for (std::size_t i = skipped; i < successes_.size(); ++i) all.add(times_of(*successes_[i]));
+        sample("time_to_first_token", std::move(all.first));
+        sample("time_to_first_token_from_schedule", std::move(all.first_from_schedule));
+        sample("time_per_output_token", std::move(all.per_token));
+        sample("latency", std::move(all.latency));
         if (closed_loop()) steady_state();
     }
 
@@ -520,6 +520,58 @@ Metrics metrics_of(const LoadStatistics& statistics) {
         if (const auto found = metrics.find(name); found != metrics.end())
             found->second.standard_error = error;
     return metrics;
+}
+
+double percentile(std::span<const double> sorted, double q) {
+    const double at = q * static_cast<double>(sorted.size() - 1);
+    const auto below = std::min(static_cast<std::size_t>(at), sorted.size() - 1);
+    const auto above = std::min(below + 1, sorted.size() - 1);
+    return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+std::optional<Ranks> percentile_ranks(std::size_t n, double q) {
+    if (n == 0 || !(q > 0 && q < 1)) return std::nullopt;
+    // How many of n lie below the quantile is binomial: X(l) <= x_q <= X(h) unless it is below l or
+    // at least h.
+    const boost::math::binomial below(static_cast<double>(n), q);
+    const auto at_most = [&](std::size_t k) {
+        return boost::math::cdf(below, static_cast<double>(k));
+    };
+    const auto at_least = [&](std::size_t k) {
+        return boost::math::cdf(boost::math::complement(below, static_cast<double>(k - 1)));
+    };
+    const auto lowest = [&](double tail) {  // the largest l with P(B <= l - 1) <= tail; 0: none
+        std::size_t low = 0;
+        std::size_t high = n;
+        while (low < high) {
+            const std::size_t middle = (low + high + 1) / 2;
+            if (at_most(middle - 1) <= tail) low = middle;
+            else high = middle - 1;
+        }
+        return low;
+    };
+    const auto highest = [&](double tail) {  // the smallest h with P(B >= h) <= tail; n + 1: none
+        std::size_t low = 1;
+        std::size_t high = n + 1;
+        while (low < high) {
+            const std::size_t middle = (low + high) / 2;
+            if (middle <= n && at_least(middle) > tail) low = middle + 1;
+            else high = middle;
+        }
+        return low;
+    };
+    Ranks ranks{lowest(alpha / 2), highest(alpha / 2)};
+    if (ranks.high > n) {
+        ranks.high = n;
+        const double left = alpha - at_least(n);
+        ranks.low = left >= 0 ? lowest(left) : 0;
+    } else if (ranks.low == 0) {
+        ranks.low = 1;
+        const double left = alpha - at_most(0);
+        ranks.high = left >= 0 ? highest(left) : n + 1;
+    }
+    if (ranks.low < 1 || ranks.high > n) return std::nullopt;
+    return ranks;
 }
 
 }  // namespace servetune

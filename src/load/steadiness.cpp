@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "steadiness.hpp"
 
-#include "audit_text.hpp"
+#include "audit_parts.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/statistics.hpp"
 

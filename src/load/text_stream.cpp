@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text_stream.hpp"
 
+#include "base/nesting.hpp"
 #include "servetune/error.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -64,6 +67,16 @@ bool TextStream::line(std::string& into, std::size_t most) {
 
 void TextStream::fail(std::size_t line, const std::string& message) const {
     throw ParseError(place(line) + ": " + message);
+}
+
+nlohmann::json json_of_line(const TextStream& stream, std::size_t line, const std::string& text) {
+    try {
+        return nlohmann::json::parse(text, RefuseDeep());
+    } catch (const nlohmann::json::exception& error) {
+        stream.fail(line, std::string("not JSON: ") + error.what());
+    } catch (const ParseError& error) {
+        stream.fail(line, error.what());
+    }
 }
 
 }  // namespace servetune

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstddef>
 #include <fstream>
 #include <string>
@@ -51,5 +53,9 @@ private:
     std::vector<char> buffer_;
     std::size_t at_ = 0, end_ = 0, line_ = 1;
 };
+
+/// The JSON in a line of a file. Throws ParseError `file:line:` where it is none, or nests too
+/// deep.
+nlohmann::json json_of_line(const TextStream& stream, std::size_t line, const std::string& text);
 
 }  // namespace servetune

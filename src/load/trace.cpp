@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
-#include "json_line.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "base/nearest.hpp"
 #include "servetune/error.hpp"
@@ -12,6 +11,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <string_view>
 
@@ -25,41 +25,20 @@ constexpr std::size_t most_row_bytes =
     << 20U;  ///< of a line; 10 million tokens have 20 000 hash ids of at most 20 digits
 
 /// Which column is what, in the order of preference.
-struct Columns {
-    std::array<std::string_view, 7> names;
-};
-constexpr Columns input_names{{"input_tokens", "input_length", "ContextTokens", "prompt_tokens",
-                               "Request tokens", "num_prefill_tokens", ""}};
-constexpr Columns output_names{{"output_tokens", "output_length", "GeneratedTokens",
-                                "completion_tokens", "Response tokens", "num_decode_tokens", ""}};
-constexpr Columns time_names{{"timestamp_seconds", "timestamp_milliseconds", "timestamp",
-                              "TIMESTAMP", "Timestamp", "arrived_at", ""}};
-
-constexpr Columns session_names{{"session_id", "session", "conversation_id", "", "", "", ""}};
+using Columns = std::vector<std::string>;
+const Columns input_names{"input_tokens",  "input_length",   "ContextTokens",
+                          "prompt_tokens", "Request tokens", "num_prefill_tokens"};
+const Columns output_names{"output_tokens",     "output_length",   "GeneratedTokens",
+                           "completion_tokens", "Response tokens", "num_decode_tokens"};
+const Columns time_names{"timestamp_seconds", "timestamp_milliseconds",
+                         "timestamp",         "TIMESTAMP",
+                         "Timestamp",         "arrived_at"};
+const Columns session_names{"session_id", "session", "conversation_id"};
 
 template <class Has>
 std::string_view first_column(const Columns& columns, const Has& has) {
-    for (const std::string_view name : columns.names)
-        if (!name.empty() && has(name)) return name;
-    return "";
-}
-
-std::string names_of(const Columns& columns) {
-    std::vector<std::string> names;
-    for (const std::string_view name : columns.names)
-        if (!name.empty()) names.emplace_back(name);
-    return listed(names);
-}
-
-/// Days from 1970-01-01 in the proleptic Gregorian calendar (Hinnant, "chrono-Compatible Low-Level
-/// Date Algorithms").
-std::int64_t days_from_civil(std::int64_t year, int month, int day) {
-    year -= month <= 2 ? 1 : 0;
-    const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
-    const std::int64_t year_of_era = year - era * 400;
-    const std::int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146'097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
-           719'468;
+    const auto found = std::find_if(columns.begin(), columns.end(), has);
+    return found == columns.end() ? std::string_view() : *found;
 }
 
 /// A moment as whole seconds and their fraction: a double alone keeps no microseconds of a date.
@@ -94,13 +73,13 @@ std::optional<Moment> moment_of(std::string_view text) {
         for (std::size_t i = from; i < from + count; ++i) value = value * 10 + (text[i] - '0');
         return value;
     };
-    const int month = digits(5, 2);
-    const int day = digits(8, 2);
-    if (month < 1 || month > 12 || day < 1 || day > 31 || digits(11, 2) > 23 ||
-        digits(14, 2) > 59 || digits(17, 2) > 60)
+    const std::chrono::year_month_day date{std::chrono::year(digits(0, 4)),
+                                           std::chrono::month(static_cast<unsigned>(digits(5, 2))),
+                                           std::chrono::day(static_cast<unsigned>(digits(8, 2)))};
+    if (!date.ok() || digits(11, 2) > 23 || digits(14, 2) > 59 || digits(17, 2) > 60)
         return std::nullopt;
-    Moment result{days_from_civil(digits(0, 4), month, day) * 86'400 + digits(11, 2) * 3600L +
-                      digits(14, 2) * 60L + digits(17, 2),
+    Moment result{std::chrono::sys_days(date).time_since_epoch().count() * 86'400L +
+                      digits(11, 2) * 3600L + digits(14, 2) * 60L + digits(17, 2),
                   0};
     std::size_t at = pattern.size();
     if (at < text.size() && text[at] == '.') {
@@ -187,11 +166,11 @@ public:
         time_ = column(time_names);
         session_ = column(session_names);
         if (input_.second < 0)
-            stream.fail(line, "a column with the prompts' lengths wanted, one of: " +
-                                  names_of(input_names));
+            stream.fail(
+                line, "a column with the prompts' lengths wanted, one of: " + listed(input_names));
         if (output_.second < 0)
-            stream.fail(line, "a column with the answers' lengths wanted, one of: " +
-                                  names_of(output_names));
+            stream.fail(
+                line, "a column with the answers' lengths wanted, one of: " + listed(output_names));
     }
 
     [[nodiscard]] RawRow row(const TextStream& stream, std::size_t line,
@@ -236,9 +215,9 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     const std::string_view output = first_column(output_names, has);
     const std::string_view time = first_column(time_names, has);
     if (input.empty())
-        stream.fail(line, "the prompt's length wanted, one of: " + names_of(input_names));
+        stream.fail(line, "the prompt's length wanted, one of: " + listed(input_names));
     if (output.empty())
-        stream.fail(line, "the answer's length wanted, one of: " + names_of(output_names));
+        stream.fail(line, "the answer's length wanted, one of: " + listed(output_names));
     RawRow result;
     result.row.input_tokens = length_of(stream, line, input, plain(input));
     result.row.output_tokens = length_of(stream, line, output, plain(output));

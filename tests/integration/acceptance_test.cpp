@@ -159,21 +159,21 @@ TEST_CASE("acceptance: an engine that is broken fails the step that finds it, wi
           "[acceptance]") {
     const TemporaryFolder folder;
     const std::vector<std::string> deploy{"--requests", "20", "--step", "2"};
-    const ScriptRun dead = accept(folder, "vllm", "--misbehave exit_at_once", deploy);
+    const ScriptRun dead = accept(folder, "vllm", "--fault exit_at_once", deploy);
     INFO(dead.out);
     CHECK(dead.code == 1);
     CHECK(fails(dead.out, 2));
-    const ScriptRun miscounting = accept(folder, "vllm", "--misbehave bad_usage", deploy);
+    const ScriptRun miscounting = accept(folder, "vllm", "--fault bad_usage", deploy);
     INFO(miscounting.out);
     CHECK(miscounting.code == 1);
     CHECK(fails(miscounting.out, 2));
-    const ScriptRun dying = accept(folder, "vllm", "--misbehave die_at_tokens=300",
+    const ScriptRun dying = accept(folder, "vllm", "--fault die_at_tokens=300",
                                    {"--requests", "20", "--step", "3", "--runs", "2"});
     INFO(dying.out);
     CHECK(dying.code == 1);
     CHECK(dying.out.find("EngineCore") != std::string::npos);  // the log's own words
     const ScriptRun nothing_to_kill =
-        accept(folder, "vllm", "--misbehave exit_at_once", {"--requests", "20", "--step", "5"});
+        accept(folder, "vllm", "--fault exit_at_once", {"--requests", "20", "--step", "5"});
     INFO(nothing_to_kill.out);
     CHECK(nothing_to_kill.code == 1);
     CHECK(fails(nothing_to_kill.out, 5));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines that answer fast and badly: they break answers off, or send text where no client reads
 // it.
+#include "base/files.hpp"
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
@@ -18,7 +19,8 @@ TEST_CASE(
         "60s\"]}";
     text.more = "audit: report\nbudget: {trials: 6}\n";  // the limits alone
     const DeployedStudy study(text);
-    study.misbehave({{"--max-num-seqs=32", "abort_every=3"}, {"--max-num-seqs=48", "unread_text"}});
+    study.set_faults(
+        {{"--max-num-seqs=32", "abort --fault every=3"}, {"--max-num-seqs=48", "unread_text"}});
     const Ran run = study.run({"--json"});
     INFO(run.out << run.err);
     const auto report = nlohmann::json::parse(run.out);

@@ -7,7 +7,7 @@
 #include "servetune/error.hpp"
 #include "support/process.hpp"
 #include "support/simengine.hpp"
-#include "support/stream_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
@@ -125,11 +125,11 @@ TEST_CASE(
 }
 
 TEST_CASE("attach: a server that is started anew meanwhile, or that dies, gives no number") {
-    const auto restarts = served({"--misbehave", "restart_mid_run=30"});
+    const auto restarts = served({"--fault", "restart_mid_run=30"});
     const Outcome outcome = measured_by(restarts->url());
     REQUIRE(std::holds_alternative<Failure>(outcome));
     CHECK(name_in(failure_kinds, std::get<Failure>(outcome).kind) == "crashed_under_load");
-    const auto dies = served({"--misbehave", "die_at_requests=30"});
+    const auto dies = served({"--fault", "die_at_requests=30"});
     CHECK_FALSE(message_of<IoError>([&] { (void)measured_by(dies->url()); }).empty());
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("attach: what cannot be is said before anything runs, a key stays secr
 
 TEST_CASE(
     "attach: each workload is warmed up by itself, and an unsteady run is measured once more") {
-    const auto measured = [](const StreamServer& server, std::size_t warm_up,
+    const auto measured = [](const StandIn& server, std::size_t warm_up,
                              std::vector<Workload> workloads, std::vector<std::string>& said) {
         AttachEvaluator::Options options;
         options.url = server.url();
@@ -205,7 +205,7 @@ TEST_CASE(
         });
     };
     std::vector<std::string> said;
-    const StreamServer cold({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=56")});
+    const StandIn cold({.first = 0.02, .gap = 0.006, .faults = {"slower=1.6", "only_first=56"}});
     const Measurement again = measured(cold, 0, {workload("one", 96, 8)}, said);
     CHECK(lines_with(said, "measured once more, not steady: the first ") == 1);
     CHECK(lines_with(said, "warm-up") == 0);
@@ -214,7 +214,7 @@ TEST_CASE(
     for (const Finding& finding : again.validity.findings) CHECK(finding.id != "steady");
 
     said.clear();
-    const StreamServer two({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
+    const StandIn two({.first = 0.004, .gap = 0.001});
     (void)measured(two, 4, {workload("few", 12, 2), workload("many", 40, 8)}, said);
     CHECK(lines_with(said, "few, warm-up: ") == 1);
     CHECK(lines_with(said, "many, warm-up: ") == 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune bench` from outside, against the test server: what it prints, saves and answers.
+// `autotune bench` from outside, against simengine: what it prints, saves and answers.
+#include "support/canned_server.hpp"
 #include "support/process.hpp"
-#include "support/stream_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -33,15 +34,15 @@ BenchRun bench(const std::string& url, const TemporaryFolder& folder,
     const int code = process.wait();
     return {code, process.out(), process.err()};
 }
-BenchRun bench(const StreamServer& server, const TemporaryFolder& folder,
+BenchRun bench(const StandIn& server, const TemporaryFolder& folder,
                const std::vector<std::string>& more) {
     return bench(server.url(), folder, more);
 }
 
 /// 24 requests for 12 tokens after 30, the result as JSON.
-Json result_of(const std::string& behaviour, const TemporaryFolder& folder,
-               const std::vector<std::string>& more = {}) {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001," + behaviour)});
+Json result_of(const std::vector<std::string>& faults, const TemporaryFolder& folder,
+               const std::vector<std::string>& more = {}, std::int64_t chunk_tokens = 1) {
+    const StandIn server({.first = 0.003, .faults = faults, .chunk_tokens = chunk_tokens});
     std::vector<std::string> words{
         "--workload", "random:30x12", "--requests", "24", "--concurrency", "4", "--json"};
     words.insert(words.end(), more.begin(), more.end());
@@ -64,7 +65,7 @@ bool notes_say(const Json& result, const std::string& text) {
 }  // namespace
 
 TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier result") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.004")});
+    const StandIn server({.first = 0.01, .gap = 0.004});
     const TemporaryFolder folder;
     const std::vector<std::string> load{"--workload", "random:30x12",  "--requests",
                                         "48",         "--concurrency", "6"};
@@ -113,14 +114,13 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
 }
 
 TEST_CASE("bench: the answer is no when the result cannot be believed, and mistakes are said") {
-    const StreamServer server(
-        {.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
-    const StreamServer good;
+    const StandIn server({.first = 0.002, .gap = 0.001, .faults = {"http_status=500", "every=3"}});
+    const StandIn good;
     const TemporaryFolder folder;
     const BenchRun failing =
         bench(server, folder, {"--workload", "random:8x4", "--requests", "40", "--token-ids"});
     CHECK(failing.code == 1);
-    CHECK(has(failing.out, "12 http_error: status 500"));
+    CHECK(has(failing.out, " http_error: status 500"));
     CHECK(has(failing.out, "Verdict: unsound"));
     CHECK(has(failing.out, "complete: "));
 
@@ -129,54 +129,58 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
 }
 
 TEST_CASE("bench: burstiness, headers and what a body has more come to the server") {
-    const StreamServer server;
+    CannedServer server(answer(500, "{}"));
     const TemporaryFolder folder;
-    const Json even = result_of("", folder, {});
+    const Json even = result_of({}, folder);
     CHECK(even.at("burstiness") == 1);
-    const BenchRun ended =
-        bench(server, folder,
-              {"--workload", "random:8x4", "--requests", "20", "--rate", "100", "--burstiness",
-               "inf", "--json", "--header", "X-Tenant:7", "--extra-body", R"({"temperature": 0})"});
-    INFO(ended.err);
-    REQUIRE(ended.code == 0);
-    CHECK(Json::parse(ended.out).at("burstiness") == Json("inf"));
-    const RequestTruth last = server.truth().back();
-    CHECK(has(last.head, "X-Tenant: 7"));
-    CHECK(Json::parse(last.body).at("temperature") == 0);
+    const Json bursts = result_of({}, folder, {"--rate", "100", "--burstiness", "inf"});
+    CHECK(bursts.at("burstiness") == Json("inf"));
+    (void)bench(server.url(), folder,
+                {"--workload", "random:8x4", "--requests", "2", "--model", "m", "--token-ids",
+                 "--header", "X-Tenant:7", "--extra-body", R"({"temperature": 0})"});
+    REQUIRE_FALSE(server.requests().empty());
+    bool came = false;
+    for (const std::string& request : server.requests()) {
+        CHECK(has(request, "X-Tenant: 7"));
+        const Json body = Json::parse(request.substr(request.find("\r\n\r\n") + 4), nullptr, false);
+        came = came || (body.is_object() && body.value("temperature", -1) == 0);
+    }
+    CHECK(came);
 }
 
 TEST_CASE("bench: why a server cannot be asked is said: connection, name, status, redirect") {
     const TemporaryFolder folder;
-    const auto error = [&](const std::string& behaviour,
-                           const std::vector<std::string>& more = {}) {
-        const StreamServer server({.behaviour = parse_behaviour(behaviour)});
-        const BenchRun ended = bench(server, folder, more);
+    const auto error = [&](int status, const std::vector<std::string>& more = {},
+                           const std::string& location = "") {
+        const CannedServer server(
+            answer(status, R"({"error":{"message":"not for you"}})", location));
+        const BenchRun ended = bench(server.url(), folder, more);
         CHECK(ended.code == 2);
         return ended.err;
     };
-    const StreamServer nobody({.listening = false});
+    const std::string nobody = nobody_listens();
     for (const std::vector<std::string>& more :
          {std::vector<std::string>{}, {"--model", "m"}, {"--model", "m", "--token-ids"}}) {
         const std::string refused = bench(nobody, folder, more).err;
         INFO(refused);
         CHECK(has(refused, "Connection refused"));
-        CHECK(refused.find(nobody.url() + "/v1/") != std::string::npos);
+        CHECK(refused.find(nobody + "/v1/") != std::string::npos);
     }
     CHECK_FALSE(
         has(bench("http://no-such-host.invalid", folder, {}).err, "no-such-host.invalid: "));
     CHECK(has(bench("http://no-such-host.invalid", folder, {}).err, "resolve host"));
     CHECK(has(bench("ftp://127.0.0.1", folder, {}).err, "begins with http:// or https://"));
-    CHECK(has(error("models_status=401"),
-              "answers 401 (no API key, or a wrong one): no list for you"));
-    CHECK(has(error("models_status=503"), "answers 503: no list for you"));
-    CHECK(has(error("models_status=302"),
+    CHECK(has(error(401), "answers 401 (no API key, or a wrong one): not for you"));
+    CHECK(has(error(503), "answers 503: not for you"));
+    const std::string elsewhere = "Location: https://elsewhere.invalid/v1/models\r\n";
+    CHECK(has(error(302, {}, elsewhere),
               "answers 302: a redirect to https://elsewhere.invalid/v1/models"));
-    CHECK(has(error("models_status=404"), "answers, but has no list of models"));
-    CHECK(has(error("status=401", {"--model", "m"}),
-              "answers 401 (no API key, or a wrong one): the engine refuses"));
-    CHECK(has(error("redirect", {"--model", "m"}), "a redirect to http://127.0.0.1:"));
-    CHECK(has(error("status=422", {"--model", "m"}),
-              "refuses the load test's requests: status 422: the engine refuses"));
+    CHECK(has(error(404), "answers, but has no list of models"));
+    CHECK(
+        has(error(401, {"--model", "m"}), "answers 401 (no API key, or a wrong one): not for you"));
+    CHECK(has(error(302, {"--model", "m"}, elsewhere), "a redirect to https://elsewhere.invalid"));
+    CHECK(has(error(422, {"--model", "m"}),
+              "refuses the load test's requests: status 422: not for you"));
 }
 
 TEST_CASE(
@@ -186,36 +190,43 @@ TEST_CASE(
     const auto refused = [](const Json& result) {
         return result.at("servetune").at("refused_fields").get<Fields>();
     };
-    for (const char* words : {"no_ignore_eos", "no_ignore_eos,vague", "no_ignore_eos=400"}) {
-        INFO(words);
-        const Json result = result_of(words, folder);
+    for (const std::vector<std::string>& faults :
+         {Fields{"answer_tokens=12", "refuse_field=ignore_eos"},
+          {"answer_tokens=12", "refuse_field=ignore_eos", "vague_refusals"}}) {
+        INFO(faults.size());
+        const Json result = result_of(faults, folder);
         CHECK(result.at("completed") == 24);
         CHECK(result.at("total_output_tokens") == 24 * 12);
         CHECK(refused(result) == Fields{"ignore_eos"});
         CHECK(notes_say(result, "the server refuses the field ignore_eos"));
         CHECK_FALSE(has_finding(result, "lengths"));  // this server gave every token asked for
     }
-    const Json shorter = result_of("no_ignore_eos,tokens=5", folder);
+    const Json shorter = result_of({"refuse_field=ignore_eos", "answer_tokens=5"}, folder);
     CHECK(shorter.at("total_output_tokens") == 24 * 5);
     CHECK(has_finding(shorter, "lengths"));
     CHECK(shorter.at("servetune").at("verdict") == Json("suspect"));
 
-    CHECK(refused(result_of("no_max_tokens,no_ignore_eos", folder)) ==
+    CHECK(refused(result_of({"refuse_field=ignore_eos", "refuse_field=max_tokens"}, folder)) ==
           Fields{"ignore_eos", "max_tokens"});
-    const Json all = result_of(
-        "no_max_tokens,no_ignore_eos,no_stream_options,vague,usage_in_finish,no_done", folder);
+    const Json all =
+        result_of({"answer_tokens=12", "refuse_field=max_tokens", "refuse_field=ignore_eos",
+                   "refuse_field=stream_options", "vague_refusals", "usage_unasked"},
+                  folder);
     CHECK(refused(all) == Fields{"ignore_eos", "stream_options", "max_tokens"});
     CHECK(all.at("total_output_tokens") == 24 * 12);  // counted: usage comes unasked
     CHECK_FALSE(has_finding(all, "counts"));
-    CHECK(refused(result_of("", folder)).empty());
+    CHECK(refused(result_of({}, folder)).empty());
 }
 
 TEST_CASE("bench: a server that counts no tokens is measured, with estimates that are called so") {
     const TemporaryFolder folder;
-    for (const char* words :
-         {"no_usage", "no_stream_options,no_usage", "no_usage,chunk_tokens=4"}) {
-        INFO(words);
-        const Json result = result_of(std::string("plain_words,") + words, folder);
+    using Faults = std::vector<std::string>;
+    for (const auto& [faults, chunk_tokens] :
+         {std::pair(Faults{"no_usage"}, 1),
+          std::pair(Faults{"refuse_field=stream_options", "no_usage"}, 1),
+          std::pair(Faults{"no_usage"}, 4)}) {
+        INFO(faults.size() << " " << chunk_tokens);
+        const Json result = result_of(faults, folder, {}, chunk_tokens);
         CHECK(result.at("completed") == 24);
         CHECK(result.at("total_output_tokens") ==
               24 * 12);  // by pieces, or by their text where pieces hold several
@@ -225,17 +236,15 @@ TEST_CASE("bench: a server that counts no tokens is measured, with estimates tha
         CHECK(notes_say(result, "the server gave no token count for 24 answers"));
         CHECK(notes_say(result, "24 prompts: their planned lengths are counted instead"));
     }
-    CHECK(notes_say(result_of("plain_words,no_usage,chunk_tokens=4", folder),
-                    "estimated from their text"));
-    const Json whole = result_of("plain_words,no_usage", folder, {"--no-stream"});
+    CHECK(notes_say(result_of({"no_usage"}, folder, {}, 4), "estimated from their text"));
+    const Json whole = result_of({"no_usage"}, folder, {"--no-stream"});
     CHECK(whole.at("total_output_tokens") == 24 * 12);
-    CHECK(result_of("", folder).at("servetune").at("tokens_are_estimated") == false);
+    CHECK(result_of({}, folder).at("servetune").at("tokens_are_estimated") == false);
 }
 
 TEST_CASE("bench: progress is written to a file as lines, and intervals of times are positive") {
-    const StreamServer server(
-        {.behaviour =
-             parse_behaviour("first=0.002,gap=0.2,share=0.2")});  // most are quick, some take long
+    // Most are quick, some take long.
+    const StandIn server({.first = 0.002, .faults = {"slower=200", "every=5"}});
     const TemporaryFolder folder;
     const BenchRun ended = bench(
         server.url(), folder,
@@ -249,7 +258,7 @@ TEST_CASE("bench: progress is written to a file as lines, and intervals of times
 }
 
 TEST_CASE("bench: Ctrl-C reports what has come") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05")});
+    const StandIn server({.first = 0.01, .gap = 0.05});
     const TemporaryFolder folder;
     ChildProcess process(
         {SERVETUNE_PROGRAM, "bench", "--url", server.url(), "--quiet", "--workload",
@@ -263,7 +272,7 @@ TEST_CASE("bench: Ctrl-C reports what has come") {
 }
 
 TEST_CASE("bench: requests before are not counted, a duration becomes a number of requests") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.02,gap=0.001")});
+    const StandIn server({.first = 0.02, .gap = 0.001});
     const TemporaryFolder folder;
     const auto completed = [&](std::vector<std::string> words) {
         words.insert(words.end(), {"--workload", "random:30x12", "--json"});
@@ -274,7 +283,7 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     };
     const Json warm = completed({"--requests", "10", "--warmup", "7"});
     CHECK(warm["completed"] == 10);
-    CHECK(server.truth().size() >= 17);
+    CHECK(server.totals().requests >= 17);
     CHECK(completed({"--rate", "40", "--duration", "500ms"})["completed"] == 20);
     const Json closed =
         completed({"--concurrency", "2", "--duration", "2s"});  // some 30 ms a request
@@ -284,15 +293,14 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     // A rate with a bound on what is in flight: ten requests a second of 30 ms each are never two.
     CHECK(completed({"--rate", "200", "--concurrency", "1", "--requests", "20"})["duration"] >
           20 * 0.03);
-    const StreamServer broken({.behaviour = parse_behaviour("status=500")});
+    const StandIn broken({.faults = {"http_status=500"}});
     const BenchRun none =
         bench(broken, folder, {"--warmup", "2", "--requests", "4", "--workload", "random:30x12"});
     CHECK(none.code != 0);
 }
 
 TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the gravest") {
-    const StreamServer server(
-        {.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=2,share=0.3")});
+    const StandIn server({.first = 0.002, .gap = 0.001, .faults = {"abort=2", "every=3"}});
     const TemporaryFolder folder;
     const BenchRun table =
         bench(server, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "40"});
@@ -305,7 +313,7 @@ TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the g
 }
 
 TEST_CASE("bench: what the audit said stands in the file, for an audit that knows less too") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    const StandIn server({.first = 0.003, .gap = 0.001});
     const TemporaryFolder folder;
     const BenchRun too_fast =
         bench(server, folder,
@@ -331,7 +339,7 @@ TEST_CASE("bench: what the audit said stands in the file, for an audit that know
 
 TEST_CASE("bench: a result that cannot be saved is said before the load, or printed all the same") {
     const TemporaryFolder folder;
-    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    const StandIn server({.first = 0.003, .gap = 0.001});
     const std::vector<std::string> load{"--workload", "random:30x12",  "--requests",
                                         "12",         "--concurrency", "2"};
     auto full = load;
@@ -349,7 +357,7 @@ TEST_CASE("bench: a result that cannot be saved is said before the load, or prin
 }
 
 TEST_CASE("bench: limits of a good request take units") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    const StandIn server({.first = 0.003, .gap = 0.001});
     const TemporaryFolder folder;
     const BenchRun with_unit = bench(server, folder,
                                      {"--ttft-limit", "500ms", "--latency-limit", "90 s",

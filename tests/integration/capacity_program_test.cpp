@@ -5,7 +5,7 @@
 #include "support/autotune.hpp"
 #include "support/deployed_study.hpp"
 #include "support/simengine.hpp"
-#include "support/stream_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
@@ -29,7 +29,7 @@ Ran capacity_of(const std::string& url, const TemporaryFolder& folder,
 TEST_CASE(
     "capacity: a server that never waits has no edge, one that is too slow fails at the lowest "
     "load") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.02,gap=0.001")});
+    const StandIn server({.first = 0.02, .gap = 0.001});
     const TemporaryFolder folder;
     const Ran no_edge = capacity_of(server.url(), folder, {"--limit", "ttft_p95 <= 30s", "--json"});
     INFO(no_edge.err);
@@ -49,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE("capacity: a sweep measures the loads that it is given, as a table and as JSON") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
+    const StandIn server({.first = 0.004, .gap = 0.001});
     const TemporaryFolder folder;
     const Ran table = capacity_of(
         server.url(), folder, {"--concurrency", "--sweep", "8,1,2", "--limit", "ttft_p95 < 8ms"});
@@ -67,8 +67,7 @@ TEST_CASE("capacity: a sweep measures the loads that it is given, as a table and
 }
 
 TEST_CASE("capacity: a load whose result is unsound is no answer") {
-    const StreamServer server(
-        {.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=2,share=0.3")});
+    const StandIn server({.first = 0.002, .gap = 0.001, .faults = {"abort=2", "every=3"}});
     const TemporaryFolder folder;
     const std::vector<std::string> half{"--limit", "success_ratio >= 0.5", "--concurrency", "--to",
                                         "4"};

@@ -183,31 +183,31 @@ TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
         CHECK(setting.nothing_left());
         return outcome;
     };
-    const Outcome died = outcome_of("--misbehave die_at_tokens=500");
+    const Outcome died = outcome_of("--fault die_at_tokens=500");
     CHECK(name_in(failure_kinds, kind_of(died)) == "crashed_under_load");
     INFO(std::get<Failure>(died).message);
     CHECK(std::get<Failure>(died).message.find("EngineCore") !=
           std::string::npos);  // the log's own words
-    CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave exit_at_load=137"))) == "other");
-    CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave wrong_model=some/other"))) ==
+    CHECK(name_in(failure_kinds, kind_of(outcome_of("--fault exit_at_load=137"))) == "other");
+    CHECK(name_in(failure_kinds, kind_of(outcome_of("--fault wrong_model=some/other"))) ==
           "wrong_model");
     CHECK(name_in(failure_kinds, kind_of(outcome_of("--hardware l4 --model Qwen/Qwen3-32B"))) ==
           "out_of_memory");
-    CHECK(std::holds_alternative<Measurement>(outcome_of("--misbehave ignore_term")));
-    CHECK(std::holds_alternative<Measurement>(outcome_of("--misbehave grandchild_keeps_port")));
+    CHECK(std::holds_alternative<Measurement>(outcome_of("--fault ignore_term")));
+    CHECK(std::holds_alternative<Measurement>(outcome_of("--fault grandchild_keeps_port")));
 }
 
 TEST_CASE(
     "deploy: a trial that takes too long is hung, one that the user stops is cancelled, and the "
     "machine's fault is no failure") {
-    StudySetting slow("--misbehave stall_mid_stream=300");
+    StudySetting slow("--fault stall_mid_stream=300");
     slow.options.measure.trial_within_seconds = 3;
     slow.options.measure.load.stall_timeout_seconds = 60;
     CHECK(name_in(failure_kinds, kind_of(slow.measure())) == "hung");
     CHECK(slow.nothing_left());
 
     StudySetting closed(
-        "--misbehave stall_mid_stream=300");  // eight at a time: each round would wait out its time
+        "--fault stall_mid_stream=300");  // eight at a time: each round would wait out its time
     const Outcome outcome = closed.measure();
     CHECK(name_in(failure_kinds, kind_of(outcome)) == "hung");
     CHECK(std::get<Failure>(outcome).message.find(
@@ -215,7 +215,7 @@ TEST_CASE(
           std::string::npos);
     CHECK(closed.nothing_left());
 
-    StudySetting stopped("--misbehave stall_mid_stream=300");
+    StudySetting stopped("--fault stall_mid_stream=300");
     stopped.options.measure.load.stall_timeout_seconds = 60;
     std::stop_source stop;
     std::jthread soon([&] {
@@ -239,7 +239,7 @@ TEST_CASE("deploy: an engine that dies while it is warmed up has failed, not thi
     // The first completion is the readiness probe's, the next count tokens, then come those of the
     // warm-up.
     for (const char* when : {"die_at_requests=2", "die_at_requests=8"}) {
-        StudySetting setting(std::string("--misbehave ") + when);
+        StudySetting setting(std::string("--fault ") + when);
         setting.options.measure.infrastructure_retries = 0;
         setting.options.measure.warm_up_requests = 100;
         const Outcome outcome = setting.measure();

@@ -40,15 +40,15 @@ Engine engine_named(const std::string& name) {
 /// A folder with simengine under the engines' names, a port, and what a study would say.
 class OneEngine {
 public:
-    explicit OneEngine(const std::string& misbehave = "", const std::string& engine = "vllm")
+    explicit OneEngine(const std::string& fault = "", const std::string& engine = "vllm")
         : engine_(engine_named(engine)) {
         for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
             fs::create_symlink(SIMENGINE_PROGRAM, programs_.path() / name);
         options.folder = programs_.path() / "trial";
         options.environment = {
             {"PATH", programs_.path().string() + ":" + std::getenv("PATH")},
-            {"SIMENGINE_OPTIONS", "--start-scale 100000 --time-scale 100" +
-                                      (misbehave.empty() ? "" : " --misbehave " + misbehave)}};
+            {"SIMENGINE_OPTIONS",
+             "--start-scale 100000 --time-scale 100" + (fault.empty() ? "" : " --fault " + fault)}};
         options.mark = "study-" + programs_.path().filename().string();
         options.ready_within_seconds = 20;
         options.stop_within_seconds = 5;
@@ -272,9 +272,9 @@ TEST_CASE(
 
 TEST_CASE(
     "deployment: one that answers 503 for a while, listens late or starts slowly is waited for") {
-    for (const char* vice : {"answer_503=0.6", "listen_late=0.6", "slow_start=0.6"}) {
-        INFO(vice);
-        OneEngine stage(vice);
+    for (const char* fault : {"answer_503=0.6", "listen_late=0.6", "slow_start=0.6"}) {
+        INFO(fault);
+        OneEngine stage(fault);
         const Deployment& deployment = stage.deploy();
         REQUIRE(why(deployment) == "");
         CHECK(deployment.started().seconds > 0.6);
@@ -404,9 +404,9 @@ TEST_CASE("deployment: the machine's faults are exceptions") {
 }
 
 TEST_CASE("deployment: stopping is heard at any moment of a start") {
-    for (const char* vice : {"never_ready", "answer_503=30", "listen_late=30"}) {
-        INFO(vice);
-        OneEngine stage(vice);
+    for (const char* fault : {"never_ready", "answer_503=30", "listen_late=30"}) {
+        INFO(fault);
+        OneEngine stage(fault);
         std::stop_source source;
         Clock::time_point asked;
         std::thread stopper([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole studies, run by the program from outside, in which one of three configurations misbehaves:
+// Whole studies, run by the program from outside, in which one of three configurations goes wrong:
 // what a person reads of it, that nothing of it is left, that the study goes on to its end, and
 // that its recommendation is that of the study without the fault.
 #include "support/deployed_study.hpp"
@@ -19,18 +19,18 @@ namespace fs = std::filesystem;
 
 const std::string middle = "--max-num-seqs=3";  // the second trial: one before it, one after it
 
-/// One that misbehaves. `kind` empty: it is measured all the same; "refused": measured, and not
+/// A fault of simengine. `kind` empty: it is measured all the same; "refused": measured, and not
 /// believed.
 struct Fault {
-    std::string vice;
+    std::string name;
     std::string kind;
     std::vector<std::string> message{};  ///< parts of it
 };
 
 /// Runs the study with the fault; the end of it is the same as without.
 void goes_on(DeployedStudy& study, const Fault& fault) {
-    INFO(fault.vice);
-    study.misbehave({{middle, fault.vice}});
+    INFO(fault.name);
+    study.set_faults({{middle, fault.name}});
     const Ran run = study.run({"--json"});
     INFO(run.err);
     REQUIRE(run.code == 0);
@@ -86,7 +86,7 @@ void all_go_on(const std::vector<Fault>& faults) {
 
 TEST_CASE("faults: a study without one, the measure of the others") {
     DeployedStudy study;
-    study.misbehave({});
+    study.set_faults({});
     const Ran run = study.run({"--json"});
     INFO(run.err);
     REQUIRE(run.code == 0);

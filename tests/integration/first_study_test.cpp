@@ -3,7 +3,6 @@
 // promise.
 #include "support/autotune.hpp"
 #include "support/process.hpp"
-#include "support/stream_server.hpp"
 #include "support/terminal.hpp"
 #include "support/test.hpp"
 

@@ -155,7 +155,7 @@ TEST_CASE(
     "gate: a candidate that crashes fails with its log, a baseline that crashes is exit code 3") {
     const GateFolder here;
     here.deployed("a.yaml", "--time-scale 20");
-    here.deployed("crash.yaml", "--time-scale 20 --misbehave die_at_requests=4");
+    here.deployed("crash.yaml", "--time-scale 20 --fault die_at_requests=4");
     const Ran candidate = here.gate("a.yaml", "crash.yaml", "candidate");
     INFO(candidate.out << candidate.err);
     CHECK(candidate.code == 1);

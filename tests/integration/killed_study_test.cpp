@@ -99,13 +99,13 @@ TEST_CASE(
         "ready_within: 20s, stop_within: 300ms, stall_timeout: 5s, trial_within: 60s, warm_up: 1";
     // An engine that goes at once, one that TERM does not end, and one whose child keeps its port:
     // what a killed tuner leaves.
-    const std::vector<std::pair<std::string, std::string>> vices{
+    const std::vector<std::pair<std::string, std::string>> faults{
         {"--max-num-seqs=3", "ignore_term"}, {"--max-num-seqs=32", "grandchild_keeps_port"}};
     std::vector<Trial> whole;
     double run_seconds = 0;
     {
         const DeployedStudy study(text);
-        study.misbehave(vices);
+        study.set_faults(faults);
         const auto begin = Clock::now();
         REQUIRE(study.run({"--quiet"}).code == 0);
         run_seconds = seconds_since(begin);
@@ -116,7 +116,7 @@ TEST_CASE(
     int attempts = 0;
     for (int kills = 0; kills < all_kills;) {
         const DeployedStudy study(text);
-        study.misbehave(vices);
+        study.set_faults(faults);
         std::vector<Trial> before;
         for (int again = 0; again < 2 && kills < all_kills;
              ++again) {  // a run that goes on is killed too

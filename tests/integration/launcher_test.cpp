@@ -348,11 +348,11 @@ TEST_CASE(
         CHECK(world.containers().empty());
         return std::get<Failure>(told);
     };
-    const Failure died = failure_of(world.launching(), "--misbehave die_at_tokens=500");
+    const Failure died = failure_of(world.launching(), "--fault die_at_tokens=500");
     CHECK(died.kind == FailureKind::crashed_under_load);
     CHECK(failure_of(world.launching(), "--hardware l4 --model Qwen/Qwen3-32B").kind ==
           FailureKind::out_of_memory);
-    CHECK(failure_of(world.launching(), "--misbehave exit_at_load=3").kind == FailureKind::other);
+    CHECK(failure_of(world.launching(), "--fault exit_at_load=3").kind == FailureKind::other);
 
     ContainerOptions missing = world.launching();
     missing.images = {"localhost/servetune-none:1"};

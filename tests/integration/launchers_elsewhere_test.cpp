@@ -196,7 +196,6 @@ TEST_CASE("elsewhere: settings that cannot be are refused before anybody is aske
         {"data", std::string("template ") + FakeCluster::pod_template}};
     CHECK(wrong("kubernetes", {"template pod.json"}, pod) == "");
     CHECK(has(wrong("kubernetes", {"reach ingress"}, pod), "pod, forward, node"));
-    CHECK(has(wrong("kubernetes", {"namespace A_B"}, pod), "namespace"));
     CHECK(has(wrong("kubernetes", {}, {{"data", "template {\"kind\": \"Job\"}"}}), "template: "));
 }
 

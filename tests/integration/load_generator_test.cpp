@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The load generator against a server that knows what it sent when, and misbehaves on request: the
-// right numbers or the right error, never a wrong number.
+// The load generator against simengine at a known pace, with its faults, and against given bytes:
+// the right numbers or the right error, never a wrong number.
 #include "servetune/detail/load/load_generator.hpp"
 #include "load/event_loop.hpp"
-#include "support/stream_server.hpp"
+#include "support/canned_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
@@ -18,9 +19,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <thread>
 
@@ -29,12 +30,13 @@ using namespace servetune::test;
 
 namespace {
 
-Endpoint endpoint_of(const StreamServer& server, const std::string& behave = "") {
-    Endpoint endpoint{server.url(), behave.empty() ? "m" : "behave:" + behave};
+Endpoint endpoint_of(const std::string& url) {
+    Endpoint endpoint{url, "m"};
     endpoint.counters = {{"prompt_tokens", "vllm:prompt_tokens_total"},
                          {"generated_tokens", "vllm:generation_tokens_total"}};
     return endpoint;
 }
+Endpoint endpoint_of(const StandIn& server) { return endpoint_of(server.url()); }
 
 std::vector<PlannedRequest> plan_of(std::size_t count, std::int64_t output_tokens = 6) {
     std::vector<PlannedRequest> plan(count);
@@ -45,62 +47,67 @@ std::vector<PlannedRequest> plan_of(std::size_t count, std::int64_t output_token
     return plan;
 }
 
+/// Of the chat prompts of `plan_of`: "r", the number, "two", "three".
+constexpr std::int64_t prompt_tokens = 4 + StandIn::template_tokens;
+
 Arrival closed(std::int64_t in_flight) {
     return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight};
 }
 
-/// One request.
-RequestRecord ask(const StreamServer& server, const std::string& behave, bool stream = true,
-                  Endpoint::Api api = Endpoint::Api::chat, double patience_seconds = 10) {
-    Endpoint endpoint = endpoint_of(server, behave);
-    endpoint.stream = stream;
-    endpoint.api = api;
+/// One request, six tokens asked for.
+RequestRecord ask(const std::string& url, double patience_seconds = 10) {
+    Endpoint endpoint = endpoint_of(url);
     endpoint.metrics_path.clear();
     return generate_load(endpoint, plan_of(1), {},
                          {.request_timeout_seconds = 3 * patience_seconds,
                           .stall_timeout_seconds = patience_seconds,
-                          .ignore_eos = true})
+                          .ignore_eos = true,
+                          .warm_connections = false})
         .records[0];
+}
+
+/// Two pieces of a stream: three tokens, then three more, the counts and the end.
+const std::string three_tokens = [] {
+    std::string text;
+    for (int i = 0; i < 3; ++i)
+        text += "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" w\"}}]}\n\n";
+    return text;
+}();
+const std::string rest =
+    three_tokens +
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\"}],"
+    "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":6}}\n\ndata: [DONE]\n\n";
+const std::string stream_head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+const std::string chunked_head = stream_head + "Transfer-Encoding: chunked\r\n\r\n";
+
+/// In HTTP chunks of so many bytes.
+std::string in_chunks(std::string text, std::size_t size) {
+    std::string result;
+    for (; !text.empty(); text.erase(0, size)) {
+        char length[20];
+        std::snprintf(length, sizeof length, "%zx\r\n", std::min(size, text.size()));
+        result += length + text.substr(0, size) + "\r\n";
+    }
+    return result;
 }
 
 }  // namespace
 
-TEST_CASE("load: every way of saying the same gives the same numbers") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.002")});
-    for (const std::string behave : {"tokens=6",
-                                     "reasoning",
-                                     "reasoning_content",
-                                     "tool_calls",
-                                     "function_call",
-                                     "audio",
-                                     "parts",
-                                     "reasoning,thinking=3",
-                                     "parts,thinking=3",
-                                     "no_role",
-                                     "role_early",
-                                     "empty_chunks=2",
-                                     "utf8",
-                                     "usage_in_finish",
-                                     "continuous_usage",
-                                     "finish_apart",
-                                     "finish_stop",
-                                     "no_done",
-                                     "crlf",
-                                     "cr",
-                                     "no_space",
-                                     "spaced_json",
-                                     "multiline",
-                                     "fields",
-                                     "ping",
-                                     "http_chunks=7",
-                                     "http_chunks=1",
-                                     "split=1",
-                                     "split=5,crlf,ping",
-                                     "until_close",
-                                     "connection_close",
-                                     "cached=2"}) {
-        INFO(behave);
-        const RequestRecord record = ask(server, behave);
+TEST_CASE("load: an answer reads the same however its bytes are sent") {
+    const std::string all = three_tokens + rest;
+    const std::string length = "Content-Length: " + std::to_string(all.size()) + "\r\n\r\n";
+    using Then = Canned::Then;
+    for (const Canned& canned :
+         {Canned{chunked_head + in_chunks(all, 7) + "0\r\n\r\n"},
+          Canned{chunked_head + in_chunks(all, 1) + "0\r\n\r\n"},
+          Canned{chunked_head + in_chunks(all, 60) + "0\r\n\r\n", Then::keep, 1},
+          Canned{chunked_head + in_chunks(all, 60) + "0\r\n\r\n", Then::keep, 5},
+          Canned{stream_head + "\r\n" + all, Then::close},
+          Canned{stream_head + "Connection: close\r\n" + length + all, Then::close},
+          Canned{stream_head + length + all}}) {
+        INFO(canned.bytes.substr(0, 200) << " by " << canned.piece);
+        const CannedServer server(canned);
+        const RequestRecord record = ask(server.url());
         INFO(record.error);
         CHECK(record.end == RequestEnd::success);
         CHECK(record.chunks == 6);
@@ -108,67 +115,83 @@ TEST_CASE("load: every way of saying the same gives the same numbers") {
         CHECK(record.output_tokens == 6);
         CHECK(record.input_tokens == 3);
         REQUIRE(record.first_token);
-        CHECK(*record.first_token - record.sent >= 0.004);
-        CHECK(*record.last_token >=
-              *record.first_token);  // equal where a busy machine lets all come in one read
+        CHECK(*record.last_token >= *record.first_token);
+        // What comes in one read says that its times could not be seen.
+        if (canned.piece > 1000) CHECK(record.coalesced_chunks > 0);
     }
-    CHECK(ask(server, "cached=2").cached_tokens == 2);
-    CHECK(ask(server, "big").chunks == 6);
-    const RequestRecord pairs = ask(server, "chunk_tokens=2");
-    CHECK(pairs.chunks == 3);
-    CHECK(pairs.output_tokens == 6);
-    const RequestRecord together = ask(server, "content_length");
-    CHECK(together.chunks == 6);
-    CHECK(together.coalesced_chunks > 0);  // the client says that it could not see the times
-    const RequestRecord whole = ask(server, "tokens=6", false);
+    std::string big = all;
+    big.insert(big.find(" w"), std::string(10'000'000, 'x'));
+    const CannedServer server({stream_head + "\r\n" + big, Then::close});
+    CHECK(ask(server.url()).chunks == 6);
+}
+
+TEST_CASE("load: an engine's answers: chat and completions, streamed and whole, tokens in pairs") {
+    const StandIn server({.first = 0.005, .gap = 0.002});
+    Endpoint endpoint = endpoint_of(server);
+    const auto record_of = [](const Endpoint& asked) {
+        return generate_load(asked, plan_of(1), {}, {.ignore_eos = true}).records[0];
+    };
+    const RequestRecord chat = record_of(endpoint);
+    CHECK(chat.end == RequestEnd::success);
+    CHECK(chat.chunks == 6);
+    CHECK(chat.gaps.size() == 5);
+    CHECK(chat.output_tokens == 6);
+    CHECK(chat.input_tokens == prompt_tokens);
+    CHECK(*chat.first_token - chat.sent >= 0.004);
+    endpoint.stream = false;
+    const RequestRecord whole = record_of(endpoint);
     CHECK(whole.end == RequestEnd::success);
     CHECK(whole.output_tokens == 6);
     CHECK_FALSE(whole.first_token);
-    const RequestRecord completion =
-        ask(server, "usage_in_finish", true, Endpoint::Api::completions);
-    CHECK(completion.end == RequestEnd::success);
-    CHECK(completion.chunks == 6);
+    endpoint.stream = true;
+    endpoint.api = Endpoint::Api::completions;
+    CHECK(record_of(endpoint).end == RequestEnd::success);
+    CHECK(record_of(endpoint).chunks == 6);
+    const StandIn pairs({.chunk_tokens = 2});
+    const RequestRecord paired = record_of(endpoint_of(pairs));
+    CHECK(paired.chunks == 3);
+    CHECK(paired.output_tokens == 6);
 }
 
-TEST_CASE("load: what is no whole answer is an error of its kind") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.002")});
-    const auto end = [&](const std::string& behave) {
-        return std::string(
-            name_in(request_ends, ask(server, behave, true, Endpoint::Api::chat, 0.5).end));
+TEST_CASE("load: what is no answer, or breaks off, is an error of its kind") {
+    using Then = Canned::Then;
+    const auto record = [](const Canned& canned) {
+        const CannedServer server(canned);
+        return ask(server.url(), 0.5);
     };
-    CHECK(end("no_usage") == "no_usage");
-    CHECK(end("no_finish") == "truncated");
-    CHECK(end("tokens=9") == "wrong_length");
-    CHECK(end("tokens=4") == "wrong_length");  // another limit came first
-    CHECK(end("abort=3") == "not_finished");
-    CHECK(end("status=500") == "http_error");
-    CHECK(end("redirect") == "http_error");
-    CHECK(end("html") == "malformed");
-    CHECK(end("not_sse") == "truncated");
-    CHECK(end("garbage") == "malformed");
-    CHECK(end("silent") == "stalled");
-    CHECK(end("reset=3") == "reset");
-    CHECK(end("close=3") == "reset");
-    CHECK(end("stall=3") == "stalled");
-    CHECK((end("truncated=3") == "reset" || end("truncated=3") == "malformed"));
-    CHECK(end("error_event=3") == "error_event");
-    CHECK(end("slow_headers=0.0001") == "success");
-    CHECK(end("first=30") == "stalled");
-    CHECK(end("gap=0.1,tokens=60") == "timed_out");
-    const RequestRecord broken = ask(server, "reset=3");
+    const auto end = [&](const Canned& canned) {
+        return std::string(name_in(request_ends, record(canned).end));
+    };
+    const std::string three = chunked_head + in_chunks(three_tokens, 1000);
+    CHECK(end(answer(500, "{\"error\":{\"message\":\"no\"}}")) == "http_error");
+    CHECK(end(answer(302, "", "Location: http://127.0.0.1:1/elsewhere\r\n")) == "http_error");
+    CHECK(end(answer(200, "<html></html>", "Content-Type: text/html\r\n")) == "malformed");
+    CHECK(end(answer(200, "hello\n{\"choices\":[]}\n\n\xff\xfe\n\n",
+                     "Content-Type: text/event-stream\r\n")) == "truncated");
+    CHECK(end({std::string("\x16\x03\x01\x02\x00SSH-2.0-nobody\r\n\r\n\x00\x01", 25),
+               Then::close}) == "malformed");
+    CHECK(end({"", Then::wait}) == "stalled");
+    CHECK(end({three, Then::reset}) == "reset");
+    CHECK(end({three, Then::close}) == "reset");
+    CHECK(end({three, Then::wait}) == "stalled");
+    CHECK(end({three + "20\r\ndata: {\"choi", Then::close}) == "reset");
+    const RequestRecord broken = record({three, Then::reset});
     CHECK(broken.chunks == 3);  // what was seen is kept, and is no success
     CHECK_FALSE(broken.output_tokens);
 
-    const StreamServer loading({.behaviour = parse_behaviour("loading=60")});
-    CHECK(ask(loading, "").error.starts_with("status 503"));
-    const StreamServer closed_port({.listening = false});
-    CHECK(name_in(request_ends, ask(closed_port, "").end) == "not_connected");
+    const StandIn late({.first = 30});
+    CHECK(ask(late.url(), 0.5).end == RequestEnd::stalled);
+    const StandIn slow({.gap = 0.35});
+    CHECK(ask(slow.url(), 0.5).end == RequestEnd::timed_out);
+    const CannedServer loading(answer(503, "{}"));
+    CHECK(ask(loading.url()).error.starts_with("status 503"));
+    CHECK(ask(nobody_listens()).end == RequestEnd::not_connected);
 }
 
 TEST_CASE("load: one in twenty fails, the others are not touched by it") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
-    const LoadRun run = generate_load(endpoint_of(server, "share=0.05,status=500"), plan_of(200),
-                                      closed(16), {.ignore_eos = true});
+    const StandIn server({.first = 0.002, .gap = 0.0005, .faults = {"http_status", "every=20"}});
+    const LoadRun run =
+        generate_load(endpoint_of(server), plan_of(200), closed(16), {.ignore_eos = true});
     const auto failed = std::count_if(run.records.begin(), run.records.end(),
                                       [](const RequestRecord& r) { return !r.succeeded(); });
     CHECK(failed == 10);
@@ -180,7 +203,7 @@ TEST_CASE("load: one in twenty fails, the others are not touched by it") {
 TEST_CASE(
     "load: an open loop keeps its schedule whatever the server does, and never has more in flight "
     "than allowed") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.05,gap=0.001")});
+    const StandIn server({.first = 0.05, .gap = 0.001});
     auto plan = plan_of(50);
     for (std::size_t i = 0; i < plan.size(); ++i)
         plan[i].at_seconds = 0.004 * static_cast<double>(i);
@@ -195,7 +218,7 @@ TEST_CASE(
     CHECK(server.totals().most_in_flight > 5);
     CHECK(run.duration_seconds >= 0.2);
 
-    const StreamServer narrow({.behaviour = parse_behaviour("first=0.02,gap=0.001")});
+    const StandIn narrow({.first = 0.02, .gap = 0.001});
     const LoadRun limited =
         generate_load(endpoint_of(narrow), plan, {}, {.most_in_flight = 3, .ignore_eos = true});
     CHECK(narrow.totals().most_in_flight == 3);
@@ -205,7 +228,7 @@ TEST_CASE(
 
 TEST_CASE("load: a closed loop keeps its places full, on one thread or on three") {
     for (const std::size_t loops : {1U, 3U}) {
-        const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.001")});
+        const StandIn server({.first = 0.005, .gap = 0.001});
         const LoadRun run = generate_load(endpoint_of(server), plan_of(100), closed(9),
                                           {.loops = loops, .ignore_eos = true});
         CHECK(server.totals().most_in_flight == 9);
@@ -216,7 +239,7 @@ TEST_CASE("load: a closed loop keeps its places full, on one thread or on three"
 }
 
 TEST_CASE("load: conversations: a turn carries what was said, and fails with the turn before it") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
+    const StandIn server({.first = 0.002, .gap = 0.0005});
     auto plan = plan_of(9, 3);
     for (std::size_t i = 0; i < plan.size(); ++i)
         if (i % 3 != 0) plan[i].follows = i - 1;
@@ -227,8 +250,8 @@ TEST_CASE("load: conversations: a turn carries what was said, and fails with the
         // Three words a turn, and what was answered to those before.
         if (i % 3 != 0) CHECK(*run.records[i].input_tokens > *run.records[i - 1].input_tokens);
     }
-    const LoadRun lost =
-        generate_load(endpoint_of(server, "status=500"), plan, closed(2), {.ignore_eos = true});
+    const StandIn failing({.faults = {"http_status"}});
+    const LoadRun lost = generate_load(endpoint_of(failing), plan, closed(2), {.ignore_eos = true});
     CHECK(lost.records[0].end == RequestEnd::http_error);
     CHECK(lost.records[1].error == "the turn before it failed");
     CHECK(lost.records[2].error == "the turn before it failed");
@@ -237,39 +260,38 @@ TEST_CASE("load: conversations: a turn carries what was said, and fails with the
 TEST_CASE(
     "load: requests are spread over replicas, a conversation stays with its own, and counters are "
     "summed") {
-    const StreamServer first({.behaviour = parse_behaviour("first=0.005,gap=0.001")});
-    const StreamServer slow({.behaviour = parse_behaviour("first=0.02,gap=0.004")});
+    const StandIn first({.first = 0.005, .gap = 0.001});
+    const StandIn slow({.first = 0.05, .gap = 0.01});
     Endpoint endpoint = endpoint_of(first);
     endpoint.replicas = {slow.url() + "/v1"};
     const LoadRun run = generate_load(endpoint, plan_of(120), closed(8), {.ignore_eos = true});
     for (const RequestRecord& record : run.records) CHECK(record.succeeded());
-    CHECK(first.totals().completions + slow.totals().completions == 120);
+    CHECK(first.totals().requests + slow.totals().requests == 120);
     // The fewest in flight: never more than half of the places, and the quick one serves more.
     CHECK(first.totals().most_in_flight == 4);
     CHECK(slow.totals().most_in_flight == 4);
-    CHECK(first.totals().completions > 2 * slow.totals().completions);
+    CHECK(first.totals().requests > 2 * slow.totals().requests);
     CHECK(run.server.output_tokens == 720);
     CHECK(run.client.connects <= 1);  // both were warm
 
     auto plan = plan_of(40, 3);
     for (std::size_t i = 0; i < plan.size(); ++i)
         if (i % 4 != 0) plan[i].follows = i - 1;
-    const StreamServer a({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
-    const StreamServer b({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
+    const StandIn a({.first = 0.002, .gap = 0.0005});
+    const StandIn b({.first = 0.002, .gap = 0.0005});
     endpoint = endpoint_of(a);
     endpoint.replicas = {b.url()};
     for (const RequestRecord& record :
          generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records)
         CHECK(record.succeeded());
-    CHECK(a.totals().completions % 4 == 0);
-    CHECK(b.totals().completions % 4 == 0);
-    CHECK(a.totals().completions > 0);
-    CHECK(b.totals().completions > 0);
+    CHECK(a.totals().requests % 4 == 0);
+    CHECK(b.totals().requests % 4 == 0);
+    CHECK(a.totals().requests > 0);
+    CHECK(b.totals().requests > 0);
 
     // One of them does not listen: its requests fail with their reason, and nothing is summed of a
     // part.
-    const StreamServer gone({.listening = false});
-    endpoint.replicas = {gone.url()};
+    endpoint.replicas = {nobody_listens()};
     const LoadRun half = generate_load(endpoint, plan_of(20), closed(4), {.ignore_eos = true});
     const auto failed = std::count_if(half.records.begin(), half.records.end(),
                                       [](const RequestRecord& r) { return !r.succeeded(); });
@@ -281,12 +303,11 @@ TEST_CASE(
 }
 
 TEST_CASE("load: a stop ends the run at once and what has come is reported") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05,tokens=1000")});
+    const StandIn server({.first = 0.01, .gap = 0.05});
     std::stop_source stop;
     std::jthread later([&] {
-        (void)comes_true([&] {
-            return server.totals().in_flight == 4 && server.totals().generation_tokens >= 12;
-        });
+        (void)comes_true(
+            [&] { return server.totals().in_flight == 4 && server.totals().tokens >= 12; });
         stop.request_stop();
     });
     const auto began = std::chrono::steady_clock::now();
@@ -301,14 +322,12 @@ TEST_CASE("load: a stop ends the run at once and what has come is reported") {
 }
 
 TEST_CASE("load: a server that dies in the middle is an error of each request, and the run ends") {
-    auto server = std::make_unique<StreamServer>(
-        StreamServerOptions{.behaviour = parse_behaviour("first=0.01,gap=0.01,tokens=100")});
-    Endpoint endpoint = endpoint_of(*server);
+    StandIn server({.first = 0.01, .gap = 0.01});
+    Endpoint endpoint = endpoint_of(server);
     std::jthread killer([&] {
-        server->wait_for_ended(0, 0);
-        while (server->totals().in_flight < 4)
+        while (server.totals().in_flight < 4)
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        server->stop();
+        server.stop();
     });
     const LoadRun run = generate_load(endpoint, plan_of(20, 100), closed(4), {.ignore_eos = true});
     std::set<RequestEnd> ends;
@@ -319,22 +338,23 @@ TEST_CASE("load: a server that dies in the middle is an error of each request, a
 }
 
 TEST_CASE("load: the key goes to the server and nowhere else") {
-    const StreamServer server;
-    Endpoint endpoint = endpoint_of(server, "status=401");
+    CannedServer server(answer(401, "{}"));
+    Endpoint endpoint = endpoint_of(server.url());
+    endpoint.metrics_path.clear();
     endpoint.api_key = "sk-secret-0123";
     const LoadRun run = generate_load(endpoint, plan_of(1), {});
-    REQUIRE(server.wait_for_ended(1, 10));
-    CHECK(server.truth().at(0).head.find("Authorization: Bearer sk-secret-0123") !=
-          std::string::npos);
+    const std::string head = server.requests().back();
+    CHECK(head.find("Authorization: Bearer sk-secret-0123") != std::string::npos);
     CHECK(run.records[0].error.find("sk-secret") == std::string::npos);
-    CHECK(server.truth().at(0).head.find("Expect:") == std::string::npos);
+    CHECK(head.find("Expect:") == std::string::npos);
+    const std::size_t sent = server.requests().size();
     endpoint.headers = {{"X-Token", "abcd-1234"}};
     endpoint.url = "http://me:pass%77ord@" + endpoint.url.substr(7);
     const Redactor secrets = secrets_of(endpoint);
     CHECK(secrets("sk-secret-0123 abcd-1234 pass%77ord password " + base64("me:password")) ==
           "*** *** *** *** ***");
     for (const std::string bad : {"a\r\nX-Evil: 1", "a\nb", "a\x7F", "\x01"}) {
-        Endpoint odd = endpoint_of(server, "");
+        Endpoint odd = endpoint_of(server.url());
         odd.api_key = bad;
         CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }),
                   "the API key: text without control characters wanted"));
@@ -346,7 +366,7 @@ TEST_CASE("load: the key goes to the server and nowhere else") {
         CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }),
                   "the name of a header: text without"));
     }
-    CHECK(server.truth().size() == 1);  // nothing was sent
+    CHECK(server.requests().size() == sent);
 }
 
 TEST_CASE("load: what cannot be sent is refused before anything is") {
@@ -372,22 +392,26 @@ TEST_CASE("load: what cannot be sent is refused before anything is") {
 }
 
 TEST_CASE("load: an answer ends with [DONE], whatever the server sends after it") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
-    const RequestRecord record = ask(server, "endless");
+    const CannedServer server({chunked_head + in_chunks(three_tokens + rest, 1000),
+                               Canned::Then::repeat, 1U << 20U,
+                               in_chunks(": still here\n\n", 100)});
+    const RequestRecord record = ask(server.url());
     INFO(record.error);
     CHECK(record.end == RequestEnd::success);
     CHECK(record.output_tokens == 6);
     CHECK(record.done - record.sent < 5);  // the server never ends it
 
-    const LoadRun run = generate_load(endpoint_of(server, "endless=0.001"), plan_of(6), closed(2),
-                                      {.ignore_eos = true});
+    Endpoint endpoint = endpoint_of(server.url());
+    endpoint.metrics_path.clear();
+    const LoadRun run = generate_load(endpoint, plan_of(6), closed(2),
+                                      {.ignore_eos = true, .warm_connections = false});
     CHECK(std::all_of(run.records.begin(), run.records.end(),
                       [](const RequestRecord& one) { return one.succeeded(); }));
     CHECK(run.left_open == 6);
     CHECK(run.duration_seconds < 30);
-    CHECK(
-        generate_load(endpoint_of(server), plan_of(6), closed(2), {.ignore_eos = true}).left_open ==
-        0);
+    const StandIn good;
+    CHECK(generate_load(endpoint_of(good), plan_of(6), closed(2), {.ignore_eos = true}).left_open ==
+          0);
 }
 
 TEST_CASE("load: an event loop that cannot be made leaves no descriptor open") {
@@ -442,7 +466,7 @@ TEST_CASE("load: what comes before the paths of the interface") {
 }
 
 TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.002")});
+    const StandIn server({.first = 0.01, .gap = 0.002});
     LoadTest test;
     test.endpoint = endpoint_of(server);
     test.workload.name = "random";
@@ -465,12 +489,12 @@ TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
     CHECK(figures.successful_requests == 64);
     CHECK(*figures.time_to_first_token.mean >= 0.009);
     CHECK(*figures.time_per_output_token.mean >= 0.0019);
-    CHECK(count_prompt_tokens(test.endpoint, "a b c") == 3);
+    CHECK(count_prompt_tokens(test.endpoint, "a b c") == 3 + StandIn::template_tokens);
 }
 
 TEST_CASE(
     "load test: the growing prompts of conversations, and shared prefixes, are the data set's") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
+    const StandIn server({.first = 0.002, .gap = 0.001});
     for (const Dataset& dataset : {Dataset{.kind = Dataset::Kind::multi_turn,
                                   .input_tokens = 64,
                                   .output_tokens = 16,
@@ -500,7 +524,6 @@ TEST_CASE(
 TEST_CASE(
     "load test: a server that takes ignore_eos and does nothing with it is measured, and the "
     "lengths are flagged") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
     LoadTest test;
     test.workload.name = "random";
     test.workload.dataset = {
@@ -509,39 +532,40 @@ TEST_CASE(
     test.workload.arrival = closed(4);
     test.workload.ignore_eos = true;
     test.salt = 7;
-    const auto result = [&](const std::string& behave) {
-        test.endpoint = endpoint_of(server, behave);
+    const auto result = [&](const std::vector<std::string>& faults, double gap = 0.001) {
+        const StandIn server({.first = 0.002, .gap = gap, .faults = faults});
+        test.endpoint = endpoint_of(server);
         return run_load_test(test);
     };
     const auto found = [](const LoadTestResult& of, std::string_view id) {
         return std::any_of(of.validity.findings.begin(), of.validity.findings.end(),
                            [&](const Finding& finding) { return finding.id == id; });
     };
-    const LoadTestResult early = result("fewer=6");
+    const LoadTestResult early = result({"answer_tokens=10"});
     CHECK(early.statistics.result.successful_requests == 20);
     CHECK(early.statistics.result.output_tokens == 20 * 10);
     CHECK(found(early, "lengths"));
     CHECK(early.validity.verdict >= Verdict::suspect);
     CHECK(has(early.statistics.notes.back(),
               "the server takes the field ignore_eos, but 20 answers ended by themselves"));
-    CHECK_FALSE(found(result("tokens=16"), "lengths"));
+    CHECK_FALSE(found(result({}), "lengths"));
 
     // Sixteen tokens counted, twelve of them not sent.
-    const LoadTestResult hidden = result("hidden=12,gap=0.004");
+    const LoadTestResult hidden = result({"hidden_tokens=12"}, 0.004);
     CHECK(found(hidden, "hidden_tokens"));
     CHECK_FALSE(found(hidden, "chunks"));
     CHECK_FALSE(found(hidden, "decomposition"));
     CHECK(*hidden.statistics.result.time_per_output_token.p50 >
           0.0035);  // 0.0008 if the hidden ones counted
-    const LoadTestResult unread = result("unread");
+    const LoadTestResult unread = result({"unread_text"});
     CHECK(unread.validity.verdict == Verdict::unsound);
     CHECK(found(unread, "unseen"));
     CHECK_FALSE(unread.statistics.result.time_to_first_token.mean);
     CHECK_FALSE(unread.statistics.result.latency.mean);
     CHECK(unread.statistics.result.output_tokens == 20 * 16);
-    CHECK(found(result("unread,thinking=8"), "unseen"));  // the half of it
-    const LoadTestResult aborted = result("abort=3,share=0.3");
-    CHECK(aborted.statistics.result.failed_requests == 6);
+    CHECK(found(result({"unread_text=8"}), "unseen"));  // the half of it
+    const LoadTestResult aborted = result({"abort=3", "every=3"});
+    CHECK(aborted.statistics.result.failed_requests >= 6);
     CHECK(aborted.validity.verdict == Verdict::unsound);
     CHECK(found(aborted, "complete"));
 }

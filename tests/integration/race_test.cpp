@@ -2,7 +2,7 @@
 // A load test that cannot reach a rate any more: when that is certain, what is recorded of it, and
 // what never ends one.
 #include "servetune/load_test.hpp"
-#include "support/stream_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include <chrono>
@@ -13,7 +13,7 @@ using namespace servetune::test;
 namespace {
 
 /// 40 answers of 12 tokens, two at a time, 0.14 s each: 2.8 s in all, 171 tokens a second.
-LoadTest slow_load_test(const StreamServer& server) {
+LoadTest slow_load_test(const StandIn& server) {
     LoadTest test;
     test.endpoint = {.url = server.url(), .model = "m"};
     test.workload = {.name = "w",
@@ -54,7 +54,7 @@ TEST_CASE("race: a rate is lost once the planned work cannot make it any more") 
 
 TEST_CASE(
     "race: a load test that is lost ends early, with about the figure that it would have had") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.03,gap=0.01")});
+    const StandIn server({.first = 0.03, .gap = 0.01});
     const LoadTestResult whole = run_load_test(slow_load_test(server));
     REQUIRE_FALSE(whole.given_up);
     const double rate = whole.statistics.result.output_tokens_per_second.value();
@@ -71,7 +71,7 @@ TEST_CASE(
 }
 
 TEST_CASE("race: a load test that the user stops is stopped, not lost") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.03,gap=0.01")});
+    const StandIn server({.first = 0.03, .gap = 0.01});
     LoadTest test = slow_load_test(server);
     test.to_reach = RateToReach{"output_tokens_per_second", 1e6};  // lost at once
     std::stop_source user;

@@ -35,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A machine with three devices, and engines that can be told to misbehave by a word of theirs.
+/// A machine with three devices, and engines that go wrong where a word of theirs says so.
 class ThreeDevices {
 public:
     ThreeDevices() {
@@ -52,21 +52,20 @@ public:
         put("nvidia-smi", script + ";;\nesac\n");
         put("vllm-router", "#!/bin/sh\necho \"router $$ $*\" >> '" + record() +
                                "'\nexec '" SIMENGINE_PROGRAM "' vllm-router \"$@\"\n");
-        misbehave("", "");
+        set_faults("", "");
     }
     ~ThreeDevices() { (void)end_leftovers(mark(), std::chrono::seconds(1)); }
     ThreeDevices(const ThreeDevices&) = delete;
     ThreeDevices& operator=(const ThreeDevices&) = delete;
 
-    /// Engines whose words hold `word` do `vice` from now on.
-    void misbehave(const std::string& word, const std::string& vice) const {
-        put("vllm",
-            "#!/bin/sh\necho \"engine $$ $*\" >> '" + record() + "'\n" +
-                (word.empty() ? ""
-                              : "case \"$*\" in *" + word +
-                                    "*) SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --misbehave " +
-                                    vice + "\"; export SIMENGINE_OPTIONS ;; esac\n") +
-                "exec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
+    /// Engines whose words hold `word` do `fault` from now on.
+    void set_faults(const std::string& word, const std::string& fault) const {
+        put("vllm", "#!/bin/sh\necho \"engine $$ $*\" >> '" + record() + "'\n" +
+                        (word.empty() ? ""
+                                      : "case \"$*\" in *" + word +
+                                            "*) SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --fault " +
+                                            fault + "\"; export SIMENGINE_OPTIONS ;; esac\n") +
+                        "exec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
     }
     void study(const std::string& evaluator, const std::string& workload, const std::string& roles,
                const std::string& more = "") const {
@@ -237,7 +236,7 @@ TEST_CASE(
     const std::string roles = "{prefill: {count: [1, 2]}, decode: {count: 1}}";
     const ThreeDevices machine;
     machine.study(deployed, workload, roles);
-    machine.misbehave("kv_producer", "die_at_requests=9");
+    machine.set_faults("kv_producer", "die_at_requests=9");
     const Ran tuned = machine.run();
     INFO(tuned.out << tuned.err << text_of_trials(machine.trials()));
     CHECK((tuned.code == 0 || tuned.code == 1));
@@ -258,7 +257,7 @@ TEST_CASE(
 
     // At its start: with its role too, and the engine that was fine is ended.
     fs::remove_all(machine.directory());
-    machine.misbehave("kv_consumer", "exit_at_load=3");
+    machine.set_faults("kv_consumer", "exit_at_load=3");
     const Ran again = machine.run();
     INFO(again.out << again.err << text_of_trials(machine.trials()));
     for (const Trial& trial : machine.trials())

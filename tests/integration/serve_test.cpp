@@ -111,7 +111,7 @@ TEST_CASE(
 
 TEST_CASE("serve: an engine that falls each time is given up, with its reason and exit code 3") {
     const Tuned study;
-    study.misbehave({{"", "exit_at_once=7"}});
+    study.set_faults({{"", "exit_at_once=7"}});
     Served served(study, {"--restarts", "1"});
     CHECK(served.process().wait() == 3);
     CHECK(served.engines().size() == 2);
@@ -134,14 +134,14 @@ TEST_CASE("serve: kill -9 leaves no engine, and the next start needs no help") {
 
 TEST_CASE("serve: it ends at once while an engine starts, and while it waits for the next start") {
     const Tuned study;
-    study.misbehave({{"", "slow_start=60"}});
+    study.set_faults({{"", "slow_start=60"}});
     Served starting(study);
     REQUIRE(comes_true([&] { return starting.engines().size() == 1; }));
     starting.process().signal(SIGINT);
     CHECK(starting.process().wait() == 0);
     CHECK(starting.comes_to_leave_nothing());
 
-    study.misbehave({{"", "exit_at_once"}});
+    study.set_faults({{"", "exit_at_once"}});
     Served waiting(study);
     REQUIRE(waiting.comes_to_say("starts again in"));
     waiting.process().signal(SIGTERM);

@@ -1,67 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What servers may answer when they are asked whether they serve, and what is in force.
-#include "support/http.hpp"
+#include "support/canned_server.hpp"
 #include "support/test.hpp"
 
 #include "deploy/server_probe.hpp"
 
-#include <atomic>
 #include <map>
-#include <thread>
 
 using namespace servetune;
 using namespace servetune::test;
 using State = ProbeAnswer::State;
 
 namespace {
-
-/// A server that answers each path with what it was given; 404 else. One connection at a time.
-class CannedServer {
-public:
-    struct Answer {
-        int status;
-        std::string body;
-    };
-    explicit CannedServer(std::map<std::string, Answer> answers) : answers_(std::move(answers)) {
-        sockaddr_in address = loopback(0);
-        socklen_t size = sizeof address;
-        REQUIRE(bind(listener_.id(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-        REQUIRE(getsockname(listener_.id(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-        REQUIRE(listen(listener_.id(), 8) == 0);
-        port_ = ntohs(address.sin_port);
-        thread_ = std::thread([this] { serve(); });
-    }
-    ~CannedServer() {
-        shutdown(listener_.id(), SHUT_RDWR);
-        thread_.join();
-    }
-    CannedServer(const CannedServer&) = delete;
-    CannedServer& operator=(const CannedServer&) = delete;
-    [[nodiscard]] int port() const { return port_; }
-
-private:
-    void serve() {
-        for (int client = 0;
-             (client = accept4(listener_.id(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;
-             close(client)) {
-            std::array<char, 65536> buffer{};
-            const ssize_t got = recv(client, buffer.data(), buffer.size(), 0);
-            const std::string request(buffer.data(), static_cast<std::size_t>(got > 0 ? got : 0));
-            const std::size_t path = request.find(' ') + 1;
-            const auto found = answers_.find(request.substr(path, request.find(' ', path) - path));
-            const Answer answer = found == answers_.end() ? Answer{404, "{}"} : found->second;
-            const std::string text =
-                "HTTP/1.1 " + std::to_string(answer.status) +
-                " X\r\nConnection: close\r\nContent-Length: " + std::to_string(answer.body.size()) +
-                "\r\n\r\n" + answer.body;
-            (void)send(client, text.data(), text.size(), MSG_NOSIGNAL);
-        }
-    }
-    std::map<std::string, Answer> answers_;
-    Socket listener_{};
-    int port_ = 0;
-    std::thread thread_{};
-};
 
 Engine some_engine() {
     Engine engine;
@@ -71,7 +21,7 @@ Engine some_engine() {
     return engine;
 }
 
-ProbeAnswer asked(std::map<std::string, CannedServer::Answer> answers,
+ProbeAnswer asked(std::map<std::string, CannedServer::Page> answers,
                   const std::string& wanted = "m") {
     const CannedServer server(std::move(answers));
     const Engine engine = some_engine();
@@ -81,8 +31,8 @@ ProbeAnswer asked(std::map<std::string, CannedServer::Answer> answers,
 
 const std::string models = "/v1/models";
 const std::string chat = "/v1/chat/completions";
-const CannedServer::Answer well{200, "{}"};
-const CannedServer::Answer lists_m{200, R"({"data": [{"id": "m"}]})"};
+const CannedServer::Page well{200, "{}"};
+const CannedServer::Page lists_m{200, R"({"data": [{"id": "m"}]})"};
 const std::string one_token =
     R"({"model": "m", "choices": [{"message": {"content": null}}], "usage": {"completion_tokens": 1}})";
 
@@ -143,7 +93,7 @@ TEST_CASE("server probe: why there is no answer is said") {
     const Engine engine = some_engine();
     int port = 0;
     {
-        const CannedServer gone({});
+        const CannedServer gone(CannedServer::Pages{});
         port = gone.port();
     }
     const ProbeAnswer answer =
@@ -163,7 +113,7 @@ TEST_CASE("server probe: why there is no answer is said") {
 
 TEST_CASE("server probe: one that wants a key is not asked again, wherever it says so") {
     for (const int status : {401, 403}) {
-        const CannedServer::Answer no{status, "no"};
+        const CannedServer::Page no{status, "no"};
         CHECK(asked({{"/health", no}}).state == State::not_allowed);
         CHECK(asked({{"/health", well}, {models, no}}).state == State::not_allowed);
         const std::string message =
@@ -177,7 +127,7 @@ TEST_CASE("server probe: one that wants a key is not asked again, wherever it sa
 }
 
 TEST_CASE("server probe: one that answers wrongly has failed, and the message says with what") {
-    const auto kind = [](const CannedServer::Answer& list, const CannedServer::Answer& completion) {
+    const auto kind = [](const CannedServer::Page& list, const CannedServer::Page& completion) {
         const ProbeAnswer answer = asked({{"/health", well}, {models, list}, {chat, completion}});
         CHECK(answer.state == State::failed);
         CHECK_FALSE(answer.message.empty());

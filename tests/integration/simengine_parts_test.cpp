@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// simengine's parts without a socket: tokens, texts, commands, words of misbehaviour, the loop on a
+// simengine's parts without a socket: tokens, texts, commands, faults, the loop on a
 // clock of the test.
 #include "support/test.hpp"
 
-#include "answer_writer.hpp"
 #include "command_line.hpp"
+#include "completion.hpp"
 #include "engine_loop.hpp"
 #include "engine_setup.hpp"
 #include "servetune/detail/perf/simulator.hpp"
@@ -143,7 +143,7 @@ TEST_CASE("simengine: the loop plans what the simulator plans") {
         check_against_simulator(flag);
 }
 
-TEST_CASE("simengine: words of misbehaviour") {
+TEST_CASE("simengine: faults are read with their values") {
     const Faults faults = Faults::of(
         {"exit_at_load", "stop_slowly=0.5", "wrong_model=a/b", "die_at_tokens=9", "ignore_term"});
     CHECK(faults.exit_at_load == 137);
@@ -152,9 +152,9 @@ TEST_CASE("simengine: words of misbehaviour") {
     CHECK(faults.die_at_tokens == 9);
     CHECK(faults.ignore_term);
     CHECK(message_of<UsageError>([] { (void)Faults::of({"ignore_term=1"}); }) ==
-          "--misbehave ignore_term: no value wanted, got '1'");
+          "--fault ignore_term: no value wanted, got '1'");
     CHECK(message_of<UsageError>([] {
               (void)Faults::of({"exit_at_once=900"});
           }).find("an exit code, 0 ... 255,") != std::string::npos);
-    CHECK(fault_words().find("flood_log=BYTES_PER_SECOND") != std::string::npos);
+    CHECK(fault_names().find("flood_log=BYTES_PER_SECOND") != std::string::npos);
 }

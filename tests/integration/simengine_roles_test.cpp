@@ -158,7 +158,7 @@ TEST_CASE(
     "off") {
     for (const bool sglang_way : {false, true}) {
         INFO("SGLang's way: " << sglang_way);
-        const Apart no_prefill(sglang_way, 1, 1, {"--misbehave", "die_at_requests=2"});
+        const Apart no_prefill(sglang_way, 1, 1, {"--fault", "die_at_requests=2"});
         REQUIRE(no_prefill.ready);
         CHECK(no_prefill.front->post("/v1/chat/completions", chat_body(4).dump()).status == 200);
         const HttpAnswer failed =
@@ -168,7 +168,7 @@ TEST_CASE(
         CHECK(no_prefill.prefill.front()->process().wait_at_most(std::chrono::seconds(5)) == 1);
         CHECK(no_prefill.front->post("/v1/chat/completions", chat_body(4).dump()).status == 500);
 
-        const Apart no_decode(sglang_way, 1, 1, {}, {"--misbehave", "die_at_tokens=30"});
+        const Apart no_decode(sglang_way, 1, 1, {}, {"--fault", "die_at_tokens=30"});
         REQUIRE(no_decode.ready);
         const LoadRun broken = load(*no_decode.front, 3, 200, 3);
         CHECK(succeeded(broken) == 0);

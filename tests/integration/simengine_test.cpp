@@ -136,10 +136,10 @@ TEST_CASE("simengine: what an engine refuses, it refuses with its own words and 
     check({"vlm", "serve", model}, 2,
           "an engine's command wanted behind the options: vllm serve MODEL");
     check({}, 2, "an engine's command wanted");
-    check({"--misbehave", "never_redy", "vllm", "serve", model}, 2,
-          "unknown word 'never_redy'; nearest: never_ready");
-    check({"--misbehave", "answer_503=soon", "vllm", "serve", model}, 2,
-          "--misbehave answer_503: a number above 0 wanted, got 'soon'");
+    check({"--fault", "never_redy", "vllm", "serve", model}, 2,
+          "unknown name 'never_redy'; nearest: never_ready");
+    check({"--fault", "answer_503=soon", "vllm", "serve", model}, 2,
+          "--fault answer_503: a number above 0 wanted, got 'soon'");
     check({"--noise", "a", "vllm", "serve", model}, 2, "--noise RUN[,STEP] wanted");
     check({"--time-scale", "0", "vllm", "serve", model}, 2, "--time-scale");
 }
@@ -164,7 +164,7 @@ TEST_CASE(
                     declared.destination.flag.substr(0, declared.destination.flag.find('.'))));
             }
     }
-    setenv("SIMENGINE_OPTIONS", "--time-scale 1000 --misbehave wrong_model=another", 1);
+    setenv("SIMENGINE_OPTIONS", "--time-scale 1000 --fault wrong_model=another", 1);
     SimEngine engine(folder.path() / "vllm", {"serve", model, "--port", "0"});
     unsetenv("SIMENGINE_OPTIONS");
     REQUIRE(engine.wait_until_ready());
@@ -456,7 +456,7 @@ TEST_CASE("simengine: a start that fails says why, in the engine's words") {
 }
 
 TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse connections") {
-    SimEngine loading(program, fast(llama, {"--misbehave", "slow_start=1.5"}));
+    SimEngine loading(program, fast(llama, {"--fault", "slow_start=1.5"}));
     REQUIRE(loading.wait_until_listening());
     CHECK(loading.get("/health").status == 503);
     CHECK(loading.post("/v1/chat/completions", chat_body(2).dump()).body.find("Loading model") !=
@@ -464,7 +464,7 @@ TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse
     CHECK(loading.wait_until_ready());
     const std::uint16_t port = free_port();
     SimEngine refusing(program, fast({"vllm", "serve", model, "--port", std::to_string(port)},
-                                     {"--misbehave", "slow_start=2"}));
+                                     {"--fault", "slow_start=2"}));
     REQUIRE(says(refusing, "\n"));
     CHECK(http(port, "/health").status == 0);  // it says what it loads, and does not listen yet
     CHECK(refusing.wait_until_ready());

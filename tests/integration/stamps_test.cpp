@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The load generator's time stamps against those of a server that knows what it sent when.
-#include "support/stream_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include "servetune/detail/load/load_generator.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,7 +19,7 @@ using namespace servetune::test;
 
 namespace {
 
-Endpoint counted_endpoint(const StreamServer& server) {
+Endpoint counted_endpoint(const StandIn& server) {
     Endpoint endpoint{server.url(), "m"};
     endpoint.counters = {{"prompt_tokens", "vllm:prompt_tokens_total"},
                          {"generated_tokens", "vllm:generation_tokens_total"}};
@@ -40,24 +41,26 @@ Arrival in_flight(std::int64_t places) {
 
 /// Compares every stamp of a run with the time at which its token was sent, and returns the middle
 /// error in seconds.
-double compared_with_truth(const StreamServer& server, const LoadRun& run) {
-    std::map<std::string, RequestTruth> truth;
-    for (const RequestTruth& one : server.truth()) truth[one.label] = one;
+double compared_with_truth(const StandIn& server, const LoadRun& run) {
+    std::map<std::string, simengine::ServedRequest> served;
+    for (const simengine::ServedRequest& one : server.served()) served[one.label] = one;
+    const auto seconds = [](simengine::TimePoint time) {
+        return std::chrono::duration<double>(time.time_since_epoch()).count();
+    };
     std::vector<double> errors;
     for (const RequestRecord& record : run.records) {
         REQUIRE(record.succeeded());
-        const RequestTruth& sent = truth.at("r" + std::to_string(record.index));
-        REQUIRE(sent.chunk_sent_ns.size() == record.chunks);
+        const simengine::ServedRequest& sent = served.at("r" + std::to_string(record.index));
+        REQUIRE(sent.sent.size() == record.chunks);
         double at = run.started_at_monotonic_seconds + *record.first_token;
         CHECK(record.sent >= record.scheduled);
         CHECK(*record.first_token >= record.sent);
         CHECK(*record.last_token >= *record.first_token);
         CHECK(record.done >= *record.last_token);
-        CHECK(run.started_at_monotonic_seconds + record.sent <=
-              static_cast<double>(sent.received_ns) * 1e-9);
-        for (std::size_t i = 0; i < sent.chunk_sent_ns.size(); ++i) {
+        CHECK(run.started_at_monotonic_seconds + record.sent <= seconds(sent.received));
+        for (std::size_t i = 0; i < sent.sent.size(); ++i) {
             if (i > 0) at += record.gaps[i - 1];
-            errors.push_back(at - static_cast<double>(sent.chunk_sent_ns[i]) * 1e-9);
+            errors.push_back(at - seconds(sent.sent[i]));
         }
     }
     std::sort(errors.begin(), errors.end());
@@ -82,24 +85,21 @@ private:
 }  // namespace
 
 TEST_CASE("load: stamps are those of the server, token by token") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.02,gap=0.005")});
+    const StandIn server({.first = 0.02, .gap = 0.005});
     const LoadRun run = generate_load(counted_endpoint(server), labelled_plan(40, 20), in_flight(8),
                                       {.ignore_eos = true});
-    REQUIRE(server.wait_for_ended(40, 10));
     CHECK(compared_with_truth(server, run) <
           0.02);  // far more than it takes, far less than a wrong clock would give
     CHECK(run.server.output_tokens == 40 * 20);
-    CHECK(run.server.input_tokens == 40 * 3);
+    CHECK(run.server.input_tokens == 40 * (4 + StandIn::template_tokens));
     CHECK(run.client.connects == 0);  // all on warm connections
 }
 
 TEST_CASE("load: no stamp is older than what it stamps where the machine is busy") {
     const BusyMachine busy(8);
-    const StreamServer server(
-        {.behaviour = parse_behaviour(
-             "first=0.0001,gap=0.0005")});  // answers come while requests are written
+    const StandIn server(
+        {.first = 0.0001, .gap = 0.0005});  // answers come while requests are written
     const LoadRun run = generate_load(counted_endpoint(server), labelled_plan(60, 4), in_flight(1),
                                       {.ignore_eos = true});
-    REQUIRE(server.wait_for_ended(60, 10));
     (void)compared_with_truth(server, run);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ctrl-Z and fg in the middle of a load test.
 #include "support/in_child.hpp"
-#include "support/stream_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include "servetune/load_test.hpp"
@@ -33,7 +33,7 @@ void stop_a_while() {
 }  // namespace
 
 TEST_CASE("a load test that is stopped for a while says so, and blames no server") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.005")});
+    const StandIn server({.first = 0.01, .gap = 0.005});
     // Longer than the time after which an answer has stalled: what came meanwhile lies in the
     // sockets.
     const std::string said = in_child([&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune import LOG --write-workload FILE` from outside, and the traffic sent again.
 #include "support/autotune.hpp"
-#include "support/stream_server.hpp"
+#include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -46,7 +46,7 @@ TEST_CASE("import: a log becomes a workload, which is sent at its times and twic
     CHECK(has(read_file(folder.path() / "study.yaml"), "workloads: [{use: traffic.yaml}]"));
     folder.write("fast.yaml", replaced(read_file(folder.path() / "traffic.yaml"),
                                        "{rate: timestamps}", "{rate: timestamps, speed: 2}"));
-    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    const StandIn server({.first = 0.003, .gap = 0.001});
     double last[2] = {0, 0};
     for (const int speed : {1, 2}) {
         const std::string records = "r" + std::to_string(speed) + ".gz";

@@ -112,7 +112,7 @@ TEST_CASE("tuner's troubles: its disk fills with an engine's log, and has room a
             return;
         }
         study.put_into(study.folder() / "disk/study");
-        study.misbehave({{"--max-num-seqs=3", "flood_log=10000000"}});  // trial 1
+        study.set_faults({{"--max-num-seqs=3", "flood_log=10000000"}});  // trial 1
         const Ran full = study.run({"--quiet"});
         INFO(kib << " KiB: " << full.code << " " << full.err);
         CHECK((full.code == 0 || full.code == 3));
@@ -130,7 +130,7 @@ TEST_CASE("tuner's troubles: its disk fills with an engine's log, and has room a
 
 TEST_CASE("tuner's troubles: the folder of its trials goes away in the middle of a run") {
     const DeployedStudy study;
-    study.misbehave({{"--max-num-seqs=3", "slow_start=1"}});
+    study.set_faults({{"--max-num-seqs=3", "slow_start=1"}});
     ChildProcess process(study.words("run"), study.folder());
     REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
     fs::rename(study.directory() / "trials", study.directory() / "away");
@@ -187,7 +187,7 @@ TEST_CASE(
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [4, 3, 5, 32], default: 4}}";
     const DeployedStudy study(text);
-    study.misbehave({{"", "exit_at_load=3"}});
+    study.set_faults({{"", "exit_at_load=3"}});
     const Ran run = study.run();
     INFO(run.err);
     CHECK(run.code == 4);
@@ -202,7 +202,7 @@ TEST_CASE(
     CHECK(study.engines().size() == 3);
     const std::vector<Trial> told = told_trials(study);
     CHECK(told.size() == 3);
-    study.misbehave({});
+    study.set_faults({});
     const Ran again = study.run({"--json"});
     INFO(again.err);
     CHECK(again.code == 0);
@@ -221,7 +221,7 @@ TEST_CASE(
     text.deploy =
         "ready_within: 60s, stop_within: 500ms, stall_timeout: 1s, trial_within: 90s, warm_up: 1";
     const DeployedStudy study(text);
-    study.misbehave({{"", "slow_start=50 --misbehave ignore_term"}});
+    study.set_faults({{"", "slow_start=50 --fault ignore_term"}});
     const fs::path wrapper = study.folder() / "bin/vllm";
     const std::string without_exec =
         replaced(replaced(read_file(wrapper), "\nexec ", "\n(trap '' TERM; "), " vllm \"$@\"\n",
@@ -245,7 +245,7 @@ TEST_CASE(
         CHECK(comes_true([&] { return study.left().empty(); }, 20));
         CHECK(study.left().empty());
     }
-    study.misbehave({});
+    study.set_faults({});
     goes_on_after(study, told_trials(study));
 }
 
@@ -295,7 +295,7 @@ TEST_CASE(
                            : "reached here: the loopback, 127.0.0.1, takes no connections: ")));
         CHECK(told_trials(study).size() == (later ? 1 : 0));
         CHECK(study.left().empty());
-        if (later) study.misbehave({});
+        if (later) study.set_faults({});
         goes_on_after(study, told_trials(study));
     }
 }
@@ -304,7 +304,7 @@ TEST_CASE(
     "tuner's troubles: status beside a run, a second run, and the lock of one that was killed") {
     const DeployedStudy study;
     const TemporaryFolder elsewhere;  // of what the others print
-    study.misbehave({{"--max-num-seqs=3", "slow_start=2"}});
+    study.set_faults({{"--max-num-seqs=3", "slow_start=2"}});
     ChildProcess first(study.words("run", {"--quiet"}), study.folder());
     REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
 
@@ -335,7 +335,7 @@ TEST_CASE(
     CHECK(fs::exists(study.directory() / "study.lock"));
     const std::vector<Trial> told = told_trials(study);
     CHECK(told.size() == 1);
-    study.misbehave({});
+    study.set_faults({});
     goes_on_after(study, told);
 }
 
@@ -344,7 +344,7 @@ TEST_CASE(
     "engine") {
     const DeployedStudy study;
     const TemporaryFolder elsewhere;
-    study.misbehave({{"--max-num-seqs=3", "slow_start=2"}});
+    study.set_faults({{"--max-num-seqs=3", "slow_start=2"}});
     ChildProcess first(study.words("run", {"--json"}), study.folder());
     REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
     const std::string holder = std::to_string(first.id());
@@ -367,7 +367,7 @@ TEST_CASE(
 
 TEST_CASE("tuner's troubles: its folder is moved away in the middle of a run") {
     const DeployedStudy study;
-    study.misbehave({{"--max-num-seqs=3", "slow_start=1"}});
+    study.set_faults({{"--max-num-seqs=3", "slow_start=1"}});
     ChildProcess process(study.words("run", {"--quiet"}), study.folder());
     REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
     fs::rename(study.directory(), study.folder() / "away");

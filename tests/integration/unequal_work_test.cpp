@@ -32,7 +32,8 @@ launch:
       shift; [ $# -eq 0 ] || shift
     done
     tokens=32; [ "$style" != shorty ] || tokens=16
-    exec 'STREAM_SERVER' --port "$port" --behave "first=0.004,gap=0.002,finish_stop,tokens=$tokens" --for 60
+    exec 'SIMENGINE' --start-scale 1000 --model Qwen/Qwen3-8B --pace 0.004,0.002 --fault answer_tokens=$tokens \
+      vllm serve test --port "$port"
   - brief
   - --weights
   - "{model}"
@@ -55,7 +56,7 @@ TEST_CASE(
     fs::copy(fs::path(SERVETUNE_SOURCE) / "search_spaces", folder.path() / "spaces",
              fs::copy_options::recursive);
     std::string engine = short_engine;
-    engine.replace(engine.find("STREAM_SERVER"), 13, STREAM_SERVER_PROGRAM);
+    engine.replace(engine.find("SIMENGINE"), 9, SIMENGINE_PROGRAM);
     folder.write("spaces/engines/brief.yaml", engine);
     std::string prompts;
     for (int i = 0; i < 40; ++i)

@@ -332,7 +332,7 @@ TEST_CASE(
 TEST_CASE("weight cache: what fails with it is measured without it before it is told") {
     SECTION("the cache's fault") {
         const CachedStudy cached;
-        cached.study.misbehave({{from_the_cache, "exit_at_load=1"}});
+        cached.study.set_faults({{from_the_cache, "exit_at_load=1"}});
         const Ran ran = cached.run();
         INFO(ran.out << ran.err);
         REQUIRE(ran.code == 0);
@@ -345,7 +345,7 @@ TEST_CASE("weight cache: what fails with it is measured without it before it is 
     }
     SECTION("the configuration's fault") {
         const CachedStudy cached;
-        cached.study.misbehave({{"--max-num-seqs=3", "exit_at_load=1"}});
+        cached.study.set_faults({{"--max-num-seqs=3", "exit_at_load=1"}});
         const Ran ran = cached.run();
         INFO(ran.out << ran.err);
         REQUIRE(ran.code == 0);
@@ -376,7 +376,7 @@ TEST_CASE("weight cache: an engine that does not say that it took them is not me
 
 TEST_CASE("weight cache: a tuner that is killed leaves no daemon") {
     const CachedStudy cached;
-    cached.study.misbehave({{from_the_cache, "slow_start=20"}});
+    cached.study.set_faults({{from_the_cache, "slow_start=20"}});
     std::vector<std::string> words = cached.study.words(
         "run", {}, {"/usr/bin/env", "HF_HOME=" + cached.hub.folder.path().string()});
     {
@@ -386,7 +386,7 @@ TEST_CASE("weight cache: a tuner that is killed leaves no daemon") {
         REQUIRE(comes_true([&] { return tuner.wait_at_most(10ms).has_value(); }));
     }
     CHECK(comes_true([&] { return cached.study.left().empty(); }));
-    cached.study.misbehave({});
+    cached.study.set_faults({});
     const Ran ran = cached.run();
     INFO(ran.out << ran.err);
     CHECK(ran.code == 0);

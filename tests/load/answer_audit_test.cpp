@@ -2,7 +2,7 @@
 // What the single answers of a run show: tokens that nobody saw, times that run backwards.
 #include "support/test.hpp"
 
-#include "load/answer_audit.hpp"
+#include "load/audit_parts.hpp"
 
 #include <vector>
 

@@ -4,7 +4,6 @@
 
 #include "load/answer_reader.hpp"
 #include "load/request_body.hpp"
-#include "load/whole_answer.hpp"
 
 #include "servetune/error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load/certificates.hpp"
+#include "load/http.hpp"
 
 #include "support/test.hpp"
 

@@ -4,7 +4,7 @@
 #include "support/made_up_runs.hpp"
 #include "support/test.hpp"
 
-#include "load/steadiness.hpp"
+#include "load/audit_parts.hpp"
 
 #include <string>
 #include <vector>

@@ -24,7 +24,7 @@ struct KeptExchange final : Exchange {
     void begin_stream() override {}
     void write(std::string_view) override {}
     void end_stream() override {}
-    void break_off() override {}
+    void end_connection() override {}
     void set_work(std::size_t) override {}
     int status = 0;
     std::string body{};
@@ -43,10 +43,10 @@ TEST_CASE("simengine in roles: equal prompts have caches of their own, and each 
     prefill.engine = setup.engine;
     prefill.served_names = {"Qwen/Qwen3-8B"};
     prefill.role = simengine::EngineRole::prefill;
+    boost::asio::io_context context;
     Service service(
-        prefill, *setup.cost, {},
-        {.wake = [] {},
-         .die = [] {},
+        context, prefill, *setup.cost,
+        {.die = [](const std::string&) {},
          .drop_all = [] {},
          .first_request = [] {},
          .fetch = [](std::size_t, const Handover&, std::int64_t) {},
@@ -61,7 +61,7 @@ TEST_CASE("simengine in roles: equal prompts have caches of their own, and each 
     std::array<KeptExchange, 4> clients;
     for (KeptExchange& client : clients)
         service.handle({.method = "POST", .path = "/v1/completions", .body = asked}, client);
-    while (const auto next = service.loop().next()) service.loop().run(*next);
+    context.run();
     for (const KeptExchange& client : clients) {
         INFO(client.body);
         REQUIRE(client.status == 200);

@@ -76,7 +76,7 @@ inline std::size_t most_trials_at_once(const std::vector<Trial>& trials) {
 /// recommendation is `--max-num-seqs=32`; the machine is not watched, so that what else it does
 /// makes no verdict inconclusive. Each configuration is measured once: nothing is confirmed
 /// (`decision: published`). `vllm` is a small script in front of simengine that lets engines with
-/// certain flags misbehave, so that nothing of autotune's own path is replaced.
+/// certain flags go wrong, so that nothing of autotune's own path is replaced.
 class DeployedStudy {
 public:
     struct Text {
@@ -104,21 +104,21 @@ public:
                           text.objective + "\nspace: " + text.space + "\nevaluator: {deploy: {" +
                           text.deploy + ", watch: off}}\n" + text.more);
         std::filesystem::create_directories(folder_.path() / "bin");
-        misbehave({});
+        set_faults({});
     }
     DeployedStudy() : DeployedStudy(Text{}) {}
     ~DeployedStudy() { (void)end_leftovers(mark(), std::chrono::seconds(1)); }
     DeployedStudy(const DeployedStudy&) = delete;
     DeployedStudy& operator=(const DeployedStudy&) = delete;
 
-    /// From now on engines whose words hold `flag` do `vice` (`--misbehave` of simengine); an empty
+    /// From now on engines whose words hold `flag` have this fault of simengine; an empty
     /// flag: all engines.
-    void misbehave(const std::vector<std::pair<std::string, std::string>>& vices) const {
+    void set_faults(const std::vector<std::pair<std::string, std::string>>& faults) const {
         std::string script =
             "#!/bin/sh\necho \"$$ $*\" >> '" + record().string() + "'\ncase \" $* \" in\n";
-        for (const auto& [flag, vice] : vices)
+        for (const auto& [flag, fault] : faults)
             script += (flag.empty() ? "*" : "*' " + flag + " '*") +
-                      (") SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --misbehave " + vice) +
+                      (") SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --fault " + fault) +
                       "\"; export SIMENGINE_OPTIONS ;;\n";
         script += "esac\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n";
         // Written beside it and moved there: a shell that is reading the old one goes on with the

@@ -1,10 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How far figures may be apart before the audit says so. docs/explanation/measuring.md has the
-// reason of each number.
+// What the audit of a load test is made of.
 
-namespace servetune::audit_tolerances {
+#include "servetune/audit.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/load_test.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Sets statistics, validity and what was not checked of a load test whose plan, handshake and run
+/// are there: all that follows from what was sent and what came back. Pure; asks no server. Of
+/// `test` only workload, limits, `known` and the number of replicas count.
+void judge_load_test(const LoadTest& test, LoadTestResult& result);
+
+/// What only the single answers of a run show, beside `audit`: tokens that were counted and not
+/// seen (`unseen`), tokens that the server keeps (`hidden_tokens`), times that run backwards
+/// (`order`). O(requests and gaps).
+Validity audit_answers(std::span<const RequestRecord> records);
+
+/// The audit's identity `order`: percentiles rise, the first token comes before the last, no time
+/// is negative or none.
+Validity audit_order(const BenchmarkResult& result);
+
+/// The findings `sent_late` (the client sent requests after their schedule) and `rate` (the server
+/// ended long after the last arrival). Notes where the load is what is looked for.
+Validity falling_behind(const BenchmarkResult& result, const AuditContext& context);
+
+/// Whether every identity lacks a figure that it needs.
+bool nothing_checked(const BenchmarkResult& result, const std::vector<NotChecked>& skipped);
+
+/// Whether a run stayed the same from its start to its end.
+struct Steadiness {
+    std::optional<Finding> finding{};         ///< `steady`: one part was slower than the rest
+    std::optional<NotChecked> not_checked{};  ///< why no part could be compared
+};
+
+/// Compares the first part of a run with the rest, split where the two differ most: by the time per
+/// output token and, in a closed loop, by the latency. A finding needs a difference that at most
+/// one in a hundred steady runs has, and one that moves the run's mean by more than 5 %. Not
+/// checked: bursts, ramps and traces, which have no steady state, and runs that are too short.
+/// Formula and reasons: docs/explanation/measuring.md.
+Steadiness steadiness_of(const LoadRun& run, const Arrival& arrival);
+
+/// Adds one finding.
+inline void add_finding(Validity& to, Verdict verdict, std::string id, std::string left,
+                        std::string right, std::string cause) {
+    add(to, {verdict, {{std::move(id), std::move(left), std::move(right), std::move(cause)}}});
+}
+
+/// A figure as findings print it: whole numbers whole, others with two decimals or four digits.
+std::string figure_shown(double value);
+
+inline std::string milliseconds_shown(double seconds) {
+    return figure_shown(seconds * 1e3) + " ms";
+}
+
+/// A turn of the load generator's loop that comes later than this was stopped: Ctrl-Z, a machine
+/// that slept, a container on hold. A loop that is only busy is milliseconds late.
+inline constexpr double client_stops_at = 0.5;
+
+/// How far figures may be apart before the audit says so. docs/explanation/measuring.md has the
+/// reason of each number.
+namespace audit_tolerances {
 
 inline constexpr double window_tolerance = 0.005;   ///< rates and tokens / duration
 inline constexpr double window_unsound = 0.03;      ///< above it the rates are worthless
@@ -70,4 +134,6 @@ inline double rounding(double printed, double unit = 1) {
 }
 inline constexpr double in_milliseconds = 1e-3;
 
-}  // namespace servetune::audit_tolerances
+}  // namespace audit_tolerances
+
+}  // namespace servetune

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// simengine from outside: every way to misbehave.
+// simengine from outside: every fault.
 #include "support/simengine.hpp"
 #include "support/simengine_commands.hpp"
 #include "support/test.hpp"
@@ -24,58 +24,58 @@ using Json = nlohmann::json;
 
 namespace {
 
-Words misbehaving(const std::string& word, const Words& engine = vllm) {
-    return fast(engine, {"--misbehave", word});
+Words with_fault(const std::string& word, const Words& engine = vllm) {
+    return fast(engine, {"--fault", word});
 }
 
 }  // namespace
 
-TEST_CASE("simengine misbehaves: starts that do not end well") {
-    SimEngine never(program, misbehaving("never_ready"));
+TEST_CASE("simengine faults: starts that do not end well") {
+    SimEngine never(program, with_fault("never_ready"));
     CHECK_FALSE(never.wait_until_listening(0.5));
     CHECK_FALSE(never.process().wait_at_most(std::chrono::milliseconds(1)));
 
-    CHECK(ended(misbehaving("exit_at_once")).code == 1);
-    CHECK(ended(misbehaving("exit_at_once=3")).code == 3);
-    CHECK(ended(misbehaving("exit_at_load")).code == 137);
+    CHECK(ended(with_fault("exit_at_once")).code == 1);
+    CHECK(ended(with_fault("exit_at_once=3")).code == 3);
+    CHECK(ended(with_fault("exit_at_load")).code == 137);
 
-    SimEngine memory(program, misbehaving("oom_then_hang"));
+    SimEngine memory(program, with_fault("oom_then_hang"));
     CHECK(says(memory, "CUDA out of memory"));
     CHECK_FALSE(memory.wait_until_listening(0.3));
 
-    SimEngine late(program, misbehaving("listen_late=2"));
+    SimEngine late(program, with_fault("listen_late=2"));
     CHECK(says(late, "Application startup complete"));
     CHECK_FALSE(late.wait_until_listening(0.1));
     CHECK(late.wait_until_ready());
 
-    SimEngine busy(program, misbehaving("answer_503=1.5"));
+    SimEngine busy(program, with_fault("answer_503=1.5"));
     REQUIRE(busy.wait_until_listening());
     CHECK(busy.get("/health").status == 503);
     CHECK(busy.post("/v1/chat/completions", chat_body(2).dump()).status == 503);
     CHECK(busy.wait_until_ready());
 }
 
-TEST_CASE("simengine misbehaves: under load") {
-    SimEngine dying(program, misbehaving("die_at_requests=5"));
+TEST_CASE("simengine faults: under load") {
+    SimEngine dying(program, with_fault("die_at_requests=5"));
     REQUIRE(dying.wait_until_ready());
     CHECK(succeeded(load(dying, 12, 4, 1)) == 4);
     CHECK(dying.process().wait_at_most(std::chrono::seconds(5)) == 1);
     CHECK(dying.process().err().find("EngineCore encountered a fatal error") != std::string::npos);
 
-    SimEngine spent(program, misbehaving("die_at_tokens=30", sglang));
+    SimEngine spent(program, with_fault("die_at_tokens=30", sglang));
     REQUIRE(spent.wait_until_ready());
     CHECK(succeeded(load(spent, 12, 8, 1)) == 3);
     CHECK(spent.process().wait_at_most(std::chrono::seconds(5)) == 1);
     CHECK(spent.process().err().find("Scheduler hit an exception") != std::string::npos);
 
-    SimEngine stalling(program, misbehaving("stall_mid_stream=20"));
+    SimEngine stalling(program, with_fault("stall_mid_stream=20"));
     REQUIRE(stalling.wait_until_ready());
     const LoadRun stalled = load(stalling, 4, 15, 2, {.stall_timeout_seconds = 0.4});
     CHECK(std::any_of(stalled.records.begin(), stalled.records.end(),
                       [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
     CHECK(stalling.get("/health").status == 200);
 
-    SimEngine restarting(program, misbehaving("restart_mid_run=6"));
+    SimEngine restarting(program, with_fault("restart_mid_run=6"));
     REQUIRE(restarting.wait_until_ready());
     const LoadRun broken = load(restarting, 12, 400, 3);
     // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by
@@ -89,46 +89,46 @@ TEST_CASE("simengine misbehaves: under load") {
           std::string::npos);
 }
 
-TEST_CASE("simengine misbehaves: answers") {
-    SimEngine other(program, misbehaving("wrong_model=somebody/else"));
+TEST_CASE("simengine faults: answers") {
+    SimEngine other(program, with_fault("wrong_model=somebody/else"));
     REQUIRE(other.wait_until_ready());
     CHECK(served_models({other.url(), ""}) == std::vector<std::string>{"somebody/else"});
     CHECK(Json::parse(other.post("/v1/chat/completions", chat_body(2).dump()).body)["model"] ==
           "somebody/else");
 
-    SimEngine garbled(program, misbehaving("wrong_json"));
+    SimEngine garbled(program, with_fault("wrong_json"));
     REQUIRE(garbled.wait_until_ready());
     CHECK(
         Json::parse(garbled.post("/v1/chat/completions", chat_body(2).dump()).body, nullptr, false)
             .is_discarded());
     CHECK(load(garbled, 2, 4, 1).records.front().end == RequestEnd::malformed);
 
-    SimEngine miscounting(program, misbehaving("bad_usage"));
+    SimEngine miscounting(program, with_fault("bad_usage"));
     REQUIRE(miscounting.wait_until_ready());
     const LoadRun counted = load(miscounting, 2, 8, 1, {.ignore_eos = true});
     CHECK(counted.records.front().end == RequestEnd::wrong_length);
     CHECK(counted.records.front().chunks == 8);
 }
 
-TEST_CASE("simengine misbehaves: ends and leftovers") {
-    SimEngine stubborn(program, misbehaving("ignore_term"));
+TEST_CASE("simengine faults: ends and leftovers") {
+    SimEngine stubborn(program, with_fault("ignore_term"));
     REQUIRE(stubborn.wait_until_ready());
     stubborn.process().signal(SIGTERM);
     CHECK_FALSE(stubborn.process().wait_at_most(std::chrono::milliseconds(300)));
     CHECK(stubborn.get("/health").status == 200);
 
-    SimEngine slow(program, misbehaving("stop_slowly=1"));
+    SimEngine slow(program, with_fault("stop_slowly=1"));
     REQUIRE(slow.wait_until_ready());
     slow.process().signal(SIGTERM);
     CHECK_FALSE(slow.process().wait_at_most(std::chrono::milliseconds(200)));
     CHECK(slow.process().wait_at_most(std::chrono::seconds(5)) == 0);
 
-    SimEngine noisy(program, misbehaving("flood_log=10000000"));
+    SimEngine noisy(program, with_fault("flood_log=10000000"));
     REQUIRE(noisy.wait_until_ready());
     CHECK(says(noisy, std::string(99'999, '#') + "\n" + std::string(99'999, '#')));
     CHECK(noisy.get("/health").status == 200);
 
-    SimEngine parent(program, misbehaving("grandchild_keeps_port"));
+    SimEngine parent(program, with_fault("grandchild_keeps_port"));
     REQUIRE(parent.wait_until_ready());
     const std::uint16_t port = parent.port();
     parent.process().signal(SIGTERM);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "command_line.hpp"
 #include "dialect.hpp"
 #include "text.hpp"
 
@@ -8,8 +9,53 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace simengine {
+
+/// A prompt's cache that goes from one engine to another: what it is called and where it is.
+struct Handover {
+    std::uint64_t room = 0;
+    std::string host{};
+    std::uint16_t port = 0;
+};
+
+/// What a client asks for.
+struct CompletionRequest {
+    bool chat = false;
+    std::string model{};
+    std::vector<Token> prompt{};
+    std::string label{};  ///< the first word of the prompt's last text
+    std::optional<std::int64_t> max_tokens{};
+    std::int64_t min_tokens = 0;
+    bool ignore_eos = false;
+    bool stream = false;
+    bool include_usage = false;       ///< of a stream
+    bool thinks = false;              ///< asked for: chat_template_kwargs.enable_thinking
+    bool cache_prompt = true;         ///< llama.cpp: whether earlier prompts may be used again
+    std::optional<Handover> gives{};  ///< its prompt's cache, to an engine that goes on
+    std::optional<Handover> takes{};  ///< the same, from the engine that made it
+};
+
+/// An answer other than 200.
+struct HttpRefusal {
+    int status = 400;
+    std::string message{};
+    std::string type = "BadRequestError";
+};
+
+/// Reads the body of a request. Returns what is wrong with it, or nothing.
+std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::string_view body,
+                                                   bool chat, const Tokenizer& tokenizer,
+                                                   CompletionRequest& request);
+
+/// Why it is too long for `context` tokens: in the engine's words; nothing when it fits. `output`
+/// tokens are those asked for, or 0.
+std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request,
+                                    std::int64_t context);
+
+/// The body that goes with it.
+std::string error_json(const Dialect& dialect, const HttpRefusal& refusal);
 
 /// What an answer says beside its text.
 struct AnswerFacts {
@@ -24,9 +70,7 @@ struct AnswerFacts {
     std::int64_t output_tokens = 0;
     std::string_view finish_reason = "length";
     bool says_cached = true;
-    bool text_is_unread = false;  ///< a fault: it is in a field that no interface has
-    bool halves_usage = false;    ///< a fault: usage counts half the tokens
-    bool breaks_json = false;     ///< a fault: JSON that ends in its middle
+    AnswerFaults faults{};
 };
 
 /// Writes the answer to one request in the engine's shape: whole, or event by event, each event
@@ -61,9 +105,11 @@ private:
     std::string head_{};    ///< up to the choices' list: `{"id":...,"choices":[`
     std::string before_{};  ///< up to the text, as an event
     std::string before_thought_{};
+    std::string before_unread_{};
     std::string after_{};       ///< behind the text
     std::string after_last_{};  ///< behind the last text
     std::int64_t sent_ = 0;
+    bool begun_ = false;
     std::int64_t cached_tokens_ = 0;
 };
 
