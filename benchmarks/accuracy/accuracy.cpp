@@ -9,10 +9,10 @@
 #include "predict/study_fit.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 #include "study/table.hpp"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // The published method, one parameter after the other, and what else was proposed to follow it.
 #include "contender.hpp"
 
-#include "servetune/standings.hpp"
 #include "servetune/staged.hpp"
+#include "servetune/standings.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ask_tell_conversation.hpp"
 
-#include "base/nesting.hpp"
 #include "base/nearest.hpp"
+#include "base/nesting.hpp"
 #include "base/text.hpp"
-#include "study/trial_rules.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "study/json.hpp"
+#include "study/trial_rules.hpp"
 #include "study_file/readers.hpp"
 
 #include <fmt/format.h>

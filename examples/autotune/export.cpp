@@ -6,8 +6,8 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "handover/optuna_export.hpp"
 #include "base/text.hpp"
+#include "handover/optuna_export.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"
 #include "study/table.hpp"

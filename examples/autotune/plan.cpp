@@ -189,10 +189,11 @@ double each_once(const StudySetup& setup, double repeated) {
 std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget,
                                        std::size_t repeated) {
     if (setup.file.strategy.name == "exhaustive") {
-        const double all = each_once(setup, static_cast<double>(repeated)) +
-                           (setup.problem->is_confirmed()
-                                ? 3.0 * static_cast<double>(interim_analyses.back())  // rounds of three
-                                : 0);
+        const double all =
+            each_once(setup, static_cast<double>(repeated)) +
+            (setup.problem->is_confirmed()
+                 ? 3.0 * static_cast<double>(interim_analyses.back())  // rounds of three
+                 : 0);
         if (all < static_cast<double>(budget.trials)) return static_cast<std::size_t>(all);
     }
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line.hpp"
 
-#include "dialect.hpp"
 #include "base/nearest.hpp"
+#include "dialect.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"

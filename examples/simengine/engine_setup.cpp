@@ -3,9 +3,9 @@
 
 #include "engine_process.hpp"
 
-#include "servetune/catalogue.hpp"
 #include "base/nearest.hpp"
 #include "base/present.hpp"
+#include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 #include "study_file/yaml.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_answer.hpp"
 
+#include "base/nearest.hpp"
 #include "base/nesting.hpp"
 #include "base/text.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

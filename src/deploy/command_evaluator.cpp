@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/command_evaluator.hpp"
 
+#include "base/nearest.hpp"
 #include "base/waiting.hpp"
 #include "command_answer.hpp"
 #include "host/start_program.hpp"
 #include "hub_tokens.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The servers that a configuration starts, and the devices and cores of each.
+#include "base/present.hpp"
 #include "host/nvidia_smi.hpp"
 #include "server_set.hpp"
-#include "base/present.hpp"
 #include "servetune/engine_evaluator.hpp"
 #include "servetune/error.hpp"
 

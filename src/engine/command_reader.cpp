@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_reader.hpp"
 
-#include "base/text.hpp"
 #include "base/nesting.hpp"
+#include "base/text.hpp"
 #include "base/variable_name.hpp"
 #include "flag_facts.hpp"
 #include "json_form.hpp"

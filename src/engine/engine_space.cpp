@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_space.hpp"
 
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "engine/entry_errors.hpp"
 #include "engine_value.hpp"
 #include "json_form.hpp"
 #include "load_level.hpp"
 #include "rule_text.hpp"
-#include "base/nearest.hpp"
-#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"
 

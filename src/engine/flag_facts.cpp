@@ -2,9 +2,9 @@
 #include "flag_facts.hpp"
 
 #include "base/files.hpp"
+#include "base/nearest.hpp"
 #include "base/nesting.hpp"
 #include "engine/version.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>

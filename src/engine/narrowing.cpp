@@ -2,12 +2,12 @@
 // What a study makes of the engine's parameters: narrowed, fixed, added, without the values that
 // its chip refuses. Those of which the chip or the version takes no value leave the space, and what
 // names them goes on without them.
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "engine/entry_errors.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
 #include "json_form.hpp"
-#include "base/nearest.hpp"
-#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "space/expression_rewriting.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a configuration to commands.
 #include "base/nesting.hpp"
+#include "base/present.hpp"
 #include "base/variable_name.hpp"
 #include "engine_space.hpp"
 #include "json_form.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "shell_word.hpp"
 #include "space/value_json.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefill and decode apart: the parameters that each role has of its own.
+#include "base/nearest.hpp"
 #include "engine/entry_errors.hpp"
 #include "engine_space.hpp"
 #include "rule_text.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"
 

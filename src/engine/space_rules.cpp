@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of a space: the engines' and the study's under its names, and how many devices a
 // layout, or all servers together, may take.
+#include "base/present.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
 #include "rule_text.hpp"
-#include "base/present.hpp"
-#include "servetune/expression.hpp"
-#include "space/rule_values.hpp"
 #include "servetune/error.hpp"
+#include "servetune/expression.hpp"
 #include "space/expression_rewriting.hpp"
+#include "space/rule_values.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 #include "optuna_export.hpp"
 
 #include "base/files.hpp"
-#include "report/report_view.hpp"
 #include "base/text.hpp"
+#include "report/report_view.hpp"
 #include "study/sqlite_connection.hpp"
 #include "template_files.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "start_program.hpp"
 
+#include "boost_process.hpp"
 #include "servetune/detail/host/process.hpp"
 
 #include <poll.h>
@@ -23,10 +24,19 @@ struct Refusal {
     int error;
 };
 
-/// What a child does between fork and execve. It calls only what is safe there in a process with
-/// threads, and allocates no memory.
-struct ChildSteps {
-    [[noreturn]] void become_program() {
+/// A handler of Boost.Process. `on_setup` runs before the fork: it gives the words as they are, for
+/// Boost 1.74 reads the first character of each word, of empty ones too. `on_exec_setup` and
+/// `on_exec_error` run in the child of a process with threads: they call only what is safe there,
+/// and allocate no memory.
+struct ChildSteps : boost_process::extend::handler {
+    template <class Executor>
+    void on_setup(Executor& executor) const {
+        executor.exe = file;
+        executor.cmd_line = words;
+        executor.env = variables;
+    }
+    template <class Executor>
+    void on_exec_setup(Executor& /*executor*/) {
         (void)setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, signal_when_parent_ends);
         if (getppid() != parent) _exit(126);
@@ -38,20 +48,31 @@ struct ChildSteps {
         if (cores != nullptr && sched_setaffinity(0, sizeof *cores, cores) != 0)
             refuse(Refusal::Step::cores);
         keep_only_facts();
-        execve(file, words, variables);
+    }
+    template <class Executor>
+    void on_exec_error(Executor& /*executor*/, const std::error_code& error) const {
+        errno = error.value();
         refuse(Refusal::Step::program);
     }
+    template <class Executor>
+    void on_fork_error(Executor& /*executor*/, const std::error_code& error) {
+        fork_error = error.value();
+    }
+
+    ChildSteps(const char* its_file, char** its_words, char** its_variables)
+        : file(its_file), words(its_words), variables(its_variables) {}
 
     const char* file;
     char** words;
     char** variables;
-    std::array<int, 3> standards;  ///< what becomes standard input, output and error
-    const char* folder;            ///< null: stays
-    const cpu_set_t* cores;        ///< null: any
-    int facts;                     ///< -1: none
-    int report;                    ///< takes a Refusal; closed by execve
-    int signal_when_parent_ends;
+    std::array<int, 3> standards{};    ///< what becomes standard input, output and error
+    const char* folder = nullptr;      ///< null: stays
+    const cpu_set_t* cores = nullptr;  ///< null: any
+    int facts = -1;                    ///< -1: none
+    int report = -1;                   ///< takes a Refusal; closed by execve
+    int signal_when_parent_ends = SIGKILL;
     pid_t parent = getpid();
+    int fork_error = 0;
 
 private:
     /// Whatever this process blocks and ignores.
@@ -172,22 +193,23 @@ int start_program(const ChildProgram& program, int output, int answer) {
     const int input = program.input_descriptor < 0 ? file_opened.id() : program.input_descriptor;
     if (input < 0) throw IoError(why({Refusal::Step::input_and_output, errno}, program));
     Pipe pipe;
-    ChildSteps steps{program.file.c_str(),
-                     words.data(),
-                     variables.data(),
-                     {input, answer >= 0 ? answer : output, output},
-                     program.folder.empty() ? nullptr : program.folder.c_str(),
-                     program.cores.empty() ? nullptr : &cores,
-                     program.facts,
-                     pipe.in.id(),
-                     program.signal_when_parent_ends};
+    ChildSteps steps(program.file.c_str(), words.data(), variables.data());
+    steps.standards = {input, answer >= 0 ? answer : output, output};
+    if (!program.folder.empty()) steps.folder = program.folder.c_str();
+    if (!program.cores.empty()) steps.cores = &cores;
+    steps.facts = program.facts;
+    steps.report = pipe.in.id();
+    steps.signal_when_parent_ends = program.signal_when_parent_ends;
     pid_t child = 0;
     {
         const SignalsBlocked blocked;  // no handler of this program's runs in the child
-        child = fork();
-        if (child == 0) steps.become_program();
+        boost_process::child started(boost_process::exe = program.file.string(),
+                                     boost_process::ignore_error, steps);
+        child = started.id();
+        started.detach();  // Boost neither waits for it nor kills it: its id stays ours
     }
-    if (child < 0) throw IoError(why({Refusal::Step::program, errno}, program));
+    if (steps.fork_error != 0)
+        throw IoError(why({Refusal::Step::program, steps.fork_error}, program));
 
     pipe.in.reset();
     Refusal refusal{};

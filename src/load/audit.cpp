@@ -2,9 +2,9 @@
 #include "servetune/audit.hpp"
 
 #include "audit_parts.hpp"
+#include "base/present.hpp"
 #include "perf/roofline.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/present.hpp"
 
 #include <algorithm>
 #include <array>

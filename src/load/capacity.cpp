@@ -4,8 +4,8 @@
 #include "audit_parts.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/outcome.hpp"
 #include "servetune/error.hpp"
+#include "servetune/outcome.hpp"
 
 #include <algorithm>
 #include <cmath>

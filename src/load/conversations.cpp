@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 #include "text_stream.hpp"
 
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 #include "servetune/detail/load/dataset.hpp"
 
 #include "arrival_process.hpp"
-#include "data_files.hpp"
 #include "base/present.hpp"
+#include "data_files.hpp"
 #include "servetune/error.hpp"
 #include "vocabulary.hpp"
 

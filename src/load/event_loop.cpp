@@ -2,8 +2,8 @@
 #include "event_loop.hpp"
 
 #include "audit_parts.hpp"
-#include "request_body.hpp"
 #include "base/present.hpp"
+#include "request_body.hpp"
 #include "servetune/error.hpp"
 
 #include <sys/epoll.h>

@@ -2,9 +2,9 @@
 #include "http.hpp"
 
 #include "base/nesting.hpp"
+#include "base/text.hpp"
 #include "base/url.hpp"
 #include "load/metrics_page.hpp"
-#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

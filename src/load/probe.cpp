@@ -2,10 +2,10 @@
 #include "servetune/detail/load/probe.hpp"
 
 #include "base/nesting.hpp"
+#include "base/text.hpp"
 #include "base/url.hpp"
 #include "http.hpp"
 #include "request_body.hpp"
-#include "base/text.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/nearest.hpp"
 #include "data_files.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "text_stream.hpp"
 

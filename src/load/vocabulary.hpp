@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/rng.hpp"
 #include "servetune/detail/load/calibration.hpp"
+#include "servetune/rng.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/rng.hpp"
 #include "servetune/detail/perf/simulator.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <limits>

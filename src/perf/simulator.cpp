@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/perf/simulator.hpp"
 
-#include "servetune/detail/base/number_text.hpp"
 #include "base/present.hpp"
-#include "servetune/rng.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <functional>

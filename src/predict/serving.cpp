@@ -3,10 +3,10 @@
 // defaults by device and model.
 #include "servetune/detail/predict/serving.hpp"
 
+#include "base/nearest.hpp"
 #include "by_concept.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/launcher.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

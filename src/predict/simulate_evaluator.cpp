@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/simulate_evaluator.hpp"
 
+#include "base/present.hpp"
 #include "engine/failure_reader.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
@@ -8,10 +9,9 @@
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "base/present.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 #include "servetune/objective.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <cmath>

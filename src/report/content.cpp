@@ -2,9 +2,9 @@
 #include "content.hpp"
 
 #include "escape.hpp"
-#include "trial/metric_text.hpp"
 #include "servetune/outcome.hpp"
 #include "study/json.hpp"
+#include "trial/metric_text.hpp"
 
 #include <algorithm>
 #include <array>

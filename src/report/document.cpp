@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "document.hpp"
 
-#include "escape.hpp"
 #include "base/text.hpp"
+#include "escape.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explain_report.hpp"
 
+#include "base/text.hpp"
 #include "content.hpp"
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/text.hpp"
 #include "servetune/explanation.hpp"
 #include "space/nearest_feasible.hpp"
 #include "study/verdict.hpp"

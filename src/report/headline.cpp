@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verdict in words; where nothing passes, what came nearest or what most trials failed of.
-#include "report_view.hpp"
 #include "base/nearest.hpp"
-#include "servetune/detail/base/number_text.hpp"
 #include "base/text.hpp"
-#include "study/confirmation.hpp"
+#include "report_view.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/recommendation.hpp"
+#include "study/confirmation.hpp"
 #include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
 

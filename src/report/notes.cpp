@@ -4,8 +4,8 @@
 #include "report_view.hpp"
 #include "search/given_up.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "study/verdict.hpp"
 #include "servetune/outcome.hpp"
+#include "study/verdict.hpp"
 
 #include <fmt/format.h>
 

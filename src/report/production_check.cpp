@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "production_check.hpp"
 
+#include "base/probability.hpp"
 #include "load/metrics_page.hpp"
 #include "report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/probability.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study_comparison.hpp"
 
+#include "base/probability.hpp"
 #include "document.hpp"
 #include "report_json.hpp"
-#include "base/probability.hpp"
 #include "trial/metric_text.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plain_table.hpp"
 
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "servetune/benchmark_result.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 #include "study_file/readers.hpp"

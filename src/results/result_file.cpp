@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/result_file.hpp"
 
+#include "base/nearest.hpp"
 #include "base/nesting.hpp"
 #include "printed_block.hpp"
 #include "result_format.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

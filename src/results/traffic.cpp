@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traffic.hpp"
 
-#include "servetune/detail/base/number_text.hpp"
 #include "base/present.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 

@@ -2,16 +2,16 @@
 #include "servetune/bayesian.hpp"
 #include "study/verdict.hpp"
 
+#include "base/probability.hpp"
 #include "first_trials.hpp"
 #include "given_up.hpp"
 #include "level_rows.hpp"
 #include "model_cache.hpp"
 #include "servetune/budget.hpp"
-#include "base/probability.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/search_space.hpp"
-#include "study/confirmation.hpp"
 #include "start_design.hpp"
+#include "study/confirmation.hpp"
 #include "trial_cost.hpp"
 
 #include <algorithm>

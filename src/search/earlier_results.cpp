@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "earlier_results.hpp"
 
+#include "base/present.hpp"
 #include "fitted_models.hpp"
 #include "nearest_value.hpp"
-#include "base/present.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/probability.hpp"
 #include "feasibility.hpp"
 #include "gaussian_process.hpp"
-#include "base/probability.hpp"
 
 #include <algorithm>
 #include <array>

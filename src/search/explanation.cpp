@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/explanation.hpp"
 
+#include "base/probability.hpp"
 #include "candidates.hpp"
 #include "contrast.hpp"
 #include "model_cache.hpp"
 #include "refused_levels.hpp"
-#include "base/probability.hpp"
-#include "servetune/search_space.hpp"
 #include "servetune/error.hpp"
+#include "servetune/search_space.hpp"
 #include "shown_levels.hpp"
 #include "trial_cost.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/probability.hpp"
 #include "cross_distances.hpp"
 #include "eigen.hpp"
 #include "kernel.hpp"
-#include "base/probability.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "first_trials.hpp"
 
-#include "servetune/budget.hpp"
 #include "base/probability.hpp"
+#include "servetune/budget.hpp"
 #include "start_design.hpp"
 
 #include <algorithm>

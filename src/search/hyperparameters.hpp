@@ -4,8 +4,8 @@
 #include "eigen.hpp"
 #include "gaussian_process.hpp"
 #include "lbfgs.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/detail/search/hyperparameter_search.hpp"
+#include "servetune/rng.hpp"
 
 #include <cmath>
 #include <cstddef>

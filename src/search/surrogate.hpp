@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/probability.hpp"
 #include "eigen.hpp"
 #include "hyperparameters.hpp"
-#include "base/probability.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/dominance.hpp"
+#include "base/present.hpp"
 #include "candidate_pool.hpp"
 #include "candidate_score.hpp"
 #include "chebyshev.hpp"
@@ -8,8 +10,6 @@
 #include "goal_data.hpp"
 #include "hypervolume.hpp"
 #include "output_scale.hpp"
-#include "base/dominance.hpp"
-#include "base/present.hpp"
 #include "servetune/detail/search/bayesian_options.hpp"
 #include "surrogate.hpp"
 

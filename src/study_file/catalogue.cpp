@@ -3,12 +3,12 @@
 // and workloads.
 
 #include "base/files.hpp"
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "load/data_files.hpp"
 #include "readers.hpp"
-#include "base/nearest.hpp"
 #include "study_snapshot.hpp"
 #include "yaml_text.hpp"
 

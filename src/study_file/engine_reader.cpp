@@ -2,12 +2,12 @@
 // Engines, and the parameters and rules of engines and studies.
 #include "readers.hpp"
 
+#include "base/nearest.hpp"
 #include "base/nesting.hpp"
 #include "engine/engine_value.hpp"
 #include "engine/json_form.hpp"
 #include "engine/version.hpp"
 #include "keys.hpp"
-#include "base/nearest.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -4,6 +4,7 @@
 #include "evaluator_type.hpp"
 
 #include "audit_context.hpp"
+#include "base/nearest.hpp"
 #include "base/url.hpp"
 #include "base/waiting.hpp"
 #include "engine/per_device.hpp"
@@ -12,7 +13,6 @@
 #include "load/http.hpp"
 #include "readers.hpp"
 #include "secrets.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/outcome.hpp"

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers.hpp"
 
+#include "base/nearest.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
 #include "keys.hpp"
 #include "load/capacity.hpp"
 #include "load/http.hpp"
-#include "trial/metric_text.hpp"
 #include "secrets.hpp"
 #include "servetune/benchmark_result.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/outcome.hpp"
+#include "trial/metric_text.hpp"
 
 #include <cstdlib>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "knowledge.hpp"
 
+#include "base/nearest.hpp"
 #include "evaluator_type.hpp"
 #include "predict/cost_belief.hpp"
 #include "recipes.hpp"
 #include "search/earlier_results.hpp"
 #include "search/nearest_value.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/json.hpp"

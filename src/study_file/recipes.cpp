@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes.hpp"
 
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
-#include "base/nearest.hpp"
 #include "servetune/search_space.hpp"
 #include "study_snapshot.hpp"
 

@@ -64,8 +64,8 @@ struct AppliedRecipe {
     Assignment values{};                   ///< by the engine file's names of parameters
     std::vector<std::string> arguments{};  ///< flags without a part in speed that the version has
     std::map<std::string, std::string>
-        environment{};  ///< variables that no file here knows: kept as published
-    std::vector<std::string> dropped{};     ///< what it lacks of the recipe, each with the reason
+        environment{};                   ///< variables that no file here knows: kept as published
+    std::vector<std::string> dropped{};  ///< what it lacks of the recipe, each with the reason
 };
 
 /// Reads a recipe's flags in every spelling that any version has. `version`: of the engine; empty:

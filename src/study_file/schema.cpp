@@ -2,8 +2,8 @@
 #include "schema.hpp"
 
 #include "base/files.hpp"
-#include "fact_keys.hpp"
 #include "base/nearest.hpp"
+#include "fact_keys.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -4,14 +4,14 @@
 #include "readers.hpp"
 
 #include "base/files.hpp"
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/entry_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "base/nearest.hpp"
-#include "base/present.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
 

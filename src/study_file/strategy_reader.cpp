@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers.hpp"
 
+#include "base/nearest.hpp"
 #include "keys.hpp"
 #include "servetune/bayesian.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/quasi_random.hpp"

@@ -4,13 +4,13 @@
 // an engine takes one of two values, and then every trial is the same server.
 #include "readers.hpp"
 
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
 #include "engine/flag_facts.hpp"
 #include "evaluator_type.hpp"
 #include "keys.hpp"
-#include "base/nearest.hpp"
 
 #include <unistd.h>
 

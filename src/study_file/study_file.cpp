@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "base/url.hpp"
 #include "engine/version.hpp"
 #include "evaluator_type.hpp"
@@ -7,8 +9,6 @@
 #include "knowledge.hpp"
 #include "readers.hpp"
 #include "secrets.hpp"
-#include "base/nearest.hpp"
-#include "base/text.hpp"
 #include "study_snapshot.hpp"
 
 #include <set>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml.hpp"
 
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "secrets.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "study_snapshot.hpp"
 

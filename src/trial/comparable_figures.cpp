@@ -8,7 +8,7 @@ namespace {
 
 /// The default where it was measured, else the first configuration that was; null: none.
 const Standing* measured_base(const std::vector<Standing>& standings,
-                          std::optional<std::size_t> usual) {
+                              std::optional<std::size_t> usual) {
     if (usual && standings[*usual].measured() > 0) return &standings[*usual];
     const auto first = std::find_if(standings.begin(), standings.end(),
                                     [](const Standing& one) { return one.measured() > 0; });

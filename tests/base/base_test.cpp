@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "base/waiting.hpp"
-#include "base/text.hpp"
-#include "servetune/detail/base/fingerprint.hpp"
 #include "base/nearest.hpp"
-#include "base/probability.hpp"
-#include "servetune/detail/base/number_text.hpp"
 #include "base/present.hpp"
+#include "base/probability.hpp"
+#include "base/text.hpp"
+#include "base/waiting.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/rng.hpp"
 
 #include <chrono>

@@ -3,8 +3,8 @@
 
 #include "support/test.hpp"
 
-#include "servetune/feasible_set.hpp"
 #include "servetune/evaluator.hpp"
+#include "servetune/feasible_set.hpp"
 
 #include <cmath>
 

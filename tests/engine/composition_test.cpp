@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
+#include "servetune/feasible_set.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

@@ -6,8 +6,8 @@
 #include "base/files.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
-#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/study_file.hpp"
 
 #include <string>

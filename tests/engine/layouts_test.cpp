@@ -2,8 +2,8 @@
 // Which layouts of several devices can be: as many devices as there are, heads and experts that can
 // be shared out.
 #include "servetune/detail/host/topology.hpp"
-#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
@@ -190,6 +190,5 @@ TEST_CASE(
     const FoundDevices none = find_devices(smi_that_says(folder, "No devices were found\n", 6));
     CHECK(none.all.empty());
     CHECK(none.trouble == "nvidia-smi: No devices were found");
-    CHECK(find_devices(smi_that_says(folder, "", 9)).trouble ==
-          "nvidia-smi: exit code 9");
+    CHECK(find_devices(smi_that_says(folder, "", 9)).trouble == "nvidia-smi: exit code 9");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as an expression: what parses prints to what parses to the same, and can be evaluated
 // over values of all types.
-#include "fuzz/target.hpp"
 #include "servetune/expression.hpp"
+#include "fuzz/target.hpp"
 #include "space/expression_rewriting.hpp"
 
 #include <array>

@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include "handover/result_export.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/result_file.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>

@@ -7,8 +7,8 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"

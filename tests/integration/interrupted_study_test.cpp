@@ -6,8 +6,8 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/sqlite_journal.hpp"
 
 #include <fcntl.h>

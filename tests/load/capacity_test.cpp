@@ -3,8 +3,8 @@
 // what has no such edge is said to have none.
 #include "load/capacity.hpp"
 
-#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"

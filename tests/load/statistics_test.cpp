@@ -2,8 +2,8 @@
 #include "support/test.hpp"
 
 #include "load/failed_requests.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/detail/load/statistics.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 // Memory and time of one step: what physics forbids whatever the figures are, by random cases.
 #include "support/test.hpp"
 
-#include "servetune/rng.hpp"
 #include "servetune/detail/perf/cost_model.hpp"
+#include "servetune/rng.hpp"
 #include "support/settings_for.hpp"
 
 #include <algorithm>

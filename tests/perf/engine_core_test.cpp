@@ -3,9 +3,9 @@
 // served.
 #include "support/test.hpp"
 
-#include "servetune/rng.hpp"
 #include "servetune/detail/perf/engine_core.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 #include "support/small_engine.hpp"
 #include "support/small_target.hpp"
 

@@ -2,8 +2,8 @@
 // Prefill and decode apart on paper: times that can be added up by hand, and known limits.
 #include "support/test.hpp"
 
-#include "perf/quick_estimate.hpp"
 #include "base/present.hpp"
+#include "perf/quick_estimate.hpp"
 #include "servetune/detail/perf/simulator.hpp"
 #include "servetune/error.hpp"
 #include "support/small_target.hpp"

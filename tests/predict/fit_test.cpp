@@ -5,9 +5,9 @@
 
 #include "base/files.hpp"
 #include "predict/fit.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 #include "study/table.hpp"
 #include "study_file/study_predictions.hpp"
 #include "support/shipped.hpp"

@@ -7,8 +7,8 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/perf/cost_model.hpp"
 #include "servetune/detail/predict/serving.hpp"
-#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
+#include "servetune/feasible_set.hpp"
 #include "support/shipped.hpp"
 
 #include <functional>

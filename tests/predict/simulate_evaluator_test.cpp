@@ -4,8 +4,8 @@
 #include "support/test.hpp"
 
 #include "predict/prediction.hpp"
-#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/strategy.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a history says of parameters, and what was expected of a trial when it was asked.
 #include "servetune/explanation.hpp"
+#include "base/probability.hpp"
 #include "search/effects.hpp"
 #include "search/shown_levels.hpp"
-#include "base/probability.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"

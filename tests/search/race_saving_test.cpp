@@ -2,8 +2,8 @@
 // What one start for all workloads and an early end of lost load tests save, on a simulated clock.
 #include "base/files.hpp"
 #include "servetune/bayesian.hpp"
-#include "study/trial_rules.hpp"
 #include "servetune/study_file.hpp"
+#include "study/trial_rules.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several goals: fronts, what a point is expected to add to one, what the optimizer makes of it and
 // what is recommended.
+#include "base/dominance.hpp"
 #include "search/chebyshev.hpp"
 #include "search/hypervolume.hpp"
 #include "servetune/bayesian.hpp"
-#include "base/dominance.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first of the last trials: the best command without the flags that seem to do nothing,
 // measured itself.
-#include "study/verdict.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/budget.hpp"
-#include "study/confirmation.hpp"
 #include "servetune/recommendation.hpp"
+#include "study/confirmation.hpp"
+#include "study/verdict.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

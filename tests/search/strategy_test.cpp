@@ -2,9 +2,9 @@
 #include "support/test.hpp"
 
 #include "servetune/budget.hpp"
+#include "servetune/servetune.hpp"
 #include "study/confirmation.hpp"
 #include "study/verdict.hpp"
-#include "servetune/servetune.hpp"
 #include "support/tuning_task.hpp"
 
 #include <functional>

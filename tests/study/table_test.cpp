@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
+#include "servetune/feasible_set.hpp"
 #include "study/table.hpp"
 
 using namespace servetune;

@@ -5,9 +5,9 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
+#include "servetune/error.hpp"
 #include "servetune/expression.hpp"
 #include "servetune/feasible_set.hpp"
-#include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "space/expression_rewriting.hpp"
 #include "study_file/keys.hpp"

@@ -5,8 +5,8 @@
 #include "support/temporary_folder.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/catalogue.hpp"
 #include "base/present.hpp"
+#include "servetune/catalogue.hpp"
 #include "servetune/engine_evaluator.hpp"
 #include "servetune/error.hpp"
 

@@ -6,8 +6,8 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
+#include "servetune/rng.hpp"
 
 #include <cmath>
 #include <string>
