@@ -8,7 +8,7 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "report/gate_report.hpp"
+#include "report/comparison.hpp"
 #include "servetune/detail/base/normal.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"

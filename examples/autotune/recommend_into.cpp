@@ -4,7 +4,7 @@
 #include "output.hpp"
 
 #include "base/files.hpp"
-#include "report/escape.hpp"
+#include "report/document.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 

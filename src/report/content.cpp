@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "content.hpp"
 
-#include "escape.hpp"
 #include "servetune/detail/trial/figure_text.hpp"
 #include "servetune/detail/trial/metric_key.hpp"
 #include "study/json_values.hpp"

@@ -131,7 +131,7 @@ const cases = {
   // All of it without a mouse.
   keys: () => inBrowser(address, {}, async (page, told) => {
     await settled(page);
-    for (const name of ['path', 'cost', 'trade', 'latency-0', 'parallel', 'effects']) {
+    for (const name of ['path', 'trade', 'latency-0', 'parallel', 'effects']) {
       const chart = page.locator('#chart-' + name);
       assert.equal(await chart.getAttribute('aria-roledescription'), 'chart', name);
       await chart.focus();
@@ -330,21 +330,21 @@ const cases = {
     assert.ok(await page.evaluate(() => document.querySelectorAll('#chart-trade .mark').length) > 0);
     await page.click('figure[data-chart=trade] button[aria-label="zoom in"]');
     const ticks = await page.locator('#chart-trade .ticks text').allTextContents();
-    await page.locator('#chart-cost').focus();
+    await page.locator('#chart-path').focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowRight');
-    assert.match(await said(page, 'cost'), /^2 of \d+: Trial 1:/);
+    assert.match(await said(page, 'path'), /^2 of \d+: Trial 1:/);
     await renewed();
-    assert.equal(await page.evaluate(() => document.activeElement.id), 'chart-cost');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'chart-path');
     assert.deepEqual(await page.locator('#chart-trade .ticks text').allTextContents(), ticks, 'the zoom stays');
-    await page.waitForFunction(() => /^2 of \d+: Trial 1:/.test(document.querySelector('figure[data-chart=cost] .chart-said').textContent));
+    await page.waitForFunction(() => /^2 of \d+: Trial 1:/.test(document.querySelector('figure[data-chart=path] .chart-said').textContent));
     await page.keyboard.press('ArrowRight');
-    assert.match(await said(page, 'cost'), /^3 of \d+: Trial 2:/);
-    // The mouse rests on a bar: what it says stays, and its buttons wait for nobody else.
-    const bar = page.locator('#chart-cost .bar').first();
-    await bar.scrollIntoViewIfNeeded();
-    await page.mouse.move(...await centre(bar));
-    const tip = page.locator('figure[data-chart=cost] .tip', {hasText: /^Trial \d+/});
+    assert.match(await said(page, 'path'), /^3 of \d+: Trial 2:/);
+    // The mouse rests on a mark: what it says stays, and its buttons wait for nobody else.
+    const mark = page.locator('#chart-path .mark').first();
+    await mark.scrollIntoViewIfNeeded();
+    await page.mouse.move(...await centre(mark));
+    const tip = page.locator('figure[data-chart=path] .tip', {hasText: /^Trial \d+/});
     await tip.waitFor();
     await renewed();
     await tip.waitFor();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ladder, what limits, one more hour and cost: of studies small enough to compute by hand.
+#include "report/chart.hpp"
 #include "report/content.hpp"
 
 #include "report/explain_report.hpp"
-#include "report/page_files.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"

@@ -5,7 +5,7 @@
 
 #include "base/url.hpp"
 #include "load/http.hpp"
-#include "report/escape.hpp"
+#include "report/document.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/base/redactor.hpp"

@@ -7,8 +7,7 @@
 
 #include "base/files.hpp"
 #include "report/chart.hpp"
-#include "report/escape.hpp"
-#include "report/page_files.hpp"
+#include "report/document.hpp"
 #include "report/report_view.hpp"
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
@@ -248,7 +247,7 @@ TEST_CASE("page: each drawing has its data as a table, and latencies at percenti
     for (const char* title :
          {"The path of the search as a table", "The trade-off as a table", "Latencies as a table"})
         CHECK(has(page, "<summary>" + std::string(title) + "</summary>"));
-    for (const char* chart : {"path", "cost", "trade", "latency-0", "parallel"})
+    for (const char* chart : {"path", "trade", "latency-0", "parallel"})
         CHECK(times_in(page, "<figure data-chart=\"" + std::string(chart) + "\"") == 1);
     CHECK(has(page, "<td class=\"text\">4</td><td class=\"text\">"));
     CHECK(has(page, "<td>out_of_memory</td>"));

@@ -119,7 +119,7 @@ charts.show = (of) => {
   };
   const page = {...of, keep};
   const setUps = {path: setUpPath, trade: setUpTrade};
-  const zooms = {path: 'x', cost: 'x', drift: 'x', trade: 'xy'};
+  const zooms = {path: 'x', drift: 'x', trade: 'xy'};
   for (const one of charts.all) one.end();
   charts.all = [];
   for (const figure of all('figure[data-chart]')) {
