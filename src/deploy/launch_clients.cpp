@@ -25,9 +25,6 @@ namespace {
 class LocalLauncher : public Launcher {
 public:
     [[nodiscard]] std::string name() const override { return "local"; }
-    [[nodiscard]] std::string trouble(const std::string& /*image*/) const override { return {}; }
-    [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }
-
     [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
         Launch result{
             request.command.argv, request.environment, {}, {}, request.command.argv.front()};
@@ -38,21 +35,6 @@ public:
         if (std::getenv("CUDA_DEVICE_ORDER") == nullptr)  // NOLINT(concurrency-mt-unsafe)
             result.environment.emplace("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
         return result;
-    }
-    [[nodiscard]] std::optional<Failure> ended(
-        const Launch& /*launch*/, int /*exit_code*/,
-        const std::vector<std::string>& /*lines*/) const override {
-        return std::nullopt;
-    }
-    std::string remove(const Launch& /*launch*/) const override { return {}; }
-    [[nodiscard]] std::vector<std::string> leftovers(const std::string& /*mark*/) const override {
-        return {};
-    }
-    std::vector<std::string> end_leftovers(const std::string& /*mark*/) const override {
-        return {};
-    }
-    [[nodiscard]] Command shown(const LaunchRequest& request) const override {
-        return request.command;
     }
 };
 

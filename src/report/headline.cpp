@@ -472,24 +472,26 @@ Headline headline_of(const StudySetup& setup, std::span<const Trial> trials) {
 
 namespace {
 
-/// Each name of the environments in which a configuration was measured, with what of its nodes
-/// matters, and all its values.
-std::map<std::string, std::set<std::string>> environments_of(const ReportView& view,
-                                                             const Configuration& configuration) {
-    std::map<std::string, std::set<std::string>> result;
+/// The environments in which a configuration was measured, as one: several values of a name stand
+/// beside each other. What of their nodes matters is in it.
+Environment environment_of(const ReportView& view, const Configuration& configuration) {
     std::vector<Environment> all;
     for (const Trial& trial : view.search) {
         if (trial.configuration != configuration || trial.measurement() == nullptr) continue;
-        all.push_back(trial.environment ? *trial.environment : Environment{});
+        Environment one = trial.environment ? *trial.environment : Environment{};
         for (const auto& [name, value] : trial.measurement()->place)
-            if (name != name_of_node) all.back().emplace(name, value);
-        if (!trial.environment && all.back().empty()) all.pop_back();
+            if (name != name_of_node) one.emplace(name, value);
+        if (trial.environment || !one.empty()) all.push_back(std::move(one));
     }
+    std::map<std::string, std::set<std::string>> values;
     for (const Environment& one : all)
-        for (const auto& [name, value] : one) result[name].insert(value);
-    for (auto& [name, values] : result)
+        for (const auto& [name, value] : one) values[name].insert(value);
+    Environment result;
+    for (auto& [name, texts] : values) {
         for (const Environment& one : all)
-            if (!one.contains(name)) values.insert("not set");
+            if (!one.contains(name)) texts.insert("not set");
+        result[name] = joined({texts.begin(), texts.end()}, " and ");
+    }
     return result;
 }
 
@@ -576,23 +578,10 @@ std::string environment_difference(const ReportView& view) {
     const Configuration& other =
         result.keep_default && result.best ? *result.best : result.recommended;
     if (other == view.base()) return "";
-    auto before = environments_of(view, view.base());
-    auto after = environments_of(view, other);
+    const Environment before = environment_of(view, view.base());
+    const Environment after = environment_of(view, other);
     if (before.empty() || after.empty()) return "";
-    std::vector<std::string> texts;
-    std::set<std::string> names;
-    for (const auto* one : {&before, &after})
-        for (const auto& [name, values] : *one) names.insert(name);
-    for (const std::string& name : names) {
-        const auto values = [&](const auto& of) {
-            const auto found = of.find(name);
-            return found == of.end()
-                       ? "not set"
-                       : joined({found->second.begin(), found->second.end()}, " and ");
-        };
-        if (values(before) != values(after))
-            texts.push_back(name + ": " + values(before) + " -> " + values(after));
-    }
+    const std::vector<std::string> texts = differences(before, after);
     return texts.empty() ? ""
                          : "The default and the best were measured in different environments (" +
                                joined(texts, "; ") + "): a part of the difference may be theirs.";
