@@ -28,9 +28,7 @@ public:
         for (const Section& section : document.sections) {
             if (section.page_only ||
                 std::all_of(section.blocks.begin(), section.blocks.end(), [](const Block& block) {
-                    const auto* table = std::get_if<Table>(&block);
-                    return std::holds_alternative<Figure>(block) ||
-                           (table != nullptr && table->folded);
+                    return std::holds_alternative<Figure>(block);
                 }))
                 continue;
             head("##", section.title);
@@ -65,7 +63,6 @@ private:
     }
     void write(const Figure&) {}
     void write(const Table& table) {
-        if (table.folded) return;
         std::vector<std::vector<std::string>> lines;
         for (const std::string& title : table.header) {
             if (lines.empty()) lines.emplace_back();
@@ -152,8 +149,6 @@ private:
     void write(const Figure& figure) { out_ += figure.html; }
     void write(const Table& table) {
         const std::string title = shown(table.title);
-        if (table.folded)
-            out_ += "<details class=\"data\"><summary>" + title + " as a table</summary>\n";
         out_ += fmt::format(
             "<div class=\"wide\" tabindex=\"0\" role=\"region\" "
             "aria-label=\"{0}\"><table aria-label=\"{0}\"{1}{2}><thead><tr>",
@@ -166,7 +161,7 @@ private:
         out_ += "</tr></thead><tbody>\n";
         for (const Row& row : table.rows) {
             out_ += "<tr" + (row.kind.empty() ? "" : " class=\"" + row.kind + "\"") +
-                    (row.data.empty() ? "" : " data-" + row.data) + ">";
+                    (row.of ? fmt::format(" data-of=\"{}\"", *row.of) : "") + ">";
             for (std::size_t i = 0; i < row.cells.size(); ++i) {
                 const Cell& cell = row.cells[i];
                 out_ += "<td";
@@ -181,7 +176,7 @@ private:
             }
             out_ += "</tr>\n";
         }
-        out_ += table.folded ? "</tbody></table></div></details>\n" : "</tbody></table></div>\n";
+        out_ += "</tbody></table></div>\n";
     }
 
     const Redactor& secrets_;

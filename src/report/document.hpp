@@ -61,7 +61,7 @@ struct Cell {
 struct Row {
     std::vector<Cell> cells;
     std::string kind{};  ///< a class of the page
-    std::string data{};  ///< for the page's script: `of="3"` is the attribute `data-of`
+    std::optional<std::size_t> of{};  ///< for the page's script: place of the configuration
 };
 struct Table {
     std::string title;
@@ -69,7 +69,6 @@ struct Table {
     std::vector<Row> rows{};
     std::string id{};
     bool sortable = false;
-    bool folded = false;    ///< on a page opened on demand: it has the data of a drawing
     std::size_t texts = 1;  ///< leading columns of words; the others are figures
 
     [[nodiscard]] bool has_words(std::size_t column) const {

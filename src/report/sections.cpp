@@ -89,34 +89,7 @@ Section gains_section(const Content& content) {
 
 Section search_section(const Content& content) {
     Section section{"search", "Path of the search"};
-    section.page_only = true;
     section.draw(path_figure(content));
-    if (section.blocks.empty()) return section;
-    const Goal& goal = content.view.goal();
-    Table table{"The path of the search",
-                {"trial", "setting", metric_title(goal.metric), "best so far", "outcome", "seconds",
-                 "minutes at its end"}};
-    table.folded = true;
-    table.texts = 2;
-    std::optional<double> best;
-    double spent = 0;
-    for (const Trial& trial : content.view.trials) {
-        spent += trial.cost_seconds() / 60;
-        const auto at = content.row_of(trial.configuration);
-        if (!trial.of_search() || !trial.told() || !at) continue;
-        const ResultRow& row = content.rows[*at];
-        const auto figure = content.figure_of(trial);
-        if (figure && row.standing->passes() && (!best || goal.better(*figure, *best)))
-            best = figure;
-        table.rows.push_back({{std::to_string(trial.id), row.name, figure_cell(goal.metric, figure),
-                               figure_cell(goal.metric, best),
-                               trial.failure() != nullptr
-                                   ? std::string(name_in(failure_kinds, trial.failure()->kind))
-                               : row.standing->passes() ? "measured"
-                                                        : "refused",
-                               fixed_text(trial.cost_seconds(), 1), fixed_text(spent, 1)}});
-    }
-    section.show(std::move(table));
     return section;
 }
 
@@ -430,44 +403,13 @@ Section front_section(const Content& content) {
 
 Section trade_section(const Content& content) {
     Section section{"trade-offs", "Trade-offs"};
-    section.page_only = true;
     section.draw(trade_figure(content));
-    if (section.blocks.empty()) return section;
-    const std::string& y = content.metrics[content.trade().second];
-    const std::string& x = content.metrics[content.trade().first];
-    Table table{"The trade-off", {"setting", metric_title(y), metric_title(x), "verdict"}};
-    table.folded = true;
-    table.id = "trade-table";
-    for (const ResultRow& row : content.rows)
-        if (const auto up = value_in(row.means, y), across = value_in(row.means, x); up && across)
-            table.rows.push_back(
-                {{row.name, figure_cell(y, up), figure_cell(x, across), row.verdict}});
-    section.show(std::move(table));
     return section;
 }
 
 Section latency_section(const Content& content) {
     Section section{"latency", "Latencies"};
-    section.page_only = true;
     section.draw(latency_figure(content));
-    const ResultRow* of_default = content.row_of_kind("usual");
-    const ResultRow* recommended = content.row_of_kind("recommended");
-    Table table{"Latencies", {"latency", "default"}};
-    if (recommended != nullptr) table.header.emplace_back("recommended");
-    table.folded = true;
-    table.id = "latency-table";
-    for (const LatencyFamily& family : content.latencies)
-        for (const auto& [level, place] : family.levels) {
-            const std::string& metric = content.metrics[place];
-            const auto cell = [&, &metric = metric](const ResultRow* row) {
-                return figure_cell(metric,
-                                   row == nullptr ? std::nullopt : value_in(row->means, metric));
-            };
-            Row& row = table.rows.emplace_back(Row{{metric_title(metric), cell(of_default)}});
-            if (recommended != nullptr) row.cells.push_back(cell(recommended));
-            row.data = fmt::format("metric=\"{}\"", place);
-        }
-    section.show(std::move(table));
     return section;
 }
 
@@ -514,7 +456,7 @@ public:
             verdict == "recommended" || verdict == "carried on";
         if (row == nullptr) return;
         out.kind = row->kind;
-        out.data = fmt::format("of=\"{}\"", row - content_.rows.data());
+        out.of = static_cast<std::size_t>(row - content_.rows.data());
     }
     [[nodiscard]] Table& table() { return table_; }
 

@@ -64,23 +64,17 @@ const cases = {
     assert.equal(await page.inputValue('#filter'), '');
     assert.equal(await rows(page), all);
     assert.equal(await page.textContent('#shown'), '');
-    const title = page.locator('#trade-table thead th').nth(2);
-    const before = await title.textContent();
+    const label = page.locator('#chart-trade .label.x');
+    const before = await label.textContent();
     await page.selectOption('#trade-x', {index: 3});
-    assert.notEqual(await title.textContent(), before);
-    assert.equal(await title.textContent(), await page.locator('#trade-x option:checked').textContent());
+    assert.notEqual(await label.textContent(), before);
+    assert.equal(await label.textContent(), await page.locator('#trade-x option:checked').textContent());
     await page.selectOption('#latency-trial', {index: 2});
-    assert.match(await page.locator('#latency-table thead th').last().textContent(), /^trial \d+$/);
-    assert.match(await page.locator('#latency-table tbody tr').first().locator('td').last().textContent(), /^\d/);
     await page.selectOption('#latency-family', {index: 1});
     await page.selectOption('#path-axis', 'time');
     assert.equal(await page.textContent('#chart-path .label.x'), 'minutes of measuring');
     await page.selectOption('#path-axis', 'trial');
     assert.equal(await page.textContent('#chart-path .label.x'), 'trial');
-    for (const summary of ['The path of the search as a table', 'The trade-off as a table', 'Latencies as a table']) {
-      await page.click(`summary:text-is("${summary}")`);
-      assert.ok(await page.locator('details', {has: page.locator(`summary:text-is("${summary}")`)}).locator('tbody tr').count() > 1, summary);
-    }
     assert.deepEqual(told, []);
     // Every row of the table has a cell for each column, those of failed trials too.
     const saved = page.waitForEvent('download');
@@ -211,14 +205,12 @@ const cases = {
   phone: async () => {
     for (const width of [360, 375, 420]) await inBrowser(address, {viewport: {...phone, width}, hasTouch: true, isMobile: true}, async (page, told) => {
       await settled(page);
-      await page.evaluate(() => document.querySelectorAll('details').forEach((one) => { one.open = true; }));
       assert.deepEqual(await tooWide(page), [], String(width));
       for (const figure of await page.locator('figure[data-chart]:visible').all()) {
         const box = await figure.boundingBox();
         const drawing = await figure.locator(':scope > svg, :scope > .intervals').first().boundingBox();
         assert.ok(drawing.width > box.width - 24 && drawing.width <= box.width, `${await figure.getAttribute('data-chart')}: ${drawing.width} in ${box.width}`);
       }
-      await page.evaluate(() => document.querySelectorAll('details').forEach((one) => { one.open = false; }));
       if (width === 375) await picture(page, 'phone');
       assert.deepEqual(told, []);
     });

@@ -229,7 +229,7 @@ TEST_CASE("page: a server's page follows its events, and asks nobody else") {
     CHECK(unbalanced(live).empty());
 }
 
-TEST_CASE("page: each drawing has its data as a table, and latencies at percentiles") {
+TEST_CASE("page: each drawing has its data for the script, latencies at percentiles") {
     const PageStudy study(page_study + "decision: published\n");
     auto trials = study.trials(
         6, [](std::size_t i) { return i == 4 ? 0.0 : 1000.0 + 100 * static_cast<double>(i); });
@@ -244,16 +244,10 @@ TEST_CASE("page: each drawing has its data as a table, and latencies at percenti
     }
     const std::string page = html_report(study.setup, trials, "trials_spent");
     CHECK(unbalanced(page).empty());
-    for (const char* title :
-         {"The path of the search as a table", "The trade-off as a table", "Latencies as a table"})
-        CHECK(has(page, "<summary>" + std::string(title) + "</summary>"));
     for (const char* chart : {"path", "trade", "latency-0", "parallel"})
         CHECK(times_in(page, "<figure data-chart=\"" + std::string(chart) + "\"") == 1);
-    CHECK(has(page, "<td class=\"text\">4</td><td class=\"text\">"));
-    CHECK(has(page, "<td>out_of_memory</td>"));
-    CHECK(has(page,
-              "<tr data-metric=\"4\"><td class=\"text\">TTFT p50 (ms)</td><td>200.00</td>"
-              "<td>250.00</td></tr>"));
+    for (const char* label : {"Trial 4: ", "out_of_memory", "p50: 200.0 ms", "p50: 250.0 ms"})
+        CHECK(has(page, label));
     const nlohmann::json data = data_in(page);
     CHECK(data["latencies"] ==
           nlohmann::json::parse(R"([{"title":"TTFT","levels":["p50","p95"],"metrics":[4,1]}])"));
