@@ -323,10 +323,10 @@ std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b) {
     const std::string left = "A: " + a.setup.file.name;
     const std::string right = "B: " + b.setup.file.name;
     Document document{"Two studies side by side"};
-    Section verdicts{"verdicts", "Verdicts"};
+    Section of_both{"verdicts", "Verdicts"};
     const auto both = [&](const auto& text) { return std::pair(text(one), text(other)); };
     show_pairs(
-        verdicts, "what", left, right,
+        of_both, "what", left, right,
         {{"verdict", {one.headline.title, other.headline.title}},
          {"objective",
           both([](const Side& side) { return side.view.problem().objective.goals_text(); })},
@@ -336,10 +336,10 @@ std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b) {
          {"recommended", both([](const Side& side) { return side.figure(side.recommended()); })}});
     for (const auto& [name, side] : {std::pair(&left, &one), std::pair(&right, &other)})
         if (!side->headline.command.empty()) {
-            verdicts.say(*name);
-            verdicts.blocks.emplace_back(Code{"sh", side->headline.command});
+            of_both.say(*name);
+            of_both.blocks.emplace_back(Code{"sh", side->headline.command});
         }
-    document.add(std::move(verdicts));
+    document.add(std::move(of_both));
     Section settings{"settings", "Recommended settings that differ"};
     show_pairs(settings, "parameter", "A", "B", different_settings(one.view, other.view), "None.");
     document.add(std::move(settings));
