@@ -4,8 +4,8 @@
 // compare ratios, not seconds.
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/feasible_set.hpp"
+#include "servetune/search_space.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/yaml.hpp"
 

@@ -2,6 +2,7 @@
 // A strategy of your own: go uphill from the best configuration so far. It is a pure function of
 // the history, so a study with it can be stopped and resumed like any other.
 #include "servetune/study.hpp"
+#include "servetune/standings.hpp"
 
 #include <iostream>
 

@@ -2,14 +2,14 @@
 // The cost model against measured rows (README.md): accuracy [--rows FILE] [--after-one | --fit
 // ENGINE[<VERSION|>=VERSION] [FACTOR...]]
 #include "base/files.hpp"
-#include "base/whole_number.hpp"
+#include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/version.hpp"
 #include "perf/quick_estimate.hpp"
 #include "predict/study_fit.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"

@@ -2,7 +2,7 @@
 #include "aggregate.hpp"
 
 #include "sample.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "summary.hpp"
 
 #include <fmt/format.h>

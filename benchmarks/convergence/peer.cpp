@@ -3,7 +3,7 @@
 // standard output (README.md).
 #include "contender.hpp"
 
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 #include "study/json.hpp"
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,8 @@
 #include "run.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/study/confirmation.hpp"
+#include "servetune/recommendation.hpp"
+#include "study/confirmation.hpp"
 #include "study/table.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // The published method, one parameter after the other, and what else was proposed to follow it.
 #include "contender.hpp"
 
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/staged.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "task.hpp"
 
 #include "servetune/detail/base/fingerprint.hpp"
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include "deploy/early_end.hpp"
 #include "engine/command_reader.hpp"
 #include "report/time_spent.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 

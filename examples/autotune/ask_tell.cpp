@@ -7,7 +7,7 @@
 #include "output.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/version.hpp"

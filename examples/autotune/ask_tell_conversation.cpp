@@ -2,9 +2,9 @@
 #include "ask_tell_conversation.hpp"
 
 #include "base/nesting.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/study/missing_metric.hpp"
+#include "base/nearest.hpp"
+#include "base/text.hpp"
+#include "study/trial_rules.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "study/json.hpp"

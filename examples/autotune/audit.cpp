@@ -4,7 +4,7 @@
 #include "record.hpp"
 
 #include "base/files.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "handover/record_manifest.hpp"
 #include "results/workloads.hpp"
 #include "servetune/detail/base/number_text.hpp"

@@ -2,7 +2,7 @@
 #include "bench_report.hpp"
 
 #include "load/failed_requests.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

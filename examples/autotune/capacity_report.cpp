@@ -2,7 +2,7 @@
 #include "capacity_report.hpp"
 
 #include "bench_report.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

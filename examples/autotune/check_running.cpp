@@ -5,7 +5,7 @@
 
 #include "base/url.hpp"
 #include "deploy/server_probe.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>

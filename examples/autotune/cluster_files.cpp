@@ -7,8 +7,7 @@
 #include "templates.hpp"
 
 #include "base/files.hpp"
-#include "base/own_folder.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "base/variable_name.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"

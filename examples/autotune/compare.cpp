@@ -9,12 +9,14 @@
 
 #include "base/files.hpp"
 #include "report/comparison.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "study/comparison.hpp"
+#include "trial/comparable_figures.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

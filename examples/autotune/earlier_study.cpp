@@ -7,7 +7,7 @@
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study/journal_copy.hpp"
+#include "study/journal_snapshot.hpp"
 #include "study_file/measuring/kind.hpp"
 #include "study_file/nearest_study.hpp"
 

@@ -3,12 +3,13 @@
 
 #include "output.hpp"
 
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/study/clocks.hpp"
+#include "base/text.hpp"
+#include "study/clocks.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
 #include "study/json.hpp"
+#include "study/verdict.hpp"
 
 #include <nlohmann/json.hpp>
 

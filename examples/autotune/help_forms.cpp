@@ -4,7 +4,7 @@
 #include "commands.hpp"
 
 #include "base/template.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/version.hpp"
 

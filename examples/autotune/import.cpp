@@ -3,7 +3,7 @@
 #include "output.hpp"
 
 #include "base/files.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "results/import.hpp"
 #include "results/plain_table.hpp"
 #include "results/server_settings.hpp"

@@ -8,10 +8,9 @@
 #include "plan.hpp"
 
 #include "base/files.hpp"
-#include "base/lower_case.hpp"
 #include "base/text.hpp"
 #include "deploy/cached_models.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"

@@ -4,13 +4,15 @@
 #include "output.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/study/clocks.hpp"
-#include "servetune/detail/trial/standings.hpp"
+#include "base/text.hpp"
+#include "study/clocks.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
+#include "study/verdict.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

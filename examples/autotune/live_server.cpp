@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live_server.hpp"
 
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

@@ -4,9 +4,7 @@
 #include "commands.hpp"
 #include "screen.hpp"
 
-#include "base/utf8.hpp"
-#include "servetune/detail/base/plain_words.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 
 #include <fcntl.h>

@@ -7,12 +7,14 @@
 #include "screen.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/study/clocks.hpp"
+#include "base/text.hpp"
+#include "study/clocks.hpp"
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
+#include "study/verdict.hpp"
 #include "study_file/study_predictions.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 

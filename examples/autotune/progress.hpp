@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/study/observer.hpp"
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/study.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/study_file.hpp"
 
 #include <condition_variable>

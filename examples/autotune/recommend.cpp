@@ -7,7 +7,7 @@
 
 #include "base/files.hpp"
 #include "handover/artefact.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "base/files.hpp"
 #include "report/document.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>

@@ -15,7 +15,7 @@
 
 #include "base/files.hpp"
 #include "handover/kept_load_test.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"

@@ -4,8 +4,7 @@
 #include "output.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "base/text.hpp"
 #include "servetune/outcome.hpp"
 
 #include <fmt/format.h>

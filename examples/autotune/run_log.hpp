@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/study/observer.hpp"
+#include "servetune/study.hpp"
 
 #include <filesystem>
 #include <memory>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune serve`: what a study recommends in the foreground, started again when it falls.
 #include "commands.hpp"
+#include "host/elapsed.hpp"
 #include "output.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
@@ -8,7 +9,6 @@
 #include "base/waiting.hpp"
 #include "deploy/server_set.hpp"
 #include "engine/load_level.hpp"
-#include "host/elapsed.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/port.hpp"
 #include "servetune/error.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/files.hpp"
 #include "predict/prediction.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "study_file/study_predictions.hpp"
 

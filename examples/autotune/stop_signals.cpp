@@ -7,7 +7,7 @@
 
 #include "base/waiting.hpp"
 #include "servetune/detail/host/process.hpp"
-#include "servetune/detail/study/clocks.hpp"
+#include "study/clocks.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "servetune/budget.hpp"
-#include "servetune/detail/study/summary.hpp"
+#include "servetune/study.hpp"
 
 #include <atomic>
 #include <csignal>

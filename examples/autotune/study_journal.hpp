@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/watchdog.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"
 

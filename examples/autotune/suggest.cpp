@@ -7,14 +7,14 @@
 
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/model_file.hpp"
 #include "predict/cost_belief.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/study/unequal_work.hpp"
+#include "base/present.hpp"
+#include "study/verdict.hpp"
 #include "servetune/error.hpp"
 #include "study_file/recipes.hpp"
 

@@ -10,8 +10,8 @@
 #include "load/http.hpp"
 #include "report/production_check.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/study/clocks.hpp"
+#include "base/text.hpp"
+#include "study/clocks.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>

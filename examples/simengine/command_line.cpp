@@ -2,7 +2,7 @@
 #include "command_line.hpp"
 
 #include "dialect.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"

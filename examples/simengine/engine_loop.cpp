@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_loop.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <cmath>

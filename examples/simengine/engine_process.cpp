@@ -6,7 +6,7 @@
 #include "service.hpp"
 #include "weight_cache.hpp"
 
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 
 #include <boost/asio/io_context.hpp>

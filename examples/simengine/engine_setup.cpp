@@ -4,8 +4,8 @@
 #include "weight_cache.hpp"
 
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 #include "study_file/yaml.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http.hpp"
 
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

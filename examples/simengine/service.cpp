@@ -2,7 +2,7 @@
 #include "service.hpp"
 
 #include "metrics.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "space/value_json.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #include "text.hpp"
 
 #include "servetune/detail/base/fingerprint.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weight_cache.hpp"
 
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>

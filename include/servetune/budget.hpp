@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/base/option_check.hpp"
 #include "servetune/trial.hpp"
 
-#include <cstddef>
 #include <limits>
-#include <optional>
 #include <span>
-#include <string>
 
 namespace servetune {
 
@@ -38,15 +34,7 @@ struct Budget {
     }
 
     /// What cannot be in these options, for a person; empty: nothing.
-    [[nodiscard]] std::string why_invalid() const {
-        constexpr double never = std::numeric_limits<double>::infinity();
-        return OptionCheck()
-            .within("wall_clock_seconds", wall_clock_seconds, 0, never)
-            .within("until", until, 0, never)
-            .within("first_trial_seconds", first_trial_seconds, 0, never)
-            .seconds("serves_seconds", serves_seconds)
-            .text();
-    }
+    [[nodiscard]] std::string why_invalid() const;
 };
 
 /// The failure that all search trials from number `since` on share, if there are `enough` of them

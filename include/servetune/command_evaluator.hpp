@@ -2,7 +2,7 @@
 #pragma once
 
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/host/watchdog.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "servetune/evaluator.hpp"
 
 #include <cstddef>

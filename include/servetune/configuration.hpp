@@ -5,10 +5,7 @@
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
-#include <algorithm>
 #include <map>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

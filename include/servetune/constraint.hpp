@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/expression.hpp"
 
-#include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace servetune {
 

@@ -3,13 +3,8 @@
 
 #include "servetune/configuration.hpp"
 #include "servetune/objective.hpp"
-#include "servetune/outcome.hpp"
 
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <stop_token>
-#include <string>
 
 namespace servetune {
 

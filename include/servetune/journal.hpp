@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/error.hpp"
 #include "servetune/trial.hpp"
-
-#include <cmath>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace servetune {
 

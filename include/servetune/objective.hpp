@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
-#include "servetune/detail/trial/metric_word.hpp"
 #include "servetune/error.hpp"
 #include "servetune/outcome.hpp"
 #include "servetune/value.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace servetune {
 
@@ -34,45 +22,25 @@ struct Limit {
     /// (`metric_of_word`). Throws ParseError.
     static Limit parse(std::string_view text, bool words = false);
 
-    [[nodiscard]] std::string text() const {
-        return metric + (at_least ? " >= " : " <= ") + text_of(bound);
-    }
+    [[nodiscard]] std::string text() const;
 
     [[nodiscard]] bool keeps(double value) const {
         return at_least ? value >= bound : value <= bound;
     }
     /// Nothing when the metric is absent: whether the limit holds is not known, and an outcome does
     /// not pass.
-    [[nodiscard]] std::optional<bool> holds(const Metrics& metrics) const {
-        std::optional<bool> result;
-        for (const auto& [workload, value] : figures(metrics))
-            result = keeps(value) && result.value_or(true);
-        return result;
-    }
+    [[nodiscard]] std::optional<bool> holds(const Metrics& metrics) const;
     /// The figures that the limit judges, workload -> value. An empty name is the figure of the
     /// whole outcome.
     [[nodiscard]] std::vector<std::pair<std::string, double>> figures(const Metrics& metrics) const;
     /// Those of `figures` that break the limit. Where workloads break it the combined figure, a
     /// mean of theirs, is left out.
-    [[nodiscard]] std::vector<std::pair<std::string, double>> broken(const Metrics& metrics) const {
-        std::vector<std::pair<std::string, double>> result = figures(metrics);
-        std::erase_if(result, [&](const auto& figure) { return keeps(figure.second); });
-        if (result.size() > 1)
-            std::erase_if(result, [](const auto& figure) { return figure.first.empty(); });
-        return result;
-    }
+    [[nodiscard]] std::vector<std::pair<std::string, double>> broken(const Metrics& metrics) const;
     /// `time_to_first_token_p95_seconds <= 2000 ms`: as `text`, in the units that reports show.
-    [[nodiscard]] std::string readable() const {
-        const bool milliseconds = shown_in_milliseconds(metric);
-        return metric + (at_least ? " >= " : " <= ") +
-               short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
-    }
+    [[nodiscard]] std::string readable() const;
     /// Why an outcome without the metric is refused: `limit M <= 2000 ms cannot be judged: the
     /// result has no M`. `workload`: of this one's figures.
-    [[nodiscard]] std::string unjudged_text(std::string_view workload = {}) const {
-        return "limit " + readable() + " cannot be judged: the result has no " +
-               MetricKey{metric, workload}.text();
-    }
+    [[nodiscard]] std::string unjudged_text(std::string_view workload = {}) const;
     /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit
     /// is kept, or cannot be judged.
     [[nodiscard]] std::string broken_text(const Metrics& metrics) const;
@@ -110,8 +78,7 @@ struct Goal {
 /// are the front.
 struct Objective {
     /// How the figures of several workloads become one: `mean` is their weighted geometric mean,
-    /// `worst` what the workload that gains least over the default gains
-    /// (detail/trial/worst_workload.hpp).
+    /// `worst` what the workload that gains least over the default gains.
     enum class Over { mean, worst };
 
     std::vector<Goal> goals{Goal{}};  ///< at least one, no metric twice
@@ -131,11 +98,7 @@ struct Objective {
     [[nodiscard]] bool several() const { return goals.size() > 1; }
     /// `maximize total_tokens_per_second, minimize watts`; ` in the workload that gains least`
     /// behind it where so.
-    [[nodiscard]] std::string goals_text() const {
-        std::string result;
-        for (const Goal& goal : goals) result += (result.empty() ? "" : ", ") + goal.text();
-        return result + (over == Over::worst ? " in the workload that gains least" : "");
-    }
+    [[nodiscard]] std::string goals_text() const;
     /// What is wrong with it, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/enum_names.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -123,22 +125,10 @@ enum class FailureKind {
     other
 };
 
-inline constexpr std::array<std::pair<FailureKind, std::string_view>, 14> failure_kinds{{
-    {FailureKind::rejected_flags, "rejected_flags"},
-    {FailureKind::ignored_flags, "ignored_flags"},
-    {FailureKind::out_of_memory, "out_of_memory"},
-    {FailureKind::unsupported, "unsupported"},
-    {FailureKind::not_ready_in_time, "not_ready_in_time"},
-    {FailureKind::crashed_under_load, "crashed_under_load"},
-    {FailureKind::hung, "hung"},
-    {FailureKind::load_test_failed, "load_test_failed"},
-    {FailureKind::invalid_result, "invalid_result"},
-    {FailureKind::wrong_model, "wrong_model"},
-    {FailureKind::not_in_table, "not_in_table"},
-    {FailureKind::infrastructure, "infrastructure"},
-    {FailureKind::cancelled, "cancelled"},
-    {FailureKind::other, "other"},
-}};
+inline constexpr auto failure_kinds = enum_names<FailureKind>(
+    "rejected_flags", "ignored_flags", "out_of_memory", "unsupported", "not_ready_in_time",
+    "crashed_under_load", "hung", "load_test_failed", "invalid_result", "wrong_model",
+    "not_in_table", "infrastructure", "cancelled", "other");
 
 /// Whether a failure says something of the configuration. Those of the machine, the user and a
 /// wrong server say nothing.
@@ -147,27 +137,7 @@ inline bool teaches(FailureKind kind) {
            kind != FailureKind::wrong_model;
 }
 
-inline constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
-    {{Verdict::sound, "sound"},
-     {Verdict::unchecked, "unchecked"},
-     {Verdict::suspect, "suspect"},
-     {Verdict::unsound, "unsound"}}};
-
-/// The name of an enumerator in one of the tables above, and back.
-template <class Enum, std::size_t n>
-constexpr std::string_view name_in(const std::array<std::pair<Enum, std::string_view>, n>& table,
-                                   Enum value) {
-    for (const auto& [enumerator, name] : table)
-        if (enumerator == value) return name;
-    return "unknown";
-}
-template <class Enum, std::size_t n>
-constexpr std::optional<Enum> named_in(
-    const std::array<std::pair<Enum, std::string_view>, n>& table, std::string_view wanted) {
-    for (const auto& [enumerator, name] : table)
-        if (name == wanted) return enumerator;
-    return std::nullopt;
-}
+inline constexpr auto verdicts = enum_names<Verdict>("sound", "unchecked", "suspect", "unsound");
 
 /// A trial that gave no number. It is data: it teaches where not to go.
 struct Failure {
@@ -185,6 +155,39 @@ using Outcome = std::variant<Measurement, Failure>;
 
 inline const Place& place_of(const Outcome& outcome) {
     return std::visit([](const auto& told) -> const Place& { return told.place; }, outcome);
+}
+
+/// The key of a figure in `Metrics`: `total_tokens_per_second`, or `total_tokens_per_second@chat`
+/// for one workload of several. No other place knows the sign between them.
+struct MetricKey {
+    std::string_view name;
+    std::string_view workload{};  ///< empty: the figure is of the whole measurement
+
+    /// Views into `key`, which must outlive them.
+    static constexpr MetricKey of(std::string_view key) {
+        const std::size_t at = key.find(sign);
+        return at == std::string_view::npos ? MetricKey{key}
+                                            : MetricKey{key.substr(0, at), key.substr(at + 1)};
+    }
+    [[nodiscard]] std::string text() const {
+        return workload.empty() ? std::string(name)
+                                : std::string(name) + sign + std::string(workload);
+    }
+
+private:
+    static constexpr char sign = '@';
+};
+
+/// The figures that a measurement has of one metric, as workload -> figure. An empty workload is
+/// the whole measurement. Views into `metrics`.
+inline std::vector<std::pair<std::string_view, const Metric*>> figures_of(const Metrics& metrics,
+                                                                          std::string_view name) {
+    std::vector<std::pair<std::string_view, const Metric*>> result;
+    for (auto at = metrics.lower_bound(name); at != metrics.end() && at->first.starts_with(name);
+         ++at)
+        if (const MetricKey key = MetricKey::of(at->first); key.name == name)
+            result.emplace_back(key.workload, &at->second);
+    return result;
 }
 
 }  // namespace servetune

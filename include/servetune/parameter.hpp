@@ -4,14 +4,8 @@
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace servetune {

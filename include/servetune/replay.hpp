@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/base/option_check.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/search_space.hpp"
 #include "servetune/workload.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace servetune {
 
@@ -54,14 +44,7 @@ public:
         double noise_cv = 0;  ///< added multiplicative noise, for experiments
 
         /// What cannot be in these options, for a person; empty: nothing.
-        [[nodiscard]] std::string why_invalid() const {
-            OptionCheck check;
-            check.within("noise_cv", noise_cv, 0, 1);
-            for (const auto& [name, weight] : workloads)
-                check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'",
-                           "a positive number", std::to_string(weight));
-            return check.text();
-        }
+        [[nodiscard]] std::string why_invalid() const;
     };
 
     /// Throws UsageError where the options cannot be, SpaceError when the space varies a parameter
@@ -89,13 +72,6 @@ private:
     [[nodiscard]] const std::vector<Outcome>* find(const Configuration& configuration,
                                                    const std::string& workload) const;
     static Outcome mean_of(const std::vector<Outcome>& outcomes);
-    /// The values of its metrics, in the order of their names; of a failure none.
-    static std::vector<double> figures_of(const Outcome& outcome) {
-        std::vector<double> figures;
-        if (const auto* measurement = std::get_if<Measurement>(&outcome))
-            for (const auto& [name, metric] : measurement->metrics) figures.push_back(metric.value);
-        return figures;
-    }
     void add_noise(Outcome& outcome, std::uint64_t seed) const;
     [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload,
                                  std::uint64_t seed) const;

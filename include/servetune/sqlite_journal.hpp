@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/journal.hpp"
 
 #include <filesystem>
 #include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace servetune {
 

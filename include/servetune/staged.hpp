@@ -2,7 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
 #include <algorithm>

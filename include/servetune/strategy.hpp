@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/rng.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
-#include "servetune/detail/space/neighbours.hpp"
-#include "servetune/detail/trial/decision.hpp"
-#include "servetune/error.hpp"
-#include "servetune/objective.hpp"
-#include "servetune/search_space.hpp"
+#include "servetune/decision.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/trial.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <iterator>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace servetune {
 
@@ -50,9 +34,8 @@ public:
     std::uint64_t seed = 0;
     std::optional<std::size_t> trials{};
 
-    /// Whether a verdict rests on measurements made after the search
-    /// (detail/study/confirmation.hpp). Not where they are always the same, nor where the larger
-    /// number wins as published studies have it.
+    /// Whether a verdict rests on measurements made after the search. Not where they are always the
+    /// same, nor where the larger number wins as published studies have it.
     [[nodiscard]] bool is_confirmed() const {
         return replicates_inform && decision.rule == Decision::Rule::significant;
     }
@@ -61,15 +44,7 @@ public:
 /// What a strategy sees of a journal: the trials of the search whose configurations the space
 /// (still) has. After a changed study was accepted a journal may hold others; they teach nothing.
 /// Nor does a check of the workers that came to nothing.
-inline std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
-    std::vector<Trial> history;
-    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
-                 [&](const Trial& trial) {
-                     return trial.of_search() && !trial.of_void_check() &&
-                            problem.space.feasible(trial.configuration);
-                 });
-    return history;
-}
+std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials);
 
 /// A configuration to measure next, and why, in words for people.
 struct Proposal {

@@ -2,35 +2,114 @@
 #pragma once
 
 #include "servetune/budget.hpp"
-#include "servetune/detail/study/ask_result.hpp"
-#include "servetune/detail/study/observer.hpp"
-#include "servetune/detail/study/recommendation_text.hpp"
-#include "servetune/detail/study/study_options.hpp"
-#include "servetune/detail/study/study_settings.hpp"
-#include "servetune/detail/study/summary.hpp"
-#include "servetune/detail/study/trial_index.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/journal.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/strategy.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <exception>
-#include <functional>
-#include <limits>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <span>
-#include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace servetune {
+
+/// Why a run came back.
+enum class StopReason {
+    strategy_finished,
+    trials_spent,
+    wall_clock_spent,
+    deadline,
+    nothing_starts,
+    stopped_by_user,
+    error
+};
+
+inline constexpr auto stop_reasons =
+    enum_names<StopReason>("strategy_finished", "trials_spent", "wall_clock_spent", "deadline",
+                           "nothing_starts", "stopped_by_user", "error");
+
+/// What a run did.
+struct Summary {
+    StopReason reason = StopReason::error;
+    std::string message{};  ///< the strategy's last word, how the first trials failed, or the error
+    Recommendation recommendation{};
+};
+
+/// The answer of `Study::ask`: a trial to evaluate, waiting, or finished.
+///
+/// Who tells each trial before the next ask never waits, and may write `while (const auto trial =
+/// study.ask())`. Who evaluates several at once distinguishes the three:
+///     const AskResult asked = study.ask(budget);
+///     if (asked.trial()) start(*asked.trial());
+///     else if (asked.waiting()) study.tell(...);  // one of the trials under way, then ask again
+///     else stop_because(asked.finished()->why);
+class AskResult {
+public:
+    /// Nothing can be asked until a trial under way is told.
+    struct Waiting {};
+    /// Nothing will be asked any more.
+    struct Finished {
+        StopReason reason = StopReason::strategy_finished;
+        std::string why{};  ///< for a person
+    };
+
+    explicit AskResult(Trial trial) : answer_(std::move(trial)) {}
+    explicit AskResult(Waiting waiting) : answer_(waiting) {}
+    explicit AskResult(Finished finished) : answer_(std::move(finished)) {}
+
+    /// Null: there is none now.
+    [[nodiscard]] const Trial* trial() const& { return std::get_if<Trial>(&answer_); }
+    [[nodiscard]] const Trial* trial() const&& = delete;
+    [[nodiscard]] bool waiting() const { return std::holds_alternative<Waiting>(answer_); }
+    /// Null: it has not.
+    [[nodiscard]] const Finished* finished() const& { return std::get_if<Finished>(&answer_); }
+    [[nodiscard]] const Finished* finished() const&& = delete;
+
+    /// Whether there is a trial.
+    [[nodiscard]] explicit operator bool() const { return std::holds_alternative<Trial>(answer_); }
+    /// The trial. Throws std::bad_variant_access where there is none.
+    const Trial& operator*() const& { return std::get<Trial>(answer_); }
+    const Trial& operator*() const&& = delete;
+    const Trial* operator->() const { return &std::get<Trial>(answer_); }
+
+private:
+    std::variant<Trial, Waiting, Finished> answer_;
+};
+
+/// Is told what a running study does, in the study's thread, after the journal has it; for progress
+/// lines and logs. Does nothing by itself. What it throws ends the run (StopReason::error); no told
+/// trial is lost by that, and the next run goes on.
+class Observer {
+public:
+    virtual ~Observer() = default;
+    virtual void resumed(std::span<const Trial> /*history*/) {}
+    virtual void started(const Trial& /*trial*/) {}
+    virtual void told(const Trial& /*trial*/, std::span<const Trial> /*history*/) {}
+};
+
+struct StudyOptions {
+    std::uint64_t seed = 0;
+    std::vector<std::string>
+        report_workloads{};  ///< measured for default and recommendation once the search is over
+    /// Seconds since 1970 UTC; empty: the system's clock.
+    std::function<double()> now{};
+    /// Monotonic seconds, arbitrary epoch, for the lengths of a run and of its trials: setting the
+    /// wall clock does not change them. Empty: `now` if that is given, else the system's.
+    std::function<double()> steady{};
+    /// Trials are measured in other processes: that this one dies, by `kill -9` say, tells nothing
+    /// of them.
+    bool measured_elsewhere = false;
+    std::size_t default_again_every =
+        0;  ///< after so many trials of others (`default_again_is_due`); 0: never
+};
+
+/// A whole study in one place, for `Study(StudySettings)`.
+struct StudySettings {
+    std::vector<Parameter> parameters;
+    std::vector<std::string> rules{};  ///< each must hold, such as `tokens >= seqs` (`require`)
+    std::string maximize{};  ///< the metric to maximize; exactly one of this and `minimize`
+    std::string minimize{};  ///< the metric to minimize
+    std::vector<std::string> limits{};  ///< such as `ttft_p95_ms <= 200` (`Limit::parse`)
+    std::size_t trials = 30;            ///< Budget::trials
+    std::string journal{};  ///< folder of the journal, made when missing; empty: in memory
+    std::uint64_t seed = 0;
+};
 
 /// Tuning, from the first trial to the recommendation. It owns trial ids and seeds; each step goes
 /// into the journal. Once the strategy has finished, or what a budget leaves for it is spent, what
@@ -64,6 +143,7 @@ public:
     Study(const Problem&, const Strategy&&, Journal&) = delete;
     Study(const Problem&, const Strategy&&, Journal&, Options) = delete;
     Study(const Study&) = delete;
+    Study& operator=(const Study&) = delete;
     /// Trials that are under way are recorded as interrupted: the process does not die of them.
     ~Study();
 
@@ -105,70 +185,22 @@ public:
     /// What `run` does first: takes up the open trials, heeds whether the evaluator's replicates
     /// inform, and tells as failed what killed its process twice.
     void prepare(const Evaluator& evaluator, Observer* observer);
-    [[nodiscard]] const Problem& problem() const { return problem_; }
+    [[nodiscard]] const Problem& problem() const;
 
     /// Why no further trial may be started within this budget, `seconds` after the run's begin;
     /// nothing: one may.
     [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
-    [[nodiscard]] std::size_t in_hand()
-        const;  ///< trials of the search that were handed out here and are not told
-    [[nodiscard]] std::size_t told_in_search() const { return index_.told_in_search(); }
+    /// Trials of the search that were handed out here and are not told.
+    [[nodiscard]] std::size_t in_hand() const;
+    [[nodiscard]] std::size_t told_in_search() const;
     /// The oldest trial of the search with this configuration that is not told; nothing: there is
     /// none.
-    [[nodiscard]] std::optional<std::uint64_t> open_trial(
-        const Configuration& configuration) const {
-        return index_.open_trial(configuration);
-    }
-    [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
-    [[nodiscard]] Recommendation recommendation() const {
-        return recommend(problem_, search_history(problem_, trials_));
-    }
+    [[nodiscard]] std::optional<std::uint64_t> open_trial(const Configuration& configuration) const;
+    [[nodiscard]] const std::vector<Trial>& trials() const;
+    [[nodiscard]] Recommendation recommendation() const;
 
 private:
-    /// The part of `spent` that looks at the clocks: whether there is time for `trials` more.
-    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds,
-                                                       double trials = 1) const;
-    /// Trials that there is time for, as long as the longest so far each.
-    [[nodiscard]] double trials_in_time(const Budget& budget, double seconds) const;
-    /// What a trial is taken to last.
-    [[nodiscard]] double trial_seconds(const Budget& budget) const {
-        return index_.longest_seconds() > 0 ? index_.longest_seconds() : budget.first_trial_seconds;
-    }
-    [[nodiscard]] std::string why_spent(const Budget& budget, StopReason reason) const;
-    /// Whether the search may ask for another trial: what the confirmation needs is kept.
-    [[nodiscard]] bool search_goes_on(const Budget& budget, double seconds,
-                                      std::span<const Trial> history) const;
-    AskResult next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history,
-                              const AskResult::Finished& searched);
-    /// Whether the space (still) has the configuration of an open trial.
-    [[nodiscard]] bool in_space(std::uint64_t id) const {
-        return !trials_[id].of_void_check() && problem_.space.feasible(trials_[id].configuration);
-    }
-    void take_up_open_trials();
-    void check_feasible(const Configuration& configuration,
-                        const std::string& who) const;  ///< throws SpaceError
-    void tell_deadly(Observer* observer);
-    const Trial& add(Configuration configuration, Purpose purpose, std::string why,
-                     std::string workload = "");
-    /// What `ask` answers; a trial that had been started is not started again.
-    AskResult next(const Budget& budget, double began);
-    /// What `ask` does with it.
-    AskResult handed_out(AskResult asked);
-    /// Why nothing is to be asked within a budget whose clock began at `began`; `since`: the first
-    /// trial that counts for `same_failures`.
-    [[nodiscard]] std::optional<AskResult::Finished> ended(const Budget& budget, double began,
-                                                           std::size_t since) const;
-    /// False: stopped by the user during the trial, which then stays open.
-    bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop,
-                  Observer* observer);
-    AskResult::Finished search(Evaluator& evaluator, const Budget& budget, double began,
-                               const std::stop_token& stop, Observer* observer);
-    /// What is to be recommended, from a cold start, then on the report workloads. Why it ended
-    /// before all were measured; nothing: they are.
-    std::optional<StopReason> confirm_and_report(Evaluator& evaluator, const Budget& budget,
-                                                 double began, const std::stop_token& stop,
-                                                 Observer* observer);
-
+    class Loop;
     struct Owned;
     static std::shared_ptr<Owned> owned(const StudySettings& settings);
     Study(std::shared_ptr<Owned> parts, const StudySettings& settings);
@@ -176,21 +208,9 @@ private:
         const std::function<Outcome(const Configuration&)>& outcome_of);
 
     std::shared_ptr<const void>
-        owned_{};  ///< with settings: strategy and journal; outlives the references
+        owned_{};  ///< with settings: strategy and journal; outlives `loop_`
     Budget budget_{};
-    Problem problem_;
-    const Strategy& strategy_;
-    Journal& journal_;
-    Options options_;
-    std::vector<Trial> trials_;
-    TrialIndex index_{};
-    std::set<std::uint64_t>
-        unoffered_{};  ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
-    std::map<std::uint64_t, double>
-        began_{};      ///< trials under way in this process: the steady clock at their start
-    double made_ = 0;  ///< by the steady clock
-    std::size_t first_here_ = 0;  ///< number of the first trial that is asked here
-    bool confirming_ = false;     ///< whether a trial to confirm was asked here
+    std::unique_ptr<Loop> loop_;
 };
 
 }  // namespace servetune

@@ -4,16 +4,9 @@
 #include "servetune/configuration.hpp"
 #include "servetune/outcome.hpp"
 
-#include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace servetune {
 
@@ -50,13 +43,8 @@ enum class Purpose {
     report         ///< a report workload
 };
 
-inline constexpr std::array<std::pair<Purpose, std::string_view>, 6> purposes{
-    {{Purpose::search, "search"},
-     {Purpose::confirm, "confirm"},
-     {Purpose::drift_check, "drift_check"},
-     {Purpose::worker_check, "worker_check"},
-     {Purpose::cold_start, "cold_start"},
-     {Purpose::report, "report"}}};
+inline constexpr auto purposes =
+    enum_names<Purpose>("search", "confirm", "drift_check", "worker_check", "cold_start", "report");
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {

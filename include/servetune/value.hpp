@@ -3,11 +3,8 @@
 
 #include "servetune/detail/base/number_text.hpp"
 
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <variant>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/enum_names.hpp"
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -34,14 +36,8 @@ struct Dataset {
 };
 
 /// The kinds as they are written in YAML and in journals.
-inline constexpr std::array<std::pair<Dataset::Kind, std::string_view>, 6> dataset_kinds{{
-    {Dataset::Kind::random, "random"},
-    {Dataset::Kind::sharegpt, "sharegpt"},
-    {Dataset::Kind::trace, "trace"},
-    {Dataset::Kind::prompts, "prompts"},
-    {Dataset::Kind::shared_prefix, "shared_prefix"},
-    {Dataset::Kind::multi_turn, "multi_turn"},
-}};
+inline constexpr auto dataset_kinds = enum_names<Dataset::Kind>(
+    "random", "sharegpt", "trace", "prompts", "shared_prefix", "multi_turn");
 
 /// The largest weight of a workload: combined figures are weighted means, and more than this leaves
 /// nothing of the others.
@@ -95,15 +91,8 @@ struct Arrival {
 };
 
 /// The kinds as they are written in journals.
-inline constexpr std::array<std::pair<Arrival::Kind, std::string_view>, 7> arrival_kinds{{
-    {Arrival::Kind::all_at_once, "all_at_once"},
-    {Arrival::Kind::rate, "rate"},
-    {Arrival::Kind::concurrency, "concurrency"},
-    {Arrival::Kind::trace, "trace"},
-    {Arrival::Kind::ramp, "ramp"},
-    {Arrival::Kind::largest_rate, "largest_rate"},
-    {Arrival::Kind::largest_concurrency, "largest_concurrency"},
-}};
+inline constexpr auto arrival_kinds = enum_names<Arrival::Kind>(
+    "all_at_once", "rate", "concurrency", "trace", "ramp", "largest_rate", "largest_concurrency");
 
 /// What is sent to a server. A pure description: the load generator makes requests from it.
 struct Workload {

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files.hpp"
 
-#include "servetune/error.hpp"
-
-#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <optional>
-#include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -71,6 +63,21 @@ private:
     sigset_t before_{};
     sigset_t own_{};  ///< those that were not blocked before
 };
+
+/// Writes all of it; 0, or the error.
+int write_all(int descriptor, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return put < 0 ? errno : EIO;
+        bytes.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return 0;
+}
+
+[[noreturn]] void cannot_write(const fs::path& file, int error) {
+    throw IoError("cannot write " + file.string() + ": " + std::generic_category().message(error));
+}
 
 bool same_file(const struct stat& a, const struct stat& b) {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -130,9 +137,7 @@ std::string read_file(const fs::path& file) {
     return content;
 }
 
-void OutputFile::fail(int error) const {
-    throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(error));
-}
+void OutputFile::fail(int error) const { cannot_write(file_, error); }
 
 OutputFile::OutputFile(const fs::path& file) : file_(file), target_(file) {
     struct stat there {};
@@ -222,12 +227,7 @@ void OutputFile::open_in_place() {
 
 void OutputFile::write(std::string_view bytes) {
     const NoSignalOfWrites none;
-    while (!bytes.empty()) {
-        const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) fail(put < 0 ? errno : EIO);
-        bytes.remove_prefix(static_cast<std::size_t>(put));
-    }
+    if (const int error = write_all(descriptor_, bytes); error != 0) fail(error);
 }
 
 void OutputFile::commit() {
@@ -257,7 +257,7 @@ NewFile::NewFile(fs::path file)
     if (descriptor_ >= 0) return;
     if (errno == EEXIST)
         throw UsageError(file_.string() + " is there already; take another name, or remove it");
-    throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(errno));
+    cannot_write(file_, errno);
 }
 
 NewFile::~NewFile() {
@@ -270,18 +270,16 @@ NewFile::~NewFile() {
 }
 
 void NewFile::write(std::string_view content) {
-    const auto fail = [&] {
-        throw IoError("cannot write " + file_.string() + ": " +
-                      std::generic_category().message(errno));
-    };
-    if (::ftruncate(descriptor_, 0) != 0) fail();
-    for (std::size_t at = 0; at < content.size();) {
-        const ssize_t put =
-            ::pwrite(descriptor_, content.data() + at, content.size() - at, static_cast<off_t>(at));
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) fail();
-        at += static_cast<std::size_t>(put);
-    }
+    if (::ftruncate(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0)
+        cannot_write(file_, errno);
+    if (const int error = write_all(descriptor_, content); error != 0) cannot_write(file_, error);
+}
+
+void write_plain_file(const fs::path& file, std::string_view content, int more_flags) {
+    const Descriptor opened(::open(
+        file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | more_flags, 0666));
+    const int error = opened.id() < 0 ? errno : write_all(opened.id(), content);
+    if (error != 0) cannot_write(file, error);
 }
 
 void check_writable(const fs::path& file) {

@@ -1,12 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/error.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <istream>
-#include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace servetune {
+
+/// A file descriptor that is closed with its owner; -1: none.
+class Descriptor {
+public:
+    explicit Descriptor(int id = -1) : id_(id) {}
+    ~Descriptor() { reset(); }
+    Descriptor(Descriptor&& other) noexcept : id_(other.id_) { other.id_ = -1; }
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(id_, other.id_);
+        return *this;
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+
+    [[nodiscard]] int id() const { return id_; }
+    void reset() {
+        if (id_ >= 0) ::close(id_);
+        id_ = -1;
+    }
+    [[nodiscard]] int release() { return std::exchange(id_, -1); }  ///< it is the caller's to close
+
+private:
+    int id_;
+};
 
 /// What is left in a stream. An error while it is read (a file of /proc whose process has ended)
 /// sets `bad()` and is no exception, as it would be through std::istreambuf_iterator.
@@ -36,6 +67,10 @@ public:
     OutputFile& operator=(const OutputFile&) = delete;
 
     void write(std::string_view bytes);
+    /// The file that holds what is written until `commit`.
+    [[nodiscard]] const std::filesystem::path& written() const {
+        return part_.empty() ? file_ : part_;
+    }
     /// All that was written is on the disk and in its place.
     void commit();
 
@@ -80,5 +115,61 @@ private:
 void check_writable(const std::filesystem::path& file);
 /// Writes the whole of a file, as OutputFile does. Throws IoError.
 void write_file(const std::filesystem::path& file, std::string_view content);
+
+/// Writes a whole file in place. A FIFO without a reader is an error, not a wait. `more_flags`: of
+/// open(2). Throws IoError. Where a reader must see the old content or the new: write_file
+/// (base/files.hpp).
+void write_plain_file(const std::filesystem::path& file, std::string_view content,
+                      int more_flags = 0);
+
+/// Where temporary files go: `$TMPDIR`, else /tmp. Throws IoError where that is no folder.
+inline std::filesystem::path temporary_files() {
+    std::error_code error;
+    std::filesystem::path result = std::filesystem::temp_directory_path(error);
+    if (!error) return result;
+    const char* set = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    throw IoError("a temporary file is needed, and " + std::string(set == nullptr ? "/tmp" : set) +
+                  " is no folder; set TMPDIR to one that can be written");
+}
+
+/// A new folder, which goes again with all that is in it: all of it was made by whoever has the
+/// folder.
+class OwnFolder {
+public:
+    /// `beginning` followed by six letters. Throws IoError.
+    explicit OwnFolder(const std::filesystem::path& beginning) {
+        std::string pattern = beginning.string() + "XXXXXX";
+        if (::mkdtemp(pattern.data()) == nullptr)
+            throw IoError("cannot make the folder " + pattern + ": " +
+                          std::generic_category().message(errno));
+        folder_ = pattern;
+    }
+    ~OwnFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+    OwnFolder(const OwnFolder&) = delete;
+    OwnFolder& operator=(const OwnFolder&) = delete;
+    [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
+
+private:
+    std::filesystem::path folder_;
+};
+
+/// The user's folder for what may be lost: `$SERVETUNE_CACHE`, else `$XDG_CACHE_HOME/servetune`,
+/// else `~/.cache/servetune`. Empty if there is none of them.
+inline std::filesystem::path cache_folder() {
+    const auto variable = [](const char* name) {
+        const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+        return std::filesystem::path(value == nullptr ? "" : value);
+    };
+    if (const auto own = variable("SERVETUNE_CACHE"); !own.empty())
+        return std::filesystem::absolute(own);
+    // XDG Base Directory Specification 0.8: a relative path is to be ignored.
+    if (const auto caches = variable("XDG_CACHE_HOME"); caches.is_absolute())
+        return caches / "servetune";
+    const auto home = variable("HOME");
+    return home.is_absolute() ? home / ".cache/servetune" : std::filesystem::path();
+}
 
 }  // namespace servetune

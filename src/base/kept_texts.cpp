@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/kept_texts.hpp"
 
-#include "base/files.hpp"
+#include "files.hpp"
 #include "servetune/error.hpp"
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 
 namespace servetune {
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/base/secret_forms.hpp"
-
-#include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/base/redactor.hpp"
 
 namespace servetune {
 

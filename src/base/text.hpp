@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 namespace servetune {
 
@@ -13,5 +23,105 @@ inline std::string_view trimmed(std::string_view text) {
                ? std::string_view()
                : text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
+
+/// ASCII letters in lower case, other bytes as they are.
+inline std::string lower_case(std::string text) {
+    for (char& c : text)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
+}
+
+// From a double to an integer. A cast of a number that the integer cannot hold is undefined, and
+// files say 1e308.
+
+/// `number` without its fraction; nothing for NaN and for what 64 bits cannot hold.
+inline std::optional<std::int64_t> whole_number(double number) {
+    constexpr double beyond = 9223372036854775808.0;  // 2^63, the first that is too large
+    if (!(number >= -beyond && number < beyond)) return std::nullopt;
+    return static_cast<std::int64_t>(number);
+}
+
+/// As whole_number, but the nearest in [low, high]; `low` for NaN. `low` and `high` are within
+/// 2^53.
+inline std::int64_t whole_number_within(double number, std::int64_t low, std::int64_t high) {
+    if (!(number > static_cast<double>(low))) return low;
+    return static_cast<std::int64_t>(std::min(number, static_cast<double>(high)));
+}
+
+/// What some editors put before UTF-8 text.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+/// The text in `bytes`, without a byte order mark; it views `bytes`. Throws ParseError
+/// `name:line:column:` (columns in bytes) for what is not UTF-8 (RFC 3629) and for NUL bytes.
+std::string_view utf8_text(std::string_view bytes, const std::string& name);
+
+/// The text, or the beginning of a longer one and `...`: about `longest` bytes, and no part of a
+/// character.
+std::string start_of(std::string_view text, std::size_t longest);
+
+/// The bytes of the UTF-8 character at the start of `text` (RFC 3629, section 4); 0 where there is
+/// none. NUL is a character of one byte.
+constexpr std::size_t character_length(std::string_view text) {
+    struct Sequence {
+        unsigned char first_low, first_high, second_low, second_high;
+        std::size_t length;
+    };
+    constexpr std::array sequences{
+        Sequence{0x00, 0x7F, 0x00, 0x00, 1}, Sequence{0xC2, 0xDF, 0x80, 0xBF, 2},
+        Sequence{0xE0, 0xE0, 0xA0, 0xBF, 3}, Sequence{0xE1, 0xEC, 0x80, 0xBF, 3},
+        Sequence{0xED, 0xED, 0x80, 0x9F, 3}, Sequence{0xEE, 0xEF, 0x80, 0xBF, 3},
+        Sequence{0xF0, 0xF0, 0x90, 0xBF, 4}, Sequence{0xF1, 0xF3, 0x80, 0xBF, 4},
+        Sequence{0xF4, 0xF4, 0x80, 0x8F, 4}};
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (text.empty()) return 0;
+    for (const Sequence& sequence : sequences) {
+        if (byte(0) < sequence.first_low || byte(0) > sequence.first_high) continue;
+        if (text.size() < sequence.length) return 0;
+        if (sequence.length > 1 &&
+            (byte(1) < sequence.second_low || byte(1) > sequence.second_high))
+            return 0;
+        for (std::size_t i = 2; i < sequence.length; ++i)
+            if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+        return sequence.length;
+    }
+    return 0;
+}
+
+/// The code point of a well-formed character.
+constexpr std::uint32_t code_point(std::string_view character) {
+    constexpr std::array<unsigned char, 5> first_bits{0, 0x7F, 0x1F, 0x0F, 0x07};
+    std::uint32_t result = static_cast<unsigned char>(character[0]) & first_bits[character.size()];
+    for (std::size_t i = 1; i < character.size(); ++i)
+        result = (result << 6U) | (static_cast<unsigned char>(character[i]) & 0x3FU);
+    return result;
+}
+
+/// Whether a terminal may act on it, or may show another text than there is: control characters
+/// (C0, DEL, C1), marks and overrides of the writing direction, separators of lines and paragraphs,
+/// the byte order mark.
+constexpr bool is_control(std::uint32_t point) {
+    return point < 0x20 || (point >= 0x7F && point <= 0x9F) || point == 0x061C || point == 0x200E ||
+           point == 0x200F || (point >= 0x2028 && point <= 0x202E) ||
+           (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;
+}
+
+/// Text of others (logs, servers, files) that is safe to print on a terminal and to write to a
+/// file: UTF-8 without control characters. Line ends and tabs stay; another control character
+/// becomes `\u001b`, a byte that is not UTF-8 becomes U+FFFD. Safe text stays as it is, and JSON
+/// stays JSON.
+std::string printable(std::string_view text);
+
+/// The same in one line: line ends and tabs become blanks.
+inline std::string printable_line(std::string_view text) {
+    std::string result(text.substr(0, text.find_last_not_of("\r\n") + 1));
+    std::replace_if(
+        result.begin(), result.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; },
+        ' ');
+    return printable(result);
+}
+
+/// The message of an error; where the system gives no thread or no memory, in plain English with
+/// what to do.
+std::string plain_words(const std::exception& error);
 
 }  // namespace servetune

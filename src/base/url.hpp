@@ -3,10 +3,6 @@
 
 #include "servetune/detail/base/redactor.hpp"
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-
 namespace servetune {
 
 /// `user:password` of `http://user:password@host/`, as it is written there; empty where there is

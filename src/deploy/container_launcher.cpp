@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "host/kept_output.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/run_command.hpp"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deployment.hpp"
 
-#include "base/patient_deadline.hpp"
+#include "base/waiting.hpp"
 #include "engine_log.hpp"
 #include "host/elapsed.hpp"
-#include "host/process_checks.hpp"
+#include "host/start_program.hpp"
 #include "host/process_table.hpp"
 #include "load/http.hpp"
 #include "server_probe.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include "early_end.hpp"
 
 #include "load/capacity.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "trial/metric_text.hpp"
+#include "servetune/outcome.hpp"
 
 #include <algorithm>
 #include <cmath>

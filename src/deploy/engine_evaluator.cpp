@@ -11,7 +11,7 @@
 #include "server_set.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "trial_folders.hpp"
 #include "weight_cache.hpp"

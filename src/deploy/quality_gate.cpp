@@ -3,7 +3,6 @@
 
 #include "base/files.hpp"
 #include "base/nesting.hpp"
-#include "base/plain_file.hpp"
 #include "base/url.hpp"
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"

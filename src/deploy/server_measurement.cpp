@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_measurement.hpp"
 
-#include "base/patient_deadline.hpp"
 #include "base/waiting.hpp"
 #include "engine/load_level.hpp"
 #include "host/elapsed.hpp"
@@ -11,11 +10,12 @@
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "base/present.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/load/probe.hpp"
 #include "servetune/error.hpp"
 #include "servetune/load_test.hpp"
+#include "trial/metric_text.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -7,7 +7,7 @@
 #include "load/metrics_page.hpp"
 #include "load/model_list.hpp"
 #include "load/request_body.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>

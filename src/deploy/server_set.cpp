@@ -4,8 +4,8 @@
 #include "base/waiting.hpp"
 #include "engine/command_reader.hpp"
 #include "server_probe.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/host/gpu_memory.hpp"
+#include "base/present.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weight_cache.hpp"
 
-#include "base/own_folder.hpp"
+#include "base/files.hpp"
 #include "cached_models.hpp"
 #include "host/elapsed.hpp"
-#include "servetune/detail/host/gpu_memory.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/error.hpp"
 #include "servetune/launcher.hpp"
 

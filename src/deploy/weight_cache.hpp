@@ -3,7 +3,6 @@
 
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/host/process.hpp"
-#include "servetune/detail/host/watchdog.hpp"
 
 #include <cstddef>
 #include <filesystem>

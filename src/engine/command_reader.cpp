@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_reader.hpp"
 
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "base/nesting.hpp"
 #include "base/variable_name.hpp"
 #include "flag_facts.hpp"

@@ -6,8 +6,8 @@
 #include "json_form.hpp"
 #include "load_level.hpp"
 #include "rule_text.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"
 

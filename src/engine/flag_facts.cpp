@@ -4,7 +4,7 @@
 #include "base/files.hpp"
 #include "base/nesting.hpp"
 #include "engine/version.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "help.hpp"
 
-#include "base/cache_folder.hpp"
 #include "base/files.hpp"
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "installed_version.hpp"
 
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "host/start_program.hpp"
 
 #include <fmt/chrono.h>

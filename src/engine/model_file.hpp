@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "servetune/engine.hpp"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #include "engine_space.hpp"
 #include "engine_value.hpp"
 #include "json_form.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "space/expression_rewriting.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a command back to the parameters it sets.
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "per_device.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/outcome.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include "engine_space.hpp"
 #include "json_form.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "shell_word.hpp"
 #include "space/value_json.hpp"

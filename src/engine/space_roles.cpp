@@ -3,7 +3,7 @@
 #include "engine/entry_errors.hpp"
 #include "engine_space.hpp"
 #include "rule_text.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"
 

@@ -4,9 +4,9 @@
 #include "engine_space.hpp"
 #include "engine_value.hpp"
 #include "rule_text.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/space/expression_parser.hpp"
-#include "servetune/detail/space/rule_values.hpp"
+#include "base/present.hpp"
+#include "servetune/expression.hpp"
+#include "space/rule_values.hpp"
 #include "servetune/error.hpp"
 #include "space/expression_rewriting.hpp"
 

@@ -3,7 +3,7 @@
 #include "artefact_values.hpp"
 
 #include "engine/shell_word.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 #include "template_files.hpp"

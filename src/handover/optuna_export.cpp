@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optuna_export.hpp"
 
-#include "base/own_folder.hpp"
+#include "base/files.hpp"
 #include "report/report_view.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "study/sqlite_connection.hpp"
 #include "template_files.hpp"
 

@@ -11,7 +11,7 @@
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/version.hpp"
-#include "study/journal_copy.hpp"
+#include "study/journal_snapshot.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

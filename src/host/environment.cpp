@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "environment.hpp"
 
-#include "base/text.hpp"
 #include "base/variable_name.hpp"
 
 #include <sched.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdint>
-#include <fstream>
-#include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 namespace servetune {
@@ -24,34 +15,34 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Beginnings of variables that change the speed of any engine, with where that is documented.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 26> general_prefixes{{
-    {"OMP_", "OpenMP API 5.2, chapter 21"},
-    {"GOMP_", "GNU libgomp manual, environment variables"},
-    {"KMP_", "LLVM OpenMP runtime, environment variables"},
-    {"MKL_", "Intel oneMKL developer guide, environment variables"},
-    {"OPENBLAS_", "OpenBLAS user manual, runtime variables"},
-    {"GOTO_NUM_THREADS", "OpenBLAS user manual, runtime variables"},
-    {"RAYON_NUM_THREADS", "rayon, FAQ: number of threads (tokenizers)"},
-    {"TOKENIZERS_PARALLELISM", "Hugging Face tokenizers, utils/parallelism.rs"},
-    {"CUDA_", "CUDA C++ programming guide, environment variables"},
-    {"CUBLAS", "cuBLAS documentation: CUBLAS_WORKSPACE_CONFIG, CUBLASLT_..."},
-    {"CUDNN_", "cuDNN documentation, environment variables"},
-    {"NVIDIA_TF32_OVERRIDE", "cuBLAS documentation, TF32"},
-    {"NCCL_", "NCCL user guide, environment variables"},
-    {"RCCL_", "RCCL documentation, environment variables"},
-    {"HIP_", "HIP documentation, environment variables"},
-    {"ROCR_", "ROCR runtime, environment variables"},
-    {"HSA_", "ROCR runtime, environment variables"},
-    {"GPU_MAX_HW_QUEUES", "HIP documentation, environment variables"},
-    {"PYTORCH_", "PyTorch, CUDA semantics: PYTORCH_CUDA_ALLOC_CONF and others"},
-    {"TORCH", "PyTorch, environment variables: TORCH_..., TORCHINDUCTOR_..."},
-    {"TRITON_", "Triton, README: environment variables"},
-    {"UCX_", "OpenUCX documentation, environment variables"},
-    {"MALLOC_", "mallopt(3)"},
-    {"GLIBC_TUNABLES", "glibc manual, tunables"},
-    {"LD_PRELOAD", "ld.so(8); another allocator is loaded so"},
-    {"LD_LIBRARY_PATH", "ld.so(8); other libraries are loaded so"},
-}};
+constexpr std::array<std::string_view, 26> general_prefixes{
+    "OMP_",                    // OpenMP API 5.2, chapter 21
+    "GOMP_",                   // GNU libgomp manual, environment variables
+    "KMP_",                    // LLVM OpenMP runtime, environment variables
+    "MKL_",                    // Intel oneMKL developer guide, environment variables
+    "OPENBLAS_",               // OpenBLAS user manual, runtime variables
+    "GOTO_NUM_THREADS",        // OpenBLAS user manual, runtime variables
+    "RAYON_NUM_THREADS",       // rayon, FAQ: number of threads (tokenizers)
+    "TOKENIZERS_PARALLELISM",  // Hugging Face tokenizers, utils/parallelism.rs
+    "CUDA_",                   // CUDA C++ programming guide, environment variables
+    "CUBLAS",                  // cuBLAS documentation: CUBLAS_WORKSPACE_CONFIG, CUBLASLT_...
+    "CUDNN_",                  // cuDNN documentation, environment variables
+    "NVIDIA_TF32_OVERRIDE",    // cuBLAS documentation, TF32
+    "NCCL_",                   // NCCL user guide, environment variables
+    "RCCL_",                   // RCCL documentation, environment variables
+    "HIP_",                    // HIP documentation, environment variables
+    "ROCR_",                   // ROCR runtime, environment variables
+    "HSA_",                    // ROCR runtime, environment variables
+    "GPU_MAX_HW_QUEUES",       // HIP documentation, environment variables
+    "PYTORCH_",                // PyTorch, CUDA semantics: PYTORCH_CUDA_ALLOC_CONF and others
+    "TORCH",                   // PyTorch, environment variables: TORCH_..., TORCHINDUCTOR_...
+    "TRITON_",                 // Triton, README: environment variables
+    "UCX_",                    // OpenUCX documentation, environment variables
+    "MALLOC_",                 // mallopt(3)
+    "GLIBC_TUNABLES",          // glibc manual, tunables
+    "LD_PRELOAD",              // ld.so(8); another allocator is loaded so
+    "LD_LIBRARY_PATH",         // ld.so(8); other libraries are loaded so
+};
 
 std::string first_line_of(const fs::path& file) {
     std::ifstream stream(file);
@@ -200,7 +191,7 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
 bool can_change_speed(std::string_view variable, const std::vector<std::string>& prefixes) {
     if (names_secret(variable)) return false;
     return std::any_of(general_prefixes.begin(), general_prefixes.end(),
-                       [&](const auto& row) { return variable.starts_with(row.first); }) ||
+                       [&](std::string_view prefix) { return variable.starts_with(prefix); }) ||
            std::any_of(prefixes.begin(), prefixes.end(),
                        [&](const std::string& prefix) { return variable.starts_with(prefix); });
 }

@@ -4,24 +4,17 @@
 #include "base/waiting.hpp"
 #include "cpu_use.hpp"
 #include "nvidia_smi.hpp"
-#include "power_log.hpp"
 #include "power_tool.hpp"
-#include "process_checks.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "start_program.hpp"
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
-#include <cstdint>
-#include <map>
 #include <set>
 #include <stop_token>
 #include <thread>
-#include <utility>
 
 namespace servetune {
 namespace {

@@ -2,19 +2,19 @@
 #include "nvidia_smi.hpp"
 
 #include "base/text.hpp"
+#include "base/waiting.hpp"
 #include "kept_output.hpp"
 #include "run_command.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/error.hpp"
 #include "start_program.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
+#include <thread>
 
 namespace servetune {
 namespace {
@@ -72,6 +72,18 @@ std::optional<GpuProcess> process_of(const CsvFields& fields) {
     return GpuProcess{*id, std::string(fields[1]), number_from<double>(fields[2])};
 }
 
+/// A name has no comma.
+std::optional<Device> device_of(const CsvFields& fields) {
+    if (fields.size() < 4 || fields.size() > 5 || fields[1].empty() || fields[2].empty())
+        return std::nullopt;
+    const auto index = number_from<int>(fields[0]);
+    if (!index) return std::nullopt;
+    const bool tells_driver = fields.size() == 5 && !fields[4].starts_with('[');
+    return Device{*index, std::string(fields[1]), std::string(fields[2]),
+                  number_from<std::uint64_t>(fields[3]).value_or(0) << 20U,
+                  std::string(tells_driver ? fields[4] : "")};
+}
+
 /// As nvidia-smi says it when a GPU does not answer any more: `Unable to determine the device
 /// handle for GPU 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU`, or `...:
 /// Unknown Error`; after the driver has let go of the last one `No devices were found`.
@@ -112,6 +124,18 @@ SmiAnswer<Row> read_rows(const RanCommand& command,
     return answer;
 }
 
+/// One --query-... at a time.
+template <class Row>
+SmiAnswer<Row> asked(const std::filesystem::path& file, std::chrono::milliseconds within,
+                     const std::string& question, std::optional<Row> (*row_of)(const CsvFields&)) {
+    try {
+        return read_rows(ran({file.string(), question, "--format=csv,noheader,nounits"}, within),
+                         row_of);
+    } catch (const IoError& error) {
+        return {{}, {SmiTrouble::Kind::failed, error.what()}};
+    }
+}
+
 }  // namespace
 
 NvidiaSmi::NvidiaSmi(const std::string& program, std::chrono::milliseconds within)
@@ -123,51 +147,35 @@ SmiAnswer<GpuState> NvidiaSmi::gpus() {
     // power.draw.average and power.draw.instant, which newer ones have beside it, are absent in
     // older ones, and the average on a GA100.
     const auto ask = [&] {
-        return ran(
-            {file_.string(),
-             std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,"
-                         "temperature.gpu,power.draw,") +
-                 (old_name_ ? "clocks_throttle_reasons" : "clocks_event_reasons") + ".active",
-             "--format=csv,noheader,nounits"},
-            within_);
+        return asked(file_, within_,
+                     std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,"
+                                 "clocks.max.sm,temperature.gpu,power.draw,") +
+                         (old_name_ ? "clocks_throttle_reasons" : "clocks_event_reasons") +
+                         ".active",
+                     gpu_of);
     };
-    try {
-        RanCommand command = ask();
-        if (!old_name_ &&
-            command.output.find("\"clocks_event_reasons.active\" is not a valid field") !=
-                std::string::npos) {
-            old_name_ = true;
-            command = ask();
-        }
-        return read_rows(command, gpu_of);
-    } catch (const IoError& error) {
-        return {{}, {SmiTrouble::Kind::failed, error.what()}};
-    }
+    SmiAnswer<GpuState> answer = ask();
+    if (old_name_ ||
+        answer.trouble.words.find("\"clocks_event_reasons.active\" is not a valid field") ==
+            std::string::npos)
+        return answer;
+    old_name_ = true;
+    return ask();
 }
 
 SmiAnswer<GpuProcess> NvidiaSmi::processes() {
-    try {
-        // A question of its own: it takes one --query-... at a time.
-        return read_rows(ran({file_.string(), "--query-compute-apps=pid,gpu_uuid,used_memory",
-                              "--format=csv,noheader,nounits"},
-                             within_),
-                         process_of);
-    } catch (const IoError& error) {
-        return {{}, {SmiTrouble::Kind::failed, error.what()}};
-    }
+    return asked(file_, within_, "--query-compute-apps=pid,gpu_uuid,used_memory", process_of);
 }
 
 SmiAnswer<GpuSettings> NvidiaSmi::settings() {
-    try {
-        return read_rows(
-            ran({file_.string(),
+    return asked(file_, within_,
                  "--query-gpu=index,persistence_mode,power.limit,power.default_limit,compute_mode",
-                 "--format=csv,noheader,nounits"},
-                within_),
-            settings_of);
-    } catch (const IoError& error) {
-        return {{}, {SmiTrouble::Kind::failed, error.what()}};
-    }
+                 settings_of);
+}
+
+SmiAnswer<Device> NvidiaSmi::devices() {
+    return asked(file_, within_, "--query-gpu=index,uuid,name,memory.total,driver_version",
+                 device_of);
 }
 
 /// No question has it: it stands in the head of the table, `CUDA Version: 12.4`.
@@ -246,6 +254,64 @@ std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& 
         result.push_back(*found);
     }
     return result;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+std::uint64_t bytes_of(double mib) {
+    return static_cast<std::uint64_t>(std::llround(std::max(mib, 0.0) * (1 << 20)));
+}
+
+std::vector<GpuMemoryUse> memory_of(const std::string& named, std::vector<GpuState> gpus) {
+    std::vector<GpuMemoryUse> result;
+    for (const GpuState& gpu : only_named(named_gpus(named), std::move(gpus)))
+        if (gpu.used_mib)
+            result.push_back({gpu.index, gpu.uuid, bytes_of(*gpu.used_mib),
+                              bytes_of(gpu.total_mib.value_or(0))});
+    std::sort(result.begin(), result.end(),
+              [](const GpuMemoryUse& a, const GpuMemoryUse& b) { return a.index < b.index; });
+    return result;
+}
+
+}  // namespace
+
+std::string mib_text(std::uint64_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }
+
+GpuMemory::GpuMemory(std::string gpus, std::string nvidia_smi,
+                     std::chrono::milliseconds answers_within)
+    : gpus_(std::move(gpus)), nvidia_smi_(std::move(nvidia_smi)), answers_within_(answers_within) {}
+
+std::vector<GpuMemoryUse> GpuMemory::used() const {
+    NvidiaSmi smi(nvidia_smi_, answers_within_);
+    return smi.present() ? memory_of(gpus_, smi.gpus().rows) : std::vector<GpuMemoryUse>{};
+}
+
+std::string GpuMemory::wait_until_free(const std::vector<GpuMemoryUse>& before,
+                                       std::chrono::milliseconds patience) const {
+    if (before.empty()) return {};
+    NvidiaSmi smi(nvidia_smi_, answers_within_);
+    if (!smi.present()) return {};
+    const auto deadline = Clock::now() + patience;
+    for (std::chrono::milliseconds pause = 50ms;; pause = std::min(2 * pause, 1000ms)) {
+        const auto answer = smi.gpus();
+        if (answer.rows.empty())
+            return "cannot tell whether the GPUs' memory is free: nvidia-smi: " +
+                   answer.trouble.words + "\n";
+        std::string report;
+        for (const GpuMemoryUse& now : memory_of(gpus_, answer.rows))
+            for (const GpuMemoryUse& then : before)
+                if (then.uuid == now.uuid && now.used_bytes > then.used_bytes + slack_bytes)
+                    report += "GPU " + std::to_string(now.index) + ": " + mib_text(now.used_bytes) +
+                              " of its memory are still in use after " +
+                              seconds_text(std::chrono::duration<double>(patience).count()) + ", " +
+                              mib_text(then.used_bytes) + " were before the start\n";
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+        if (report.empty() || left <= 0ms) return report;
+        std::this_thread::sleep_for(std::min(pause, left));
+    }
 }
 
 }  // namespace servetune

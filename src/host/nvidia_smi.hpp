@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/host/topology.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -70,6 +72,7 @@ public:
     SmiAnswer<GpuState> gpus();
     SmiAnswer<GpuProcess> processes();
     SmiAnswer<GpuSettings> settings();
+    SmiAnswer<Device> devices();
     /// The newest CUDA that the driver runs, `12.4`; empty: not told.
     std::string cuda_version();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/host/port.hpp"
 
-#include "base/descriptor.hpp"
+#include "base/files.hpp"
 #include "servetune/error.hpp"
 
 #include <arpa/inet.h>
@@ -17,7 +17,6 @@
 #include <fstream>
 #include <random>
 #include <system_error>
-#include <vector>
 
 namespace servetune {
 namespace {
@@ -79,29 +78,31 @@ unsigned next_in_range() {
     return next++;
 }
 
+/// Connects within that time; 0, or the error.
+int connect_error(const sockaddr_in& address, int patience_milliseconds) {
+    const Descriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (client.id() < 0) return errno;
+    if (connect(client.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+        return 0;
+    if (errno != EINPROGRESS) return errno;
+    pollfd waiting{client.id(), POLLOUT, 0};
+    if (poll(&waiting, 1, patience_milliseconds) == 0) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(client.id(), SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
+}
+
 }  // namespace
 
 void require_loopback() {
     const Descriptor server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const Descriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     sockaddr_in address = loopback(0);
     socklen_t size = sizeof address;
     auto* const any = reinterpret_cast<sockaddr*>(&address);
-    int error = 0;
-    if (server.id() < 0 || client.id() < 0 || bind(server.id(), any, size) != 0 ||
-        listen(server.id(), 1) != 0 || getsockname(server.id(), any, &size) != 0)
-        error = errno;
-    else if (connect(client.id(), any, size) != 0) {
-        if (errno != EINPROGRESS) error = errno;
-        else {
-            constexpr int patience_milliseconds = 2000;
-            pollfd waiting{client.id(), POLLOUT, 0};
-            size = sizeof error;
-            if (poll(&waiting, 1, patience_milliseconds) == 0) error = ETIMEDOUT;
-            else getsockopt(client.id(), SOL_SOCKET, SO_ERROR, &error, &size);
-        }
-    }
-    if (error != 0)
+    const bool listens = server.id() >= 0 && bind(server.id(), any, size) == 0 &&
+                         listen(server.id(), 1) == 0 && getsockname(server.id(), any, &size) == 0;
+    if (const int error = listens ? connect_error(address, 2000) : errno; error != 0)
         throw IoError(
             "engines cannot be reached here: the loopback, 127.0.0.1, takes no connections: " +
             std::generic_category().message(error) +
@@ -122,92 +123,39 @@ std::string why_cannot_listen(const std::string& host, int port) {
     return "nobody can listen on " + where + ": " + std::generic_category().message(errno);
 }
 
-ReservedPort::ReservedPort() { take_any(); }
-
-void ReservedPort::take_any() {
-    const std::vector<int> ports = candidates();
-    std::random_device chance;  // two tuners that start together must not look at the same ports
-    constexpr int tries = 100;
-    for (int i = 0; i < tries; ++i) {
-        number_ = ports[chance() % ports.size()];
-        Descriptor holder = port_name_holder(number_);
-        if (holder.id() < 0 || !can_be_bound(number_)) continue;
-        holder_ = holder.release();
-        return;
+/// Of another machine only names can be looked at.
+bool ReservedPorts::take(int first, int count, bool here) {
+    std::vector<Descriptor> row;
+    for (int port = first; port < first + count; ++port) {
+        row.push_back(port_name_holder(port));
+        if (row.back().id() < 0 || (here && !can_be_bound(port))) return false;
     }
-    throw IoError("no free port: none of " + std::to_string(tries) + " between " +
-                  std::to_string(first_port) + " and " + std::to_string(last_port) +
-                  " can be reserved and bound");
-}
-
-ReservedPort::ReservedPort(std::pair<int, int> range) : here_(range.first == 0) {
-    if (here_) {
-        take_any();
-        return;
-    }
-    const auto size = static_cast<unsigned>(range.second - range.first + 1);
-    for (unsigned i = 0; i < size; ++i) {
-        number_ = range.first + static_cast<int>(next_in_range() % size);
-        Descriptor holder = port_name_holder(number_);
-        if (holder.id() < 0) continue;
-        holder_ = holder.release();
-        return;
-    }
-    throw IoError("no free port: studies of this machine have taken all from " +
-                  std::to_string(range.first) + " to " + std::to_string(range.second) +
-                  "; give more of them");
-}
-
-ReservedPort::~ReservedPort() { close(holder_); }
-
-/// Of another machine: only names can be looked at.
-void ReservedPorts::take_within(int count, std::pair<int, int> range) {
-    const int rows = range.second - range.first + 2 - count;
-    for (int i = 0; i < rows; ++i) {
-        const int first =
-            range.first + static_cast<int>(next_in_range() % static_cast<unsigned>(rows));
-        std::vector<Descriptor> row;
-        for (int port = first; port < first + count; ++port) {
-            row.push_back(port_name_holder(port));
-            if (row.back().id() < 0) break;
-        }
-        if (row.back().id() < 0) continue;
-        first_ = first;
-        for (Descriptor& holder : row) holders_.push_back(holder.release());
-        return;
-    }
-    throw IoError("no " + std::to_string(count) +
-                  " free ports in a row: studies of this machine have taken too many from " +
-                  std::to_string(range.first) + " to " + std::to_string(range.second) +
-                  "; give more of them");
+    first_ = first;
+    for (Descriptor& holder : row) holders_.push_back(holder.release());
+    return true;
 }
 
 ReservedPorts::ReservedPorts(int count, std::pair<int, int> range) {
     if (count <= 0) return;
-    if (range.first != 0) {
-        take_within(count, range);
-        return;
+    const bool here = range.first == 0;
+    const std::vector<int> ports = here ? candidates() : std::vector<int>{};
+    std::random_device chance;  // two tuners that start together must not look at the same ports
+    const int rows = here ? 100 : range.second - range.first + 2 - count;
+    for (int i = 0; i < rows; ++i) {
+        const int first =
+            here ? ports[chance() % ports.size()]
+                 : range.first + static_cast<int>(next_in_range() % static_cast<unsigned>(rows));
+        if ((!here || first + count - 1 <= last_port) && take(first, count, here)) return;
     }
-    const std::vector<int> ports = candidates();
-    std::random_device chance;
-    constexpr int tries = 100;
-    for (int i = 0; i < tries; ++i) {
-        const int first = ports[chance() % ports.size()];
-        std::vector<Descriptor> row;
-        for (int port = first; port < first + count && port <= last_port; ++port) {
-            row.push_back(port_name_holder(port));
-            if (row.back().id() < 0 || !can_be_bound(port)) break;
-        }
-        if (row.size() < static_cast<std::size_t>(count) || row.back().id() < 0 ||
-            !can_be_bound(first + count - 1))
-            continue;
-        first_ = first;
-        for (Descriptor& holder : row) holders_.push_back(holder.release());
-        return;
-    }
-    throw IoError("no " + std::to_string(count) + " free ports in a row: none of " +
-                  std::to_string(tries) + " rows between " + std::to_string(first_port) + " and " +
-                  std::to_string(last_port) + " can be reserved and bound");
+    const std::string none =
+        count == 1 ? "no free port" : "no " + std::to_string(count) + " free ports in a row";
+    if (here)
+        throw IoError(none + ": none of " + std::to_string(rows) + " between " +
+                      std::to_string(first_port) + " and " + std::to_string(last_port) +
+                      " can be reserved and bound");
+    throw IoError(none + ": studies of this machine have taken too many from " +
+                  std::to_string(range.first) + " to " + std::to_string(range.second) +
+                  "; give more of them");
 }
 
 ReservedPorts::~ReservedPorts() {
@@ -216,18 +164,8 @@ ReservedPorts::~ReservedPorts() {
 
 bool ReservedPort::listening() const {
     if (!here_) return false;
-    const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (probe.id() < 0) return false;
-    const sockaddr_in address = loopback(number_);
-    if (connect(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-        return true;
-    if (errno != EINPROGRESS) return false;
-    pollfd waiting{probe.id(), POLLOUT, 0};
-    if (poll(&waiting, 1, 1000) == 0) return true;  // nobody refused: a queue that is full
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(probe.id(), SOL_SOCKET, SO_ERROR, &error, &size);
-    return error == 0;
+    const int error = connect_error(loopback(number()), 1000);
+    return error == 0 || error == ETIMEDOUT;  // nobody refused: a queue that is full
 }
 
 }  // namespace servetune

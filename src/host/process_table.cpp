@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process_table.hpp"
-
-#include "base/descriptor.hpp"
-#include "servetune/error.hpp"
+#include "servetune/detail/host/process.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <iterator>
 #include <memory>
 #include <set>
 #include <sstream>
-#include <string_view>
-#include <system_error>
 #include <thread>
 
 namespace servetune {
@@ -29,7 +21,7 @@ namespace {
 std::string path_of(int id, const char* file) { return "/proc/" + std::to_string(id) + file; }
 
 std::string proc_content(int id, const char* file) {
-    const Descriptor from(open(path_of(id, file).c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor from = open_of_process(id, file);
     std::string text;
     std::array<char, 16384> buffer{};
     ssize_t got = 0;
@@ -41,9 +33,8 @@ std::string proc_content(int id, const char* file) {
 /// Whether execve is at work: the process has memory of a user's, and its environment has no end
 /// yet (proc(5): vsize is the 23rd field of stat, env_end the 51st; 0 too where we may not look).
 bool becomes_a_program(int id) {
-    if (Descriptor(open(path_of(id, "/environ").c_str(), O_RDONLY | O_CLOEXEC)).id() < 0)
-        return false;
-    const std::string text = proc_content(id, "/stat");
+    if (open_of_process(id, "environ").id() < 0) return false;
+    const std::string text = proc_content(id, "stat");
     std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
     const std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
     constexpr std::size_t first = 3;  // the field after the name
@@ -56,21 +47,35 @@ struct FolderDeleter {
 
 }  // namespace
 
+Descriptor open_of_process(int id, std::string_view name) {
+    std::array<char, 64> path{};
+    constexpr std::string_view folder = "/proc/";
+    char* end = std::copy(folder.begin(), folder.end(), path.data());
+    end = std::to_chars(end, path.data() + 32, id).ptr;
+    *end++ = '/';
+    *std::copy(name.begin(), name.end(), end) = '\0';
+    return Descriptor(open(path.data(), O_RDONLY | O_CLOEXEC));
+}
+
 // proc(5): "pid (name) state parent group session ... start time", the 22nd; the name may hold
 // anything.
 std::optional<RunningProcess> running_process(int id) {
-    const std::string text = proc_content(id, "/stat");
+    std::array<char, 1024> buffer{};
+    const Descriptor file = open_of_process(id, "stat");
+    const ssize_t got = file.id() < 0 ? 0 : read(file.id(), buffer.data(), buffer.size());
+    std::string_view text(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
     const std::size_t name_end = text.rfind(')');
-    if (name_end == std::string::npos) return std::nullopt;
-    std::istringstream fields(text.substr(name_end + 1));
-    char state = 0;
-    long skipped = 0;
-    RunningProcess process{.id = id};
-    fields >> state >> skipped >> process.group;
-    for (int field = 6; field < 22; ++field) fields >> skipped;
-    if (!(fields >> process.start_ticks)) return std::nullopt;
-    process.dead = state == 'Z' || state == 'X';
-    return process;
+    if (name_end == std::string_view::npos || text.size() < name_end + 3) return std::nullopt;
+    text.remove_prefix(name_end + 2);
+    RunningProcess process{.id = id, .dead = text.front() == 'Z' || text.front() == 'X'};
+    for (int field = 3; field <= 22; ++field) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        if (field == 5) std::from_chars(word.data(), word.data() + word.size(), process.group);
+        if (field == 22)
+            std::from_chars(word.data(), word.data() + word.size(), process.start_ticks);
+        text.remove_prefix(std::min(text.size(), word.size() + 1));
+    }
+    return process.start_ticks > 0 ? std::optional(process) : std::nullopt;
 }
 
 void require_process_table() {
@@ -79,8 +84,7 @@ void require_process_table() {
     const std::string id(self.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
     if (id == std::to_string(getpid())) {
         if (running_process(getpid())) return;
-        if (Descriptor(open(path_of(getpid(), "/stat").c_str(), O_RDONLY | O_CLOEXEC)).id() <
-            0)  // such as too many open files
+        if (open_of_process(getpid(), "stat").id() < 0)  // such as too many open files
             throw IoError("engines cannot be watched here: cannot read " +
                           path_of(getpid(), "/stat") + ": " +
                           std::generic_category().message(errno));
@@ -114,7 +118,7 @@ bool has_in_environment(int id, const std::string& name_and_value,
                         std::chrono::steady_clock::time_point deadline) {
     bool waits = true;
     for (;;) {
-        const std::string text = '\0' + proc_content(id, "/environ");
+        const std::string text = '\0' + proc_content(id, "environ");
         if (text.size() > 1 || !waits)
             return text.find('\0' + name_and_value + '\0') != std::string::npos;
         waits = becomes_a_program(id) && std::chrono::steady_clock::now() < deadline;
@@ -123,7 +127,7 @@ bool has_in_environment(int id, const std::string& name_and_value,
 }
 
 std::string command_of(int id) {
-    std::string words = proc_content(id, "/cmdline");
+    std::string words = proc_content(id, "cmdline");
     while (!words.empty() && words.back() == '\0') words.pop_back();
     std::replace(words.begin(), words.end(), '\0', ' ');
     return words;
@@ -155,6 +159,51 @@ std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int si
         if (left.empty() || remaining <= 0ms) return left;
         condemned.wait(std::min(pause, remaining));
     }
+}
+
+namespace {
+
+/// Those with the mark, and those in a group with one of them; `groups` remembers the groups, whose
+/// marked ones may go first.
+std::vector<RunningProcess> marked(const std::string& mark, std::set<int>& groups) {
+    std::vector<RunningProcess> all = own_processes();
+    std::erase_if(all, [](const RunningProcess& one) { return one.dead; });
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    std::set<int> with_mark;
+    for (const RunningProcess& one : all)
+        if (has_in_environment(one.id, "SERVETUNE_STUDY=" + mark, deadline)) {
+            with_mark.insert(one.id);
+            if (one.group != getpgrp()) groups.insert(one.group);
+        }
+    std::erase_if(all, [&](const RunningProcess& one) {
+        return !with_mark.contains(one.id) && !groups.contains(one.group);
+    });
+    return all;
+}
+
+std::vector<Leftover> leftovers_of(const std::vector<RunningProcess>& processes) {
+    std::vector<Leftover> result;
+    for (const RunningProcess& one : processes)
+        result.push_back({one.id, one.group, one.start_ticks, command_of(one.id)});
+    return result;
+}
+
+}  // namespace
+
+std::vector<Leftover> leftovers(const std::string& mark) {
+    std::set<int> groups;
+    return mark.empty() ? std::vector<Leftover>{} : leftovers_of(marked(mark, groups));
+}
+
+std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::milliseconds patience) {
+    if (mark.empty()) return {};
+    std::set<int> groups;
+    const Condemned condemned{
+        [&] { return marked(mark, groups); },
+        [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }};
+    if (signal_until_gone(condemned, SIGTERM, patience).empty()) return {};
+    return leftovers_of(
+        signal_until_gone(condemned, SIGKILL, std::max(patience, std::chrono::milliseconds(100))));
 }
 
 }  // namespace servetune

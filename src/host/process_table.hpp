@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/files.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace servetune {
@@ -18,7 +19,14 @@ struct RunningProcess {
     bool dead = false;              ///< a zombie: it holds nothing but its id
 };
 
+// These three are safe after a fork in a process with threads: they ask for no memory.
+
+/// Opens /proc/ID/NAME; none where the process has gone.
+Descriptor open_of_process(int id, std::string_view name);
 std::optional<RunningProcess> running_process(int id);
+/// Signals it if it is still that process; nobody else who was given its id meanwhile.
+void signal_process(const RunningProcess& process, int signal);
+
 /// Throws IoError where /proc is not mounted, or is that of other process ids (another
 /// namespace's): then nothing here can be found again.
 void require_process_table();
@@ -31,8 +39,6 @@ bool has_in_environment(int id, const std::string& name_and_value,
                         std::chrono::steady_clock::time_point deadline);
 /// Its words, with blanks between.
 std::string command_of(int id);
-/// Signals it if it is still that process; nobody else who was given its id meanwhile.
-void signal_process(const RunningProcess& process, int signal);
 
 /// Processes that are to go, and how to wait for them.
 struct Condemned {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_command.hpp"
 
-#include "child_group.hpp"
-#include "pipe.hpp"
+#include "start_program.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "start_program.hpp"
 
-#include "base/variable_name.hpp"
-#include "boost_process.hpp"
-#include "pipe.hpp"
+#include "servetune/detail/host/process.hpp"
 
-#include <fcntl.h>
-#include <sched.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
+#include <atomic>
 #include <sstream>
-#include <system_error>
 #include <thread>
 
 namespace servetune {
@@ -29,45 +23,39 @@ struct Refusal {
     int error;
 };
 
-/// The child's end of the pipe over which it says so. Boost's own pipe is not used:
-/// docs/decisions/007-processes.md.
-struct RefusalReport {
-    int to;
-    [[noreturn]] void refuse(Refusal::Step step, int error) const {
-        const Refusal refusal{step, error};
-        (void)!write(to, &refusal, sizeof refusal);
-        _exit(127);
-    }
-};
-
-// Handlers of Boost.Process. `on_setup` runs in the parent before the fork. `on_exec_setup` and
-// `on_exec_error` run in the child of a process with threads: they call only what is safe there,
-// and allocate no memory.
-
-/// The words as they are. Boost.Process 1.74 reads the first character of each word, of empty ones
-/// too.
-struct ExactWords : boost_process::extend::handler {
-    ExactWords(const char* its_file, char** its_argv, char** its_environment)
-        : file(its_file), argv(its_argv), environment(its_environment) {}
-    template <class Executor>
-    void on_setup(Executor& executor) const {
-        executor.exe = file;
-        executor.cmd_line = argv;
-        executor.env = environment;
-    }
-    const char* file;
-    char** argv;
-    char** environment;
-};
-
-/// The child ends with its parent, and hears every signal, whatever this process blocks and
-/// ignores.
-struct OwnSignals : boost_process::extend::handler {
-    explicit OwnSignals(int when_parent_ends) : signal_when_parent_ends(when_parent_ends) {}
-    template <class Executor>
-    void on_exec_setup(Executor& /*executor*/) const {
+/// What a child does between fork and execve. It calls only what is safe there in a process with
+/// threads, and allocates no memory.
+struct ChildSteps {
+    [[noreturn]] void become_program() {
+        (void)setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, signal_when_parent_ends);
         if (getppid() != parent) _exit(126);
+        hear_every_signal();
+        for (int standard = 0; standard < 3; ++standard)
+            if (dup2(standards[static_cast<std::size_t>(standard)], standard) < 0)
+                refuse(Refusal::Step::input_and_output);
+        if (folder != nullptr && chdir(folder) != 0) refuse(Refusal::Step::folder);
+        if (cores != nullptr && sched_setaffinity(0, sizeof *cores, cores) != 0)
+            refuse(Refusal::Step::cores);
+        keep_only_facts();
+        execve(file, words, variables);
+        refuse(Refusal::Step::program);
+    }
+
+    const char* file;
+    char** words;
+    char** variables;
+    std::array<int, 3> standards;  ///< what becomes standard input, output and error
+    const char* folder;            ///< null: stays
+    const cpu_set_t* cores;        ///< null: any
+    int facts;                     ///< -1: none
+    int report;                    ///< takes a Refusal; closed by execve
+    int signal_when_parent_ends;
+    pid_t parent = getpid();
+
+private:
+    /// Whatever this process blocks and ignores.
+    static void hear_every_signal() {
         struct sigaction usual {};
         usual.sa_handler = SIG_DFL;
         for (int number = 1; number < 32; ++number) sigaction(number, &usual, nullptr);
@@ -75,70 +63,21 @@ struct OwnSignals : boost_process::extend::handler {
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, nullptr);
     }
-    int signal_when_parent_ends;
-    pid_t parent = getpid();
-};
-
-/// An initializer of Boost.Process whose failure ends the child. Boost reports such a failure, but
-/// starts the program.
-template <class Initializer>
-struct OrRefuse : boost_process::extend::handler {
-    OrRefuse(Initializer its_initializer, Refusal::Step its_step, RefusalReport its_report)
-        : initializer(its_initializer), failure{its_step, its_report} {}
-    template <class Executor>
-    void on_exec_setup(Executor& /*executor*/) const {
-        initializer.on_exec_setup(failure);
-    }
-    /// What the initializer takes for its executor.
-    struct Failure {
-        Refusal::Step step;
-        RefusalReport report;
-        void set_error(const std::error_code& error, const char* /*call*/) const {
-            report.refuse(step, error.value());
-        }
-    };
-    Initializer initializer;
-    Failure failure;
-};
-
-/// Its folder and cores, and of this process's descriptors that of facts alone. Then the program,
-/// or why not.
-struct LastSteps : boost_process::extend::handler {
-    LastSteps(const char* its_folder, const cpu_set_t* its_cores, int its_facts,
-              RefusalReport its_report)
-        : folder(its_folder), cores(its_cores), facts(its_facts), report(its_report) {}
-    template <class Executor>
-    void on_exec_setup(Executor& /*executor*/) {
-        if (folder != nullptr && chdir(folder) != 0) report.refuse(Refusal::Step::folder, errno);
-        if (cores != nullptr && sched_setaffinity(0, sizeof *cores, cores) != 0)
-            report.refuse(Refusal::Step::cores, errno);
+    void keep_only_facts() {
 #ifdef SYS_close_range
-        constexpr unsigned close_on_exec =
-            4;  // CLOSE_RANGE_CLOEXEC: files that somebody opened without it
+        constexpr unsigned close_on_exec = 4;  // CLOSE_RANGE_CLOEXEC
         (void)syscall(SYS_close_range, 3U, ~0U, close_on_exec);
 #endif
         if (facts < 0) return;
-        if (report.to == 3) report.to = fcntl(report.to, F_DUPFD_CLOEXEC, 4);
+        if (report == 3) report = fcntl(report, F_DUPFD_CLOEXEC, 4);
         if ((facts == 3 ? fcntl(3, F_SETFD, 0) : dup2(facts, 3)) < 0)
-            report.refuse(Refusal::Step::input_and_output, errno);
+            refuse(Refusal::Step::input_and_output);
     }
-    template <class Executor>
-    void on_exec_error(Executor& /*executor*/, const std::error_code& error) const {
-        report.refuse(Refusal::Step::program, error.value());
+    [[noreturn]] void refuse(Refusal::Step step) const {
+        const Refusal refusal{step, errno};
+        (void)!write(report, &refusal, sizeof refusal);
+        _exit(127);
     }
-    const char* folder;      ///< null: stays
-    const cpu_set_t* cores;  ///< null: any
-    int facts;               ///< -1: none
-    RefusalReport report;
-};
-
-/// Keeps why there is no child.
-struct ForkError : boost_process::extend::handler {
-    template <class Executor>
-    void on_fork_error(Executor& /*executor*/, const std::error_code& error) {
-        value = error.value();
-    }
-    int value = 0;
 };
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -233,36 +172,112 @@ int start_program(const ChildProgram& program, int output, int answer) {
     const int input = program.input_descriptor < 0 ? file_opened.id() : program.input_descriptor;
     if (input < 0) throw IoError(why({Refusal::Step::input_and_output, errno}, program));
     Pipe pipe;
-
-    const RefusalReport report{pipe.in.id()};
-    const auto into = [&](int standard, int from) {
-        return OrRefuse(boost_process::posix::fd.bind(standard, from),
-                        Refusal::Step::input_and_output, report);
-    };
-    boost_process::group group;
-    ForkError fork_error;
-    boost_process::child child(
-        boost_process::exe = program.file.string(), boost_process::ignore_error, group, fork_error,
-        ExactWords(program.file.c_str(), words.data(), variables.data()),
-        OwnSignals(program.signal_when_parent_ends), into(0, input),
-        into(1, answer >= 0 ? answer : output), into(2, output),
-        LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(),
-                  program.cores.empty() ? nullptr : &cores, program.facts, report));
-    child
-        .detach();  // Boost must neither wait for the child nor kill it: its id stays ours until we wait
-    group.detach();
-    if (fork_error.value != 0)
-        throw IoError(why({Refusal::Step::program, fork_error.value}, program));
+    ChildSteps steps{program.file.c_str(),
+                     words.data(),
+                     variables.data(),
+                     {input, answer >= 0 ? answer : output, output},
+                     program.folder.empty() ? nullptr : program.folder.c_str(),
+                     program.cores.empty() ? nullptr : &cores,
+                     program.facts,
+                     pipe.in.id(),
+                     program.signal_when_parent_ends};
+    pid_t child = 0;
+    {
+        const SignalsBlocked blocked;  // no handler of this program's runs in the child
+        child = fork();
+        if (child == 0) steps.become_program();
+    }
+    if (child < 0) throw IoError(why({Refusal::Step::program, errno}, program));
 
     pipe.in.reset();
     Refusal refusal{};
     ssize_t got = 0;
     while ((got = read(pipe.out.id(), &refusal, sizeof refusal)) < 0 && errno == EINTR) {
     }
-    if (got != sizeof refusal) return child.id();
-    while (waitpid(child.id(), nullptr, 0) < 0 && errno == EINTR) {
+    if (got != sizeof refusal) return child;
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
     throw IoError(why(refusal, program));
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The groups that were started and are not reaped, for `kill_started_groups`, which may take no
+/// lock. One that finds no place here is left to the kernel's word and to the watchdog.
+std::array<std::atomic<int>, 1024> started_groups{};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void remember_group(int group) {
+    for (std::atomic<int>& place : started_groups) {
+        int free = 0;
+        if (place.compare_exchange_strong(free, group)) return;
+    }
+}
+
+void forget_group(int group) {
+    for (std::atomic<int>& place : started_groups) {
+        int mine = group;
+        if (place.compare_exchange_strong(mine, 0)) return;
+    }
+}
+
+}  // namespace
+
+void kill_started_groups() noexcept {
+    for (const std::atomic<int>& place : started_groups)
+        if (const int group = place; group > 0) kill(-group, SIGKILL);
+}
+
+ChildGroup::ChildGroup(const ChildProgram& program, int output, int answer)
+    : id_(start_program(program, output, answer)) {
+    remember_group(id_);
+    handle_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, id_, 0U)));
+}
+
+ChildGroup::~ChildGroup() {
+    signal(SIGKILL);
+    (void)wait(std::chrono::seconds(2));  // a process that waits for a device does not hear it
+    reap();
+}
+
+std::optional<int> ChildGroup::exit_code() const {
+    const std::scoped_lock lock(mutex_);
+    if (reaped_) return reaped_;
+    siginfo_t info{};
+    const int result = waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT);
+    if (result != 0 && errno == ECHILD)
+        return 128;  // somebody else has waited for it: its code is lost
+    if (result != 0 || info.si_pid != id_) return std::nullopt;
+    return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+bool ChildGroup::wait(std::chrono::milliseconds time) const {
+    const auto deadline = Clock::now() + time;
+    while (!ended()) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+        if (left.count() <= 0) return false;
+        pollfd waiting{handle_.id(), POLLIN, 0};
+        (void)poll(
+            &waiting, 1,
+            handle_.id() >= 0 ? static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)) : 1);
+    }
+    return true;
+}
+
+void ChildGroup::signal(int number) const {
+    const std::scoped_lock lock(mutex_);
+    if (!reaped_) kill(-id_, number);
+}
+
+void ChildGroup::reap() {
+    const std::optional<int> code = exit_code();
+    const std::scoped_lock lock(mutex_);
+    if (!code || reaped_) return;
+    forget_group(id_);  // first: its id may be somebody else's once it is waited for
+    (void)waitpid(id_, nullptr, WNOHANG);
+    reaped_ = code;
 }
 
 }  // namespace servetune

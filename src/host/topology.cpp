@@ -1,24 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/host/topology.hpp"
 
+#include "base/nesting.hpp"
 #include "base/text.hpp"
 #include "nvidia_smi.hpp"
 #include "run_command.hpp"
 #include "servetune/error.hpp"
 #include "start_program.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <sched.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <numeric>
-#include <optional>
 #include <sstream>
-#include <string_view>
 #include <tuple>
 
 namespace servetune {
+namespace {
+
+std::vector<Device> visible_of(const std::vector<Device>& all) {
+    std::vector<GpuState> states;
+    for (const Device& device : all) states.push_back({.index = device.index, .uuid = device.uuid});
+    std::vector<Device> result;
+    for (const GpuState& state : only_named(named_gpus(""), std::move(states)))
+        result.push_back(*std::find_if(all.begin(), all.end(), [&](const Device& device) {
+            return device.uuid == state.uuid;
+        }));
+    return result;
+}
+
+}  // namespace
+
+std::string FoundDevices::text() const {
+    std::vector<std::pair<std::string, int>> kinds;
+    for (const Device& device : visible) {
+        constexpr double gib = 1UL << 30UL;
+        const auto memory = std::llround(static_cast<double>(device.memory_bytes) / gib);
+        const std::string kind =
+            device.name + (memory > 0 ? ", " + std::to_string(memory) + " GiB each" : "");
+        const auto known = std::find_if(kinds.begin(), kinds.end(),
+                                        [&](const auto& one) { return one.first == kind; });
+        if (known == kinds.end()) kinds.emplace_back(kind, 1);
+        else ++known->second;
+    }
+    std::string result;
+    for (const auto& [kind, count] : kinds)
+        result += (result.empty() ? "" : " + ") + std::to_string(count) + " x " + kind;
+    return result;
+}
+
+FoundDevices find_devices(const std::string& nvidia_smi, std::chrono::milliseconds within) {
+    NvidiaSmi smi(nvidia_smi, within);
+    if (!smi.present()) return {};
+    SmiAnswer<Device> answer = smi.devices();
+    FoundDevices result;
+    result.all = std::move(answer.rows);
+    if (result.all.empty()) result.trouble = "nvidia-smi: " + answer.trouble.words;
+    result.visible = visible_of(result.all);
+    return result;
+}
+
 namespace {
 
 std::optional<int> counted_number(std::string_view text) {
@@ -334,6 +380,69 @@ std::vector<int> cores_near(const std::vector<std::string>& devices, const Found
     for (const int core : near)
         if (core < CPU_SETSIZE && CPU_ISSET(core, &mine)) result.push_back(core);
     return static_cast<int>(result.size()) == CPU_COUNT(&mine) ? std::vector<int>{} : result;
+}
+
+namespace {
+
+using MachineJson = nlohmann::ordered_json;
+
+MachineJson json_of_devices(const std::vector<Device>& devices) {
+    MachineJson result = MachineJson::array();
+    for (const Device& device : devices)
+        result.push_back({{"index", device.index},
+                          {"uuid", device.uuid},
+                          {"name", device.name},
+                          {"memory_bytes", device.memory_bytes},
+                          {"driver", device.driver}});
+    return result;
+}
+
+std::vector<Device> devices_from(const MachineJson& list) {
+    std::vector<Device> result;
+    for (const MachineJson& one : list)
+        result.push_back({one.at("index").get<int>(), one.at("uuid").get<std::string>(),
+                          one.at("name").get<std::string>(),
+                          one.at("memory_bytes").get<std::uint64_t>(),
+                          one.at("driver").get<std::string>()});
+    return result;
+}
+
+}  // namespace
+
+FoundMachine find_machine() {
+    FoundMachine machine{find_devices()};
+    if (machine.devices.all.size() > 1) machine.topology = find_topology();
+    return machine;
+}
+
+std::string json_of(const FoundMachine& machine) {
+    MachineJson links = MachineJson::array();
+    for (const auto& [pair, count] : machine.topology.nvlinks)
+        links.push_back({pair.first, pair.second, count});
+    MachineJson nodes = MachineJson::array();
+    for (const auto& [device, near] : machine.topology.numa_nodes) nodes.push_back({device, near});
+    const MachineJson object{{"all", json_of_devices(machine.devices.all)},
+                             {"visible", json_of_devices(machine.devices.visible)},
+                             {"nvlinks", links},
+                             {"numa_nodes", nodes}};
+    return object.dump(-1, ' ', false, MachineJson::error_handler_t::replace);
+}
+
+FoundMachine machine_from_json(std::string_view json) {
+    try {
+        const auto object = MachineJson::parse(json, RefuseDeep());
+        FoundMachine machine;
+        machine.devices.all = devices_from(object.at("all"));
+        machine.devices.visible = devices_from(object.at("visible"));
+        for (const MachineJson& link : object.at("nvlinks"))
+            machine.topology.nvlinks[{link.at(0).get<int>(), link.at(1).get<int>()}] =
+                link.at(2).get<int>();
+        for (const MachineJson& node : object.at("numa_nodes"))
+            node.at(1).get_to(machine.topology.numa_nodes[node.at(0).get<int>()]);
+        return machine;
+    } catch (const nlohmann::json::exception& error) {
+        throw ParseError(std::string("not a machine as a journal keeps it: ") + error.what());
+    }
 }
 
 }  // namespace servetune

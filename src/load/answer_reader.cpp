@@ -2,7 +2,7 @@
 #include "answer_reader.hpp"
 
 #include "finish_reason.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
 #include "whole_answer.hpp"

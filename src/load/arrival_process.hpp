@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 #include "servetune/workload.hpp"
 

@@ -8,7 +8,7 @@
 #include "load_clock.hpp"
 #include "perf/roofline.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 
 #include <algorithm>
 #include <array>

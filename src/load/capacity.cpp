@@ -4,7 +4,7 @@
 #include "audit_tolerances.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/outcome.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
 #include "json_line.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
 #include "text_stream.hpp"

@@ -3,7 +3,7 @@
 
 #include "arrival_process.hpp"
 #include "data_files.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "vocabulary.hpp"
 

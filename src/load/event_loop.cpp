@@ -2,7 +2,7 @@
 #include "event_loop.hpp"
 
 #include "request_body.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 
 #include <sys/epoll.h>

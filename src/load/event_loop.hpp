@@ -2,7 +2,7 @@
 #pragma once
 
 #include "answer_reader.hpp"
-#include "base/descriptor.hpp"
+#include "base/files.hpp"
 #include "http.hpp"
 #include "load_clock.hpp"
 

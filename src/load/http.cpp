@@ -5,7 +5,7 @@
 #include "base/url.hpp"
 #include "load/certificates.hpp"
 #include "load/metrics_page.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

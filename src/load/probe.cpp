@@ -6,7 +6,7 @@
 #include "http.hpp"
 #include "model_list.hpp"
 #include "request_body.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>

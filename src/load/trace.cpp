@@ -2,7 +2,7 @@
 #include "data_files.hpp"
 #include "json_line.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "text_stream.hpp"
 

@@ -2,8 +2,8 @@
 #include "warm_up.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "base/present.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/perf/cost_model.hpp"
 
-#include "base/whole_number.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/text.hpp"
+#include "base/nearest.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include "servetune/detail/perf/simulator.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "base/present.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

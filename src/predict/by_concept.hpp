@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/whole_number.hpp"
+#include "base/text.hpp"
 #include "servetune/configuration.hpp"
 #include "servetune/detail/perf/engine_traits.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fit.hpp"
 
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"

@@ -2,7 +2,7 @@
 #include "prediction.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/search_space.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -6,7 +6,7 @@
 #include "by_concept.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/launcher.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

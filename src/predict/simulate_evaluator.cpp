@@ -8,8 +8,8 @@
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "base/present.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 #include "servetune/objective.hpp"
 

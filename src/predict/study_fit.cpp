@@ -2,7 +2,7 @@
 #include "study_fit.hpp"
 
 #include "engine/load_level.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/outcome.hpp"
 
 #include <algorithm>
 #include <array>

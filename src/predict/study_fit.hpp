@@ -3,7 +3,7 @@
 
 #include "fit.hpp"
 #include "perf/quick_estimate.hpp"
-#include "servetune/detail/trial/decision.hpp"
+#include "servetune/decision.hpp"
 #include "servetune/simulate_evaluator.hpp"
 #include "servetune/trial.hpp"
 

@@ -3,11 +3,11 @@
 
 #include "perf/quick_estimate.hpp"
 #include "predict/study_fit.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/student.hpp"
 #include "servetune/detail/search/effects_floor.hpp"
-#include "servetune/detail/study/confirmation_rounds.hpp"
+#include "study/confirmation.hpp"
+#include "study/verdict.hpp"
 
 #include <fmt/format.h>
 

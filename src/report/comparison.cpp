@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comparison.hpp"
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "document.hpp"
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/base/student.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
+#include "base/probability.hpp"
+#include "trial/metric_text.hpp"
 #include "servetune/version.hpp"
-#include "study/json_values.hpp"
+#include "study/json.hpp"
 
 #include <fmt/format.h>
 

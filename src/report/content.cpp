@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "content.hpp"
 
-#include "servetune/detail/trial/figure_text.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
-#include "study/json_values.hpp"
+#include "trial/metric_text.hpp"
+#include "servetune/outcome.hpp"
+#include "study/json.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "document.hpp"
 
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 

@@ -4,10 +4,11 @@
 #include "content.hpp"
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/explanation.hpp"
 #include "space/nearest_feasible.hpp"
-#include "study/json_values.hpp"
+#include "study/json.hpp"
+#include "study/verdict.hpp"
 
 #include <fmt/format.h>
 

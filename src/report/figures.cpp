@@ -3,7 +3,7 @@
 #include "chart.hpp"
 #include "content.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 

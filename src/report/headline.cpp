@@ -5,14 +5,14 @@
 
 #include "host/environment.hpp"
 #include "search/given_up.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/study/confirmation_rounds.hpp"
-#include "servetune/detail/study/recommendation_text.hpp"
-#include "servetune/detail/study/smaller_command.hpp"
-#include "servetune/detail/study/unequal_work.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "base/text.hpp"
+#include "study/confirmation.hpp"
+#include "servetune/recommendation.hpp"
+#include "study/verdict.hpp"
+#include "servetune/outcome.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 

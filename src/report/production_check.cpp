@@ -4,7 +4,7 @@
 #include "load/metrics_page.hpp"
 #include "report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/student.hpp"
+#include "base/probability.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 

@@ -4,7 +4,7 @@
 #include "chart.hpp"
 #include "content.hpp"
 #include "report_json.hpp"
-#include "servetune/detail/base/secret_forms.hpp"
+#include "servetune/detail/base/redactor.hpp"
 
 namespace servetune {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_json.hpp"
 
-#include "servetune/detail/trial/metric_key.hpp"
-#include "study/json_values.hpp"
+#include "servetune/outcome.hpp"
+#include "study/json.hpp"
 
 #include <algorithm>
 #include <cmath>

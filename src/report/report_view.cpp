@@ -2,10 +2,10 @@
 #include "report_view.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/study/confirmation_rounds.hpp"
-#include "servetune/detail/study/recommendation_text.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "study/confirmation.hpp"
+#include "servetune/recommendation.hpp"
+#include "trial/metric_text.hpp"
+#include "servetune/outcome.hpp"
 
 #include <fmt/format.h>
 

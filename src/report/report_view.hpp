@@ -6,6 +6,7 @@
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
 #include "servetune/study_file.hpp"
+#include "trial/metric_text.hpp"
 
 #include <map>
 #include <optional>

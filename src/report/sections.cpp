@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a report says, a function a section; `document_of` has their order.
 #include "content.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/trial/figure_text.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "study/verdict.hpp"
+#include "trial/metric_text.hpp"
+#include "servetune/outcome.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // What NVIDIA's GenAI-Perf and AIPerf write: an export of a run (JSON or a table), one object a
 // metric with its unit and statistics; AIPerf's records, one object a request; its sweeps and means
 // over runs.
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "result_format.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import.hpp"
 
-#include "base/lower_case.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 #include "workloads.hpp"

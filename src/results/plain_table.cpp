@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plain_table.hpp"
 
-#include "base/lower_case.hpp"
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 #include "servetune/benchmark_result.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 #include "study_file/parameter_reader.hpp"
 #include "study_file/yaml_text.hpp"
 #include "study_tree.hpp"
+#include "trial/metric_text.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "printed_block.hpp"
 
-#include "base/lower_case.hpp"
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 #include "engine/launcher.hpp"
 #include "engine/shell_word.hpp"
 #include "servetune/detail/engine/composition.hpp"

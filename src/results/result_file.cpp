@@ -4,7 +4,7 @@
 #include "base/nesting.hpp"
 #include "printed_block.hpp"
 #include "result_format.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_settings.hpp"
 
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "engine/shell_word.hpp"
 #include "printed_block.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "traffic.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads.hpp"
 
-#include "base/whole_number.hpp"
+#include "base/text.hpp"
 #include "servetune/value.hpp"
 
 #include <algorithm>

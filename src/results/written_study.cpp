@@ -2,8 +2,7 @@
 #include "written_study.hpp"
 
 #include "base/files.hpp"
-#include "base/lower_case.hpp"
-#include "base/whole_number.hpp"
+#include "base/text.hpp"
 #include "engine/engine_value.hpp"
 #include "server_settings.hpp"
 #include "servetune/error.hpp"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/study/smaller_command.hpp"
+#include "study/verdict.hpp"
 
 #include "first_trials.hpp"
 #include "given_up.hpp"
 #include "level_rows.hpp"
 #include "model_cache.hpp"
 #include "servetune/budget.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/space/neighbours.hpp"
-#include "servetune/detail/study/confirmation.hpp"
+#include "servetune/search_space.hpp"
+#include "study/confirmation.hpp"
 #include "start_design.hpp"
 #include "trial_cost.hpp"
 
@@ -281,11 +281,11 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
     const TrialCost cost(all.geometry(), model.evidence(), options_.learning.search);
     double gained = 0;
     double taken = 0;
-    bool worth_it = false;
+    bool pays = false;
     const auto look = [&](double log_gain, const EncodedPoint& point) {
         const std::optional<double> seconds = cost.seconds(point);
         const double serving = std::exp(log_gain) * model.scale().spread() * serves_seconds;
-        worth_it = worth_it || !seconds || serving >= *seconds;
+        pays = pays || !seconds || serving >= *seconds;
         if (!seconds || (taken > 0 && serving / *seconds <= gained / taken)) return;
         gained = serving;
         taken = *seconds;
@@ -295,7 +295,7 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
              all.geometry().encode(choice->configuration));
     if (const auto replicate = best_replicate(model); replicate && problem.replicates_inform)
         look(replicate->second, model.evidence()[replicate->first].point);
-    if (worth_it || taken <= 0) return std::nullopt;
+    if (pays || taken <= 0) return std::nullopt;
     if (std::any_of(history.begin(), history.end(),
                     [](const Trial& trial) { return !trial.told(); }))
         return Waiting{};

@@ -3,7 +3,7 @@
 
 #include "feasibility.hpp"
 #include "gaussian_process.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contrast.hpp"
 
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 
 #include <algorithm>
 #include <cmath>

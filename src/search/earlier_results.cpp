@@ -3,7 +3,7 @@
 
 #include "fitted_models.hpp"
 #include "nearest_value.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

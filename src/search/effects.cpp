@@ -5,7 +5,7 @@
 #include "contrast.hpp"
 #include "model_cache.hpp"
 #include "refused_levels.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/search_space.hpp"
 #include "shown_levels.hpp"
 #include "variant_grid.hpp"
 

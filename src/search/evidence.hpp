@@ -3,7 +3,7 @@
 
 #include "level_geometry.hpp"
 #include "servetune/detail/search/prior_mean.hpp"
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
 #include <cstddef>

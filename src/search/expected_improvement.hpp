@@ -3,7 +3,7 @@
 
 #include "feasibility.hpp"
 #include "gaussian_process.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 
 #include <algorithm>
 #include <array>

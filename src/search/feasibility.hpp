@@ -4,7 +4,7 @@
 #include "cross_distances.hpp"
 #include "eigen.hpp"
 #include "kernel.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

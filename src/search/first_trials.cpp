@@ -2,7 +2,7 @@
 #include "first_trials.hpp"
 
 #include "servetune/budget.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "start_design.hpp"
 
 #include <algorithm>

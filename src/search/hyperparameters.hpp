@@ -4,7 +4,7 @@
 #include "eigen.hpp"
 #include "gaussian_process.hpp"
 #include "lbfgs.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/search/hyperparameter_search.hpp"
 
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "model_cache.hpp"
 #include "pending_aware_model.hpp"
 #include "servetune/detail/search/effects_floor.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/search_space.hpp"
 
 #include <algorithm>
 #include <cmath>

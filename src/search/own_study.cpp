@@ -54,7 +54,7 @@ Study::Study(std::shared_ptr<Owned> parts, const StudySettings& settings)
 }
 
 Recommendation Study::optimize(const std::function<double(const Configuration&)>& measure) {
-    const std::string& metric = problem_.objective.leading().metric;
+    const std::string& metric = problem().objective.leading().metric;
     return optimize_outcomes([&](const Configuration& c) {
         return Outcome(Measurement{{{metric, {measure(c)}}}});
     });

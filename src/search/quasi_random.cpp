@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/quasi_random.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 
 #include <boost/random/sobol.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 #include "shown_levels.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/simple_strategies.hpp"
 
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/search_space.hpp"
 
 namespace servetune {
 

@@ -4,8 +4,7 @@
 #include "candidate_pool.hpp"
 #include "evidence.hpp"
 #include "level_geometry.hpp"
-#include "servetune/detail/base/rng.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/search_space.hpp"
 #include "told_apart.hpp"
 

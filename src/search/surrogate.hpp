@@ -3,7 +3,7 @@
 
 #include "eigen.hpp"
 #include "hyperparameters.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 
 #include <algorithm>
 #include <cmath>

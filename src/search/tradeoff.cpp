@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tradeoff.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 
 #include <cmath>
 

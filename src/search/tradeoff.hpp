@@ -8,8 +8,8 @@
 #include "goal_data.hpp"
 #include "hypervolume.hpp"
 #include "output_scale.hpp"
-#include "servetune/detail/base/dominance.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/dominance.hpp"
+#include "base/present.hpp"
 #include "servetune/detail/search/bayesian_options.hpp"
 #include "surrogate.hpp"
 

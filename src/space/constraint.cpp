@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/constraint.hpp"
-
+#include "rule_values.hpp"
 #include "servetune/configuration.hpp"
-#include "servetune/detail/space/expression.hpp"
 
 namespace servetune {
 
@@ -44,6 +43,20 @@ std::string text_of(const Constraint& constraint) {
         }
     } visitor;
     return std::visit(visitor, constraint);
+}
+
+bool can_have(const Parameter& parameter, const Value& value, bool exactly) {
+    if (parameter.contains(value)) return true;
+    if (exactly) return false;
+    if (parameter.value_when_unset == value) return true;
+    const auto number = number_of(value);
+    constexpr double widest = 9007199254740992.0;  // 2^53: beyond it not every integer is a double
+    if (!number || std::abs(*number) > widest) return false;
+    const auto unset =
+        parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
+    return unset == number || parameter.contains(*number) ||
+           (*number == std::floor(*number) &&
+            parameter.contains(static_cast<std::int64_t>(*number)));
 }
 
 }  // namespace servetune

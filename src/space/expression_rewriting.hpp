@@ -4,14 +4,7 @@
 // Expressions made of expressions: with constants in place of names, without what constants decide,
 // for one engine only.
 
-#include "servetune/detail/space/expression.hpp"
-
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "servetune/expression.hpp"
 
 namespace servetune {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/space/expression_states.hpp"
+#include "space/expression_states.hpp"
 
 namespace servetune {
 

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/space/neighbours.hpp"
 #include "servetune/search_space.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <limits>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace servetune {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/search_space.hpp"
 
 namespace servetune {
 

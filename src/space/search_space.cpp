@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/search_space.hpp"
 
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/error.hpp"
-#include "servetune/parameter.hpp"
+#include "base/nearest.hpp"
+#include "rule_values.hpp"
 
 namespace servetune {
 

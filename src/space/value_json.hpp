@@ -7,10 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 namespace servetune {
 
 /// null is Unset.

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/probability.hpp"
+#include "servetune/decision.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/student.hpp"
-#include "servetune/detail/trial/decision.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <limits>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -3,31 +3,27 @@
 
 #include "base/nesting.hpp"
 #include "json.hpp"
-#include "json_values.hpp"
-#include "servetune/detail/base/fingerprint.hpp"
-#include "servetune/error.hpp"
 #include "servetune/journal.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <bit>
-#include <utility>
 
 namespace servetune {
 
 std::string JournalEvent::right_checksum() const {
+    struct {
+        std::string operator()(const std::string& text) const { return text; }
+        std::string operator()(std::uint64_t number) const { return std::to_string(number); }
+        std::string operator()(double number) const {  // its 64 bits, in hexadecimal digits
+            return Fingerprint{std::bit_cast<std::uint64_t>(number)}.text();
+        }
+    } text_of_column;
     std::string bytes;
-    const auto add = [&](const std::string& text) {
+    for_each_column(*this, [&](const char*, const auto& member) {
+        const std::string text = text_of_column(member);
         bytes += std::to_string(text.size()) + ":" + text;
-    };
-    add(std::to_string(sequence));
-    add(std::to_string(trial));
-    add(event);
-    add(Fingerprint{std::bit_cast<std::uint64_t>(at)}
-            .text());  // the 64 bits of the number, in hexadecimal digits
-    add(body);
-    add(study_fingerprint);
-    add(tool_version);
+    });
     return fingerprint_of(bytes).text();
 }
 

@@ -3,12 +3,6 @@
 
 #include "servetune/trial.hpp"
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 namespace servetune {
 
 /// By their fingerprint: Trial::environment.
@@ -26,6 +20,17 @@ struct JournalEvent {
     std::string tool_version{};
     std::string checksum{};
 
+    /// Calls `visit(name, member)` for each column but `checksum`, in the order of the table.
+    template <class Event, class Visit>
+    static void for_each_column(Event& event, const Visit& visit) {
+        visit("sequence", event.sequence);
+        visit("trial", event.trial);
+        visit("event", event.event);
+        visit("at", event.at);
+        visit("body", event.body);
+        visit("study_fingerprint", event.study_fingerprint);
+        visit("tool_version", event.tool_version);
+    }
     /// What `checksum` must be: of all other columns.
     [[nodiscard]] std::string right_checksum() const;
     /// For messages: "event 3, 'told' of trial 0".

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal_snapshot.hpp"
-
-#include "base/own_folder.hpp"
+#include "base/files.hpp"
+#include "journal_schema.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 
 namespace servetune {
 namespace {
@@ -176,6 +173,22 @@ void read_padded(const fs::path& file, std::uintmax_t missing, const ReadJournal
         throw IoError("cannot copy " + file.string() + " to " + folder.path().string() + ": " +
                       error.message());
     read_with(copy, SqliteConnection::Access::read, file, read);
+}
+
+void copy_journal(const fs::path& from, const fs::path& to, mode_t mode) {
+    const fs::path journal = SqliteJournal::file_of(from);
+    OutputFile copy(to);
+    read_snapshot(journal, [&](SqliteConnection& connection) {
+        if (checked_journal_version(connection, journal) == 0)
+            throw IoError("journal " + journal.string() + " is empty");
+        fs::resize_file(copy.written(), 0);  // of what an earlier call has put there
+        SqliteConnection::Statement(connection, "VACUUM INTO ?")
+            .bind(copy.written().string())
+            .step();
+    });
+    (void)SqliteJournal::read(copy.written());
+    fs::permissions(copy.written(), static_cast<fs::perms>(mode));
+    copy.commit();
 }
 
 }  // namespace servetune

@@ -3,8 +3,7 @@
 
 #include "sqlite_connection.hpp"
 
-#include <filesystem>
-#include <functional>
+#include <sys/types.h>
 
 namespace servetune {
 
@@ -25,5 +24,11 @@ void check_journal_file(const std::filesystem::path& file);
 /// one it reads the other pages.
 void read_padded(const std::filesystem::path& file, std::uintmax_t missing,
                  const std::function<void(SqliteConnection&)>& read);
+
+/// Copies a journal (a study's folder, or a journal's file), as it is now, into one file of this
+/// mode. A process may write to the journal meanwhile. What was at `to` is replaced once the copy
+/// is whole and on the disk; until then, and if the process is killed, only a file beside it that
+/// ends in `.part` is left. Throws IoError.
+void copy_journal(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode);
 
 }  // namespace servetune

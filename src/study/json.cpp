@@ -2,12 +2,6 @@
 #include "json.hpp"
 
 #include "base/nesting.hpp"
-#include "json_values.hpp"
-#include "servetune/error.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <utility>
 
 namespace servetune {
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/configuration.hpp"
 #include "servetune/outcome.hpp"
-
-#include <string>
-#include <string_view>
+#include "space/value_json.hpp"
 
 namespace servetune {
 
@@ -22,5 +19,12 @@ Configuration configuration_from_json(std::string_view json);
 std::string json_of(const Outcome& outcome);
 /// Throws ParseError.
 Outcome outcome_from_json(std::string_view json);
+
+/// JSON texts are UTF-8. In a message replaced bytes do no harm; in what tells two things apart
+/// they would make them one, so there they are refused. Throws UsageError, which calls the text
+/// `what`.
+void check_utf8(const std::string& text, const std::string& what);
+
+nlohmann::ordered_json to_json(const Metrics& metrics);
 
 }  // namespace servetune

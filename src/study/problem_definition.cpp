@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem_definition.hpp"
 
-#include <cstddef>
-
 namespace servetune {
 
 void add_definition(const SearchSpace& space, const Objective& objective,

@@ -4,9 +4,6 @@
 #include "servetune/objective.hpp"
 #include "servetune/search_space.hpp"
 
-#include <map>
-#include <string>
-
 namespace servetune {
 
 /// Adds a space and an objective to the definition of a study, which its journal keeps

@@ -1,13 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/recommendation.hpp"
 
-#include "servetune/detail/study/reliance.hpp"
-#include "servetune/detail/study/smaller_command.hpp"
-#include "servetune/detail/study/unequal_work.hpp"
-#include "servetune/detail/trial/standings.hpp"
-#include "servetune/strategy.hpp"
+#include "verdict.hpp"
+
+#include <ostream>
 
 namespace servetune {
+
+Limit BrokenLimit::loosened() const {
+    Limit result = limit;
+    result.bound = value;
+    if (value == 0) return result;
+    const double step = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 2);
+    const double steps = limit.at_least ? std::floor(value / step) : std::ceil(value / step);
+    result.bound = step < 1 ? steps / std::round(1 / step) : steps * step;
+    if (!result.keeps(value)) result.bound = value;
+    return result;
+}
+
+std::optional<Closest> closest_to_passing(const Problem& problem, const Standings& standings) {
+    std::optional<Closest> result;
+    for (const Standing& standing : standings.all()) {
+        if (standing.measured() == 0 || standing.passes()) continue;
+        Closest one{standing.configuration, {}};
+        bool judged = true;
+        for (const Trial* trial : standing.trials) {
+            const Measurement* measurement = trial->measurement();
+            if (measurement == nullptr || !problem.decision.believes(*measurement)) continue;
+            for (const Limit& limit : problem.objective.limits) {
+                judged = judged && limit.holds(measurement->metrics).has_value();
+                for (const auto& [workload, value] : limit.broken(measurement->metrics)) {
+                    const double by = std::abs(value - limit.bound) /
+                                      std::max(std::abs(value), std::abs(limit.bound));
+                    const auto same =
+                        std::find_if(one.broken.begin(), one.broken.end(),
+                                     [&, at = workload](const BrokenLimit& other) {
+                                         return other.limit == limit && other.workload == at;
+                                     });
+                    if (same == one.broken.end())
+                        one.broken.push_back({limit, workload, value, by});
+                    else if (by > same->by) *same = {limit, workload, value, by};
+                }
+            }
+        }
+        // It is refused for something else: a failure, or a limit that could not be judged.
+        if (one.broken.empty() || standing.refusal != Refusal::limit || !judged) continue;
+        std::stable_sort(one.broken.begin(), one.broken.end(),
+                         [](const BrokenLimit& a, const BrokenLimit& b) { return a.by > b.by; });
+        if (!result || one.broken.front().by < result->broken.front().by) result = std::move(one);
+    }
+    return result;
+}
+
+bool only_unsound(const Standing& standing, const Problem& problem) {
+    std::size_t believed = 0;
+    const auto says_nothing_against_it = [&](const Trial* trial) {
+        if (const Failure* failure = trial->failure()) return !teaches(failure->kind);
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr) return false;
+        const bool is_believed = problem.decision.believes(*measurement);
+        believed += is_believed ? 1 : 0;
+        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(),
+                            [&](const Limit& limit) {
+                                const auto holds = limit.holds(measurement->metrics);
+                                return holds == false || (is_believed && !holds);
+                            });
+    };
+    return standing.told() && !standing.pending() && !standing.passes() &&
+           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) &&
+           believed == standing.measured();
+}
+
+bool mostly_disturbed(const Standing& standing, const Decision& decision) {
+    std::size_t believed = 0;
+    std::size_t disturbed = 0;
+    for (const Trial* trial : standing.trials) {
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr || !decision.believes(*measurement)) continue;
+        ++believed;
+        disturbed += measurement->validity.disturbed() ? 1 : 0;
+    }
+    return decision.enforce_audit && disturbed > 0 && 2 * disturbed >= believed;
+}
+
+std::vector<std::string_view> unchecked_answers(const SearchSpace& space,
+                                                const Standing& standing) {
+    const bool compared =
+        std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
+            return trial->measurement() != nullptr &&
+                   trial->measurement()->metrics.contains("quality_drop");
+        });
+    std::vector<std::string_view> result;
+    for (const auto& [name, value] : standing.configuration.entries()) {
+        const Parameter& parameter = space.at(name);
+        if (!compared && value != parameter.default_value && changes_answers(parameter))
+            result.push_back(parameter.name);
+    }
+    return result;
+}
+
+const Standing* gains_by_other_work(const Problem& problem, const Standings& standings,
+                                    const Standing& base) {
+    const Standing* result = nullptr;
+    double most = 0;
+    for (const Standing& standing : standings.all()) {
+        const bool only_by_work =
+            standing.refusal == Refusal::none || standing.refusal == Refusal::other_work;
+        if (standing.other_work.empty() || standing.measured() == 0 || !only_by_work) continue;
+        for (std::size_t k = 0; k < problem.objective.goals.size(); ++k) {
+            const Goal& goal = problem.objective.goals[k];
+            const double equal =
+                goal.gain(standing.goals[k].estimate.judged(), base.goals[k].estimate.judged());
+            const double gain = (1 + equal) / standing.goals[k].equal_work - 1;
+            if (gain < problem.decision.min_gain || gain < 3 * standings.noises()[k] ||
+                gain <= most)
+                continue;
+            most = gain;
+            result = &standing;
+        }
+    }
+    return result;
+}
+
+const Standing* doubted_for_work(const Problem& problem, const Standings& standings,
+                                 const Standing& chosen, const Standing* base) {
+    if (&chosen == base) return gains_by_other_work(problem, standings, *base);
+    const bool other_answers = std::any_of(chosen.other_work.begin(), chosen.other_work.end(),
+                                           [](const OtherWork& work) { return work.output; });
+    return other_answers && !unchecked_answers(problem.space, chosen).empty() ? &chosen : nullptr;
+}
 
 Gain judged_gain(const Problem& problem, const Standings& standings, const Standing& standing,
                  const Standing& base, std::size_t k) {
@@ -212,6 +333,50 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     if (standings.replicated() > 0)
         result.p_best = probability_best(problem.objective.leading(), estimates, mine);
     return result;
+}
+
+std::string text_of(Doubt doubt) {
+    switch (doubt) {
+        case Doubt::none: break;
+        case Doubt::default_unsound: return "the measurements of the default cannot be believed";
+        case Doubt::default_disturbed: return "the measurements of the default were disturbed";
+        case Doubt::winner_disturbed:
+            return "the measurements of the best configuration were disturbed";
+        case Doubt::most_unreliable: return "hardly any result can be relied on";
+        case Doubt::not_confirmed:
+            return "what looks best was not confirmed; go on with a larger budget";
+        case Doubt::never_cold: return "what looks best was never measured from a cold start";
+        case Doubt::unequal_work:
+            return "what looks best answered requests of other lengths than the default";
+    }
+    return "";
+}
+
+std::string text_of(const Recommendation& result) {
+    switch (result.conclusion) {
+        case Conclusion::nothing_passes: return "nothing passes";
+        case Conclusion::keep_default:
+            return "keep the default: nothing measured is worth a change";
+        case Conclusion::inconclusive:
+            return "inconclusive, keep the default: " + text_of(result.doubt);
+        case Conclusion::recommended: break;
+    }
+    const std::string what = difference_text(result.recommended, result.default_configuration);
+    if (!result.default_passes) return what + ": the best that passes; the default does not";
+    const Gain& gain = result.gain;
+    const auto stated = [&](double value) {
+        const double number = gain.scale.stated(value);
+        const std::string text =
+            gain.scale.ratios() ? percent_text(number, 2) : short_number_text(number);
+        return (number < 0 ? "" : "+") + text;
+    };
+    return what + ": " + stated(gain.value) + " over the default" +
+           (gain.has_interval() ? " (95 %: " + stated(gain.low) + " to " + stated(gain.high) + ")"
+                                : "");
+}
+
+std::ostream& operator<<(std::ostream& out, const Recommendation& result) {
+    return out << text_of(result);
 }
 
 }  // namespace servetune

@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/replay.hpp"
 
-#include "servetune/constraint.hpp"
-#include "servetune/detail/base/rng.hpp"
-#include "servetune/error.hpp"
-#include "servetune/objective.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/rng.hpp"
 
 namespace servetune {
+namespace {
+
+/// The values of its metrics, in the order of their names; of a failure none.
+std::vector<double> metric_values(const Outcome& outcome) {
+    std::vector<double> figures;
+    if (const auto* measurement = std::get_if<Measurement>(&outcome))
+        for (const auto& [name, metric] : measurement->metrics) figures.push_back(metric.value);
+    return figures;
+}
+
+}  // namespace
+
+std::string ReplayEvaluator::Options::why_invalid() const {
+    OptionCheck check;
+    check.within("noise_cv", noise_cv, 0, 1);
+    for (const auto& [name, weight] : workloads)
+        check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'",
+                   "a positive number", std::to_string(weight));
+    return check.text();
+}
 
 std::vector<std::optional<Value>> ReplayEvaluator::parsed(const MeasuredTable& table,
                                                           const MeasuredTable::Row& row,
@@ -52,7 +70,7 @@ ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& 
         Key key{row.workload, parsed(table, row, space)};
         // Equal outcomes have equal figures, so only those are compared: a table may have many rows
         // of a configuration.
-        std::vector<std::size_t>& alike = with_figures[{key, figures_of(row.outcome)}];
+        std::vector<std::size_t>& alike = with_figures[{key, metric_values(row.outcome)}];
         std::vector<Outcome>& outcomes = known_[std::move(key)];
         const auto same = [&](std::size_t other) { return outcomes[other] == row.outcome; };
         if (row.repeat.empty() && std::any_of(alike.begin(), alike.end(), same)) continue;

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -93,8 +92,10 @@ public:
         [[nodiscard]] std::uint64_t integer(int column) const {
             return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
         }
-        [[nodiscard]] double real(int column) const {
-            return sqlite3_column_double(statement_, column);
+        void get(int column, std::string& into) const { into = text(column); }
+        void get(int column, std::uint64_t& into) const { into = integer(column); }
+        void get(int column, double& into) const {
+            into = sqlite3_column_double(statement_, column);
         }
 
     private:

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/sqlite_journal.hpp"
 
-#include "servetune/detail/base/fingerprint.hpp"
-
-#include "base/own_folder.hpp"
-#include "journal_definition.hpp"
+#include "base/files.hpp"
+#include "base/present.hpp"
 #include "journal_event.hpp"
 #include "journal_schema.hpp"
 #include "journal_snapshot.hpp"
-#include "network_filesystem.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/error.hpp"
 #include "sqlite_connection.hpp"
 #include "study_lock.hpp"
 
 #include <sys/stat.h>
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <system_error>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -36,16 +26,28 @@ std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
     return std::array<std::uint64_t, 2>{there.st_dev, there.st_ino};
 }
 
+/// The columns of an event, `checksum` last, or `shown` in place of each name.
+std::string columns(const std::string& shown = "") {
+    std::string result;
+    const JournalEvent none;
+    JournalEvent::for_each_column(none, [&](const char* name, const auto&) {
+        result += (shown.empty() ? name : shown) + ", ";
+    });
+    return result + (shown.empty() ? "checksum" : shown);
+}
+
 /// Calls `visit` with each event.
 template <class Visit>
 void for_each_event(SqliteConnection& connection, const Visit& visit) {
-    Statement rows(
-        connection,
-        "SELECT sequence, trial, event, at, body, study_fingerprint, tool_version, checksum "
-        "FROM events ORDER BY sequence");
-    while (rows.step())
-        visit(JournalEvent{rows.integer(0), rows.integer(1), rows.text(2), rows.real(3),
-                           rows.text(4), rows.text(5), rows.text(6), rows.text(7)});
+    Statement rows(connection, ("SELECT " + columns() + " FROM events ORDER BY sequence").c_str());
+    while (rows.step()) {
+        JournalEvent event;
+        int column = 0;
+        JournalEvent::for_each_column(
+            event, [&](const char*, auto& member) { rows.get(column++, member); });
+        rows.get(column, event.checksum);
+        visit(std::move(event));
+    }
 }
 
 }  // namespace
@@ -217,19 +219,12 @@ private:
 
     void insert(JournalEvent event) {
         event.at += 0.0;  // SQLite keeps no sign of zero
-        Statement(*connection_,
-                  "INSERT INTO events (sequence, trial, event, at, body, study_fingerprint, "
-                  "tool_version, checksum) "
-                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-            .bind(event.sequence)
-            .bind(event.trial)
-            .bind(event.event)
-            .bind(event.at)
-            .bind(event.body)
-            .bind(event.study_fingerprint)
-            .bind(event.tool_version)
-            .bind(event.right_checksum())
-            .step();
+        Statement row(
+            *connection_,
+            ("INSERT INTO events (" + columns() + ") VALUES (" + columns("?") + ")").c_str());
+        JournalEvent::for_each_column(event,
+                                      [&](const char*, const auto& member) { row.bind(member); });
+        row.bind(event.right_checksum()).step();
         if (connection_->changed() != 1)
             throw IoError("journal " + file_.string() + ": " + event.name() + " was not recorded");
         last_sequence_ = event.sequence;

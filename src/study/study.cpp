@@ -1,22 +1,187 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/study.hpp"
 
-#include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/plain_words.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/study/clocks.hpp"
-#include "servetune/detail/study/confirmation.hpp"
-#include "servetune/detail/study/default_again.hpp"
-#include "servetune/detail/study/missing_metric.hpp"
-#include "servetune/detail/study/recommendation_text.hpp"
-#include "servetune/detail/study/summary.hpp"
-#include "servetune/detail/study/to_beat.hpp"
-#include "servetune/recommendation.hpp"
-#include "servetune/strategy.hpp"
+#include "base/present.hpp"
+#include "base/text.hpp"
+#include "clocks.hpp"
+#include "confirmation.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "trial_rules.hpp"
+
+#include <iterator>
 
 namespace servetune {
 
-Study::Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
+/// What a study asks of its trials again and again, kept up to date so that a trial costs O(log n)
+/// and not a walk through all of them.
+class TrialIndex {
+public:
+    /// A trial that was asked. One that was told already counts as told.
+    void add(const Trial& trial) {
+        Asked& asked = asked_[{trial.workload, trial.configuration}];
+        ++asked.times;
+        if (trial.told()) {
+            count(trial);
+            return;
+        }
+        if (!trial.of_search()) return;
+        asked.open.insert(trial.id);
+        open_.insert(trial.id);
+    }
+    /// The outcome of a trial that was added.
+    void told(const Trial& trial) {
+        asked_[{trial.workload, trial.configuration}].open.erase(trial.id);
+        open_.erase(trial.id);
+        count(trial);
+    }
+
+    [[nodiscard]] std::size_t told_in_search() const { return told_in_search_; }
+    [[nodiscard]] double longest_seconds() const {
+        return longest_seconds_;
+    }  ///< 0: no trial was told
+    /// Trials of the search that are not told.
+    [[nodiscard]] const std::set<std::uint64_t>& open() const { return open_; }
+    /// How many trials of a workload (empty: the search) a configuration has had.
+    [[nodiscard]] std::uint64_t times(const std::string& workload,
+                                      const Configuration& configuration) const {
+        const auto found = asked_.find({workload, configuration});
+        return found == asked_.end() ? 0 : found->second.times;
+    }
+    /// The oldest trial of the search with this configuration that is not told.
+    [[nodiscard]] std::optional<std::uint64_t> open_trial(
+        const Configuration& configuration) const {
+        const auto found = asked_.find({"", configuration});
+        if (found == asked_.end() || found->second.open.empty()) return std::nullopt;
+        return *found->second.open.begin();
+    }
+
+private:
+    struct Asked {
+        std::uint64_t times = 0;
+        std::set<std::uint64_t> open{};
+    };
+    void count(const Trial& trial) {
+        if (trial.of_void_check()) return;
+        if (trial.of_search()) ++told_in_search_;
+        longest_seconds_ = std::max(longest_seconds_, trial.cost_seconds());
+    }
+
+    std::map<std::pair<std::string, Configuration>, Asked> asked_{};
+    std::set<std::uint64_t> open_{};
+    std::size_t told_in_search_ = 0;
+    double longest_seconds_ = 0;
+};
+
+Problem::Problem(SearchSpace search_space, Objective what_for, Decision how_decided)
+    : parts_(std::make_shared<const Parts>(std::move(search_space))),
+      space(parts_->space),
+      feasible(parts_->feasible),
+      objective(std::move(what_for)),
+      decision(how_decided) {
+    check_options("the objective", objective.why_invalid());
+    check_options("the decision", decision.why_invalid());
+    const auto violations = space.violations(space.default_configuration());
+    if (!violations.empty())
+        throw SpaceError("the default configuration (" + space.default_configuration().text() +
+                         ") is not feasible: " + violations.front());
+}
+
+std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
+    std::vector<Trial> history;
+    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
+                 [&](const Trial& trial) {
+                     return trial.of_search() && !trial.of_void_check() &&
+                            problem.space.feasible(trial.configuration);
+                 });
+    return history;
+}
+
+class Study::Loop {
+public:
+    Loop(const Problem& problem, const Strategy& strategy, Journal& journal, StudyOptions options);
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+    ~Loop();
+
+    AskResult ask();
+    AskResult ask(const Budget& budget);
+    Trial propose(Configuration configuration, std::string why, Purpose purpose);
+    void start(std::uint64_t id);
+    void tell(std::uint64_t id, Outcome outcome);
+    Summary run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop,
+                Observer* observer);
+    void prepare(const Evaluator& evaluator, Observer* observer);
+    [[nodiscard]] const Problem& problem() const { return problem_; }
+    [[nodiscard]] const TrialIndex& index() const { return index_; }
+    [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
+    [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
+    [[nodiscard]] std::size_t in_hand() const;
+    [[nodiscard]] Recommendation recommendation() const {
+        return recommend(problem_, search_history(problem_, trials_));
+    }
+
+private:
+    /// The part of `spent` that looks at the clocks: whether there is time for `trials` more.
+    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds,
+                                                       double trials = 1) const;
+    /// Trials that there is time for, as long as the longest so far each.
+    [[nodiscard]] double trials_in_time(const Budget& budget, double seconds) const;
+    /// What a trial is taken to last.
+    [[nodiscard]] double trial_seconds(const Budget& budget) const {
+        return index_.longest_seconds() > 0 ? index_.longest_seconds() : budget.first_trial_seconds;
+    }
+    [[nodiscard]] std::string why_spent(const Budget& budget, StopReason reason) const;
+    /// Whether the search may ask for another trial: what the confirmation needs is kept.
+    [[nodiscard]] bool search_goes_on(const Budget& budget, double seconds,
+                                      std::span<const Trial> history) const;
+    AskResult next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history,
+                              const AskResult::Finished& searched);
+    /// Whether the space (still) has the configuration of an open trial.
+    [[nodiscard]] bool in_space(std::uint64_t id) const {
+        return !trials_[id].of_void_check() && problem_.space.feasible(trials_[id].configuration);
+    }
+    void take_up_open_trials();
+    void check_feasible(const Configuration& configuration,
+                        const std::string& who) const;  ///< throws SpaceError
+    void tell_deadly(Observer* observer);
+    const Trial& add(Configuration configuration, Purpose purpose, std::string why,
+                     std::string workload = "");
+    /// What `ask` answers; a trial that had been started is not started again.
+    AskResult next(const Budget& budget, double began);
+    /// What `ask` does with it.
+    AskResult handed_out(AskResult asked);
+    /// Why nothing is to be asked within a budget whose clock began at `began`; `since`: the first
+    /// trial that counts for `same_failures`.
+    [[nodiscard]] std::optional<AskResult::Finished> ended(const Budget& budget, double began,
+                                                           std::size_t since) const;
+    /// False: stopped by the user during the trial, which then stays open.
+    bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop,
+                  Observer* observer);
+    AskResult::Finished search(Evaluator& evaluator, const Budget& budget, double began,
+                               const std::stop_token& stop, Observer* observer);
+    /// What is to be recommended, from a cold start, then on the report workloads. Why it ended
+    /// before all were measured; nothing: they are.
+    std::optional<StopReason> confirm_and_report(Evaluator& evaluator, const Budget& budget,
+                                                 double began, const std::stop_token& stop,
+                                                 Observer* observer);
+
+    Problem problem_;
+    const Strategy& strategy_;
+    Journal& journal_;
+    StudyOptions options_;
+    std::vector<Trial> trials_;
+    TrialIndex index_{};
+    std::set<std::uint64_t>
+        unoffered_{};  ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
+    std::map<std::uint64_t, double>
+        began_{};      ///< trials under way in this process: the steady clock at their start
+    double made_ = 0;  ///< by the steady clock
+    std::size_t first_here_ = 0;  ///< number of the first trial that is asked here
+    bool confirming_ = false;     ///< whether a trial to confirm was asked here
+};
+
+Study::Loop::Loop(const Problem& problem, const Strategy& strategy, Journal& journal,
+                  StudyOptions options)
     : problem_(problem),
       strategy_(strategy),
       journal_(journal),
@@ -31,8 +196,8 @@ Study::Study(const Problem& problem, const Strategy& strategy, Journal& journal,
     first_here_ = trials_.size();
 }
 
-const Trial& Study::add(Configuration configuration, Purpose purpose, std::string why,
-                        std::string workload) {
+const Trial& Study::Loop::add(Configuration configuration, Purpose purpose, std::string why,
+                              std::string workload) {
     const std::uint64_t replicate = index_.times(workload, configuration);
     Trial trial{trials_.size(), std::move(configuration), std::move(workload),
                 derive_seed(options_.seed, replicate), std::move(why)};
@@ -44,8 +209,8 @@ const Trial& Study::add(Configuration configuration, Purpose purpose, std::strin
     return trials_.back();
 }
 
-std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds,
-                                            double trials) const {
+std::optional<StopReason> Study::Loop::time_spent(const Budget& budget, double seconds,
+                                                  double trials) const {
     const double ahead = trials * trial_seconds(budget);
     if (seconds >= budget.wall_clock_seconds || seconds + ahead > budget.wall_clock_seconds)
         return StopReason::wall_clock_spent;
@@ -53,7 +218,7 @@ std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds
     return std::nullopt;
 }
 
-double Study::trials_in_time(const Budget& budget, double seconds) const {
+double Study::Loop::trials_in_time(const Budget& budget, double seconds) const {
     const double left =
         std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
     const double each = trial_seconds(budget);
@@ -61,8 +226,8 @@ double Study::trials_in_time(const Budget& budget, double seconds) const {
                     : std::numeric_limits<double>::infinity();
 }
 
-std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
-    if (told_in_search() >= budget.trials) return StopReason::trials_spent;
+std::optional<StopReason> Study::Loop::spent(const Budget& budget, double seconds) const {
+    if (index_.told_in_search() >= budget.trials) return StopReason::trials_spent;
     if (const auto reason = time_spent(budget, seconds)) return reason;
     if (problem_.is_confirmed()) return std::nullopt;
     const auto reason = time_spent(budget, seconds, 2);
@@ -71,19 +236,19 @@ std::optional<StopReason> Study::spent(const Budget& budget, double seconds) con
                : std::nullopt;  // the time of the cold start is kept
 }
 
-std::size_t Study::in_hand() const {
+std::size_t Study::Loop::in_hand() const {
     const auto in_hand = [&](std::uint64_t id) { return !unoffered_.contains(id) && in_space(id); };
     return static_cast<std::size_t>(
         std::count_if(index_.open().begin(), index_.open().end(), in_hand));
 }
 
-void Study::check_feasible(const Configuration& configuration, const std::string& who) const {
+void Study::Loop::check_feasible(const Configuration& configuration, const std::string& who) const {
     const std::vector<std::string> violations = problem_.space.violations(configuration);
     if (!violations.empty())
         throw SpaceError(who + configuration.text() + ": " + violations.front());
 }
 
-Trial Study::propose(Configuration configuration, std::string why, Purpose purpose) {
+Trial Study::Loop::propose(Configuration configuration, std::string why, Purpose purpose) {
     check_feasible(configuration, "");
     if (trials_.empty() && configuration != problem_.space.default_configuration())
         unoffered_.insert(add(problem_.space.default_configuration(), Purpose::search,
@@ -92,21 +257,22 @@ Trial Study::propose(Configuration configuration, std::string why, Purpose purpo
     return add(std::move(configuration), purpose, std::move(why));
 }
 
-AskResult Study::ask() {
+AskResult Study::Loop::ask() {
     tell_deadly(nullptr);
     return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_));
 }
 
-AskResult Study::ask(const Budget& budget) {
+AskResult Study::Loop::ask(const Budget& budget) {
     check_options("the budget", budget.why_invalid());
     problem_.trials = budget.known_trials();
     tell_deadly(nullptr);
     if (auto finished = ended(budget, made_, first_here_)) return AskResult(std::move(*finished));
-    if (told_in_search() + in_hand() >= budget.trials) return AskResult(AskResult::Waiting{});
+    if (index_.told_in_search() + in_hand() >= budget.trials)
+        return AskResult(AskResult::Waiting{});
     return handed_out(next(budget, made_));
 }
 
-void Study::tell(std::uint64_t id, Outcome outcome) {
+void Study::Loop::tell(std::uint64_t id, Outcome outcome) {
     outcome = failed_if_unfit(std::move(outcome));
     if (id < trials_.size())
         if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome);
@@ -127,8 +293,8 @@ void Study::tell(std::uint64_t id, Outcome outcome) {
     index_.told(trials_[id]);
 }
 
-bool Study::search_goes_on(const Budget& budget, double seconds,
-                           std::span<const Trial> history) const {
+bool Study::Loop::search_goes_on(const Budget& budget, double seconds,
+                                 std::span<const Trial> history) const {
     if (!problem_.is_confirmed()) return true;
     const auto searched = static_cast<std::size_t>(
         std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
@@ -139,7 +305,7 @@ bool Study::search_goes_on(const Budget& budget, double seconds,
     return !confirming_ && time_for >= 1 + static_cast<double>(confirmation_reserve(in_all));
 }
 
-AskResult Study::next(const Budget& budget, double began) {
+AskResult Study::Loop::next(const Budget& budget, double began) {
     if (!unoffered_.empty())
         return AskResult(trials_[unoffered_.extract(unoffered_.begin()).value()]);
     const std::vector<Trial> history = search_history(problem_, trials_);
@@ -171,9 +337,9 @@ AskResult Study::next(const Budget& budget, double began) {
     return AskResult(AskResult::Waiting{});
 }
 
-AskResult Study::next_to_confirm(const Budget& budget, double seconds,
-                                 std::span<const Trial> history,
-                                 const AskResult::Finished& searched) {
+AskResult Study::Loop::next_to_confirm(const Budget& budget, double seconds,
+                                       std::span<const Trial> history,
+                                       const AskResult::Finished& searched) {
     if (!problem_.is_confirmed()) return AskResult(searched);
     const double in_time = static_cast<double>(history.size()) + trials_in_time(budget, seconds);
     const std::size_t most = in_time < static_cast<double>(budget.trials)
@@ -190,15 +356,16 @@ AskResult Study::next_to_confirm(const Budget& budget, double seconds,
     return AskResult(AskResult::Waiting{});
 }
 
-std::string Study::why_spent(const Budget& budget, StopReason reason) const {
-    if (reason == StopReason::trials_spent || told_in_search() > 0 || trial_seconds(budget) <= 0)
+std::string Study::Loop::why_spent(const Budget& budget, StopReason reason) const {
+    if (reason == StopReason::trials_spent || index_.told_in_search() > 0 ||
+        trial_seconds(budget) <= 0)
         return "the budget is spent";
     return "there is no time for a single trial, which is expected to take " +
            seconds_text(trial_seconds(budget));
 }
 
-std::optional<AskResult::Finished> Study::ended(const Budget& budget, double began,
-                                                std::size_t since) const {
+std::optional<AskResult::Finished> Study::Loop::ended(const Budget& budget, double began,
+                                                      std::size_t since) const {
     if (const auto reason = spent(budget, options_.steady() - began))
         return AskResult::Finished{*reason, why_spent(budget, *reason)};
     if (const Failure* failure = common_failure(trials_, since, budget.same_failures))
@@ -209,7 +376,7 @@ std::optional<AskResult::Finished> Study::ended(const Budget& budget, double beg
     return std::nullopt;
 }
 
-void Study::start(std::uint64_t id) {
+void Study::Loop::start(std::uint64_t id) {
     const double at = options_.now();
     const bool again = began_.contains(id);
     if (again) journal_.interrupted(id, at);
@@ -219,14 +386,14 @@ void Study::start(std::uint64_t id) {
     began_[id] = options_.steady();
 }
 
-void Study::take_up_open_trials() {
+void Study::Loop::take_up_open_trials() {
     for (const std::uint64_t id : index_.open()) {
         if (in_space(id)) unoffered_.insert(id);
         if (options_.measured_elsewhere) trials_[id].unended_starts = 0;
     }
 }
 
-AskResult Study::handed_out(AskResult asked) {
+AskResult Study::Loop::handed_out(AskResult asked) {
     if (asked && asked->started_at) {
         start(asked->id);
         return AskResult(trials_[asked->id]);
@@ -234,7 +401,7 @@ AskResult Study::handed_out(AskResult asked) {
     return asked;
 }
 
-void Study::tell_deadly(Observer* observer) {
+void Study::Loop::tell_deadly(Observer* observer) {
     constexpr std::size_t deaths = 2;  // one may be the machine's
     for (const std::uint64_t id : std::set<std::uint64_t>(unoffered_)) {
         if (trials_[id].unended_starts < deaths || began_.contains(id)) continue;
@@ -245,7 +412,7 @@ void Study::tell_deadly(Observer* observer) {
     }
 }
 
-Study::~Study() {
+Study::Loop::~Loop() {
     for (const auto& [id, at] : began_) try {
             journal_.interrupted(id, options_.now());
         } catch (
@@ -253,8 +420,8 @@ Study::~Study() {
         }
 }
 
-bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop,
-                     Observer* observer) {
+bool Study::Loop::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop,
+                           Observer* observer) {
     const std::uint64_t id = trial.id;
     start(id);
     if (observer != nullptr) observer->started(trials_[id]);
@@ -268,14 +435,14 @@ bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_t
     return true;
 }
 
-void Study::prepare(const Evaluator& evaluator, Observer* observer) {
+void Study::Loop::prepare(const Evaluator& evaluator, Observer* observer) {
     problem_.replicates_inform = problem_.replicates_inform && evaluator.replicates_inform();
     take_up_open_trials();  // also those that were asked by hand before
     tell_deadly(observer);
 }
 
-AskResult::Finished Study::search(Evaluator& evaluator, const Budget& budget, double began,
-                                  const std::stop_token& stop, Observer* observer) {
+AskResult::Finished Study::Loop::search(Evaluator& evaluator, const Budget& budget, double began,
+                                        const std::stop_token& stop, Observer* observer) {
     const std::size_t first_of_run = trials_.size();
     for (;;) {
         if (stop.stop_requested()) return {StopReason::stopped_by_user};
@@ -289,9 +456,10 @@ AskResult::Finished Study::search(Evaluator& evaluator, const Budget& budget, do
     }
 }
 
-std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const Budget& budget,
-                                                    double began, const std::stop_token& stop,
-                                                    Observer* observer) {
+std::optional<StopReason> Study::Loop::confirm_and_report(Evaluator& evaluator,
+                                                          const Budget& budget, double began,
+                                                          const std::stop_token& stop,
+                                                          Observer* observer) {
     const auto measure = [this, &evaluator, &budget, began, &stop,
                           observer](const auto& trial) -> std::optional<StopReason> {
         if (stop.stop_requested()) return StopReason::stopped_by_user;
@@ -327,8 +495,8 @@ std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const 
     return std::nullopt;
 }
 
-Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop,
-                   Observer* observer) {
+Summary Study::Loop::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop,
+                         Observer* observer) {
     Summary summary;
     try {
         check_options("the budget", budget.why_invalid());
@@ -356,5 +524,35 @@ Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_t
     }
     return summary;
 }
+
+Study::Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
+    : loop_(std::make_unique<Loop>(problem, strategy, journal, std::move(options))) {}
+Study::~Study() = default;
+
+AskResult Study::ask() { return loop_->ask(); }
+AskResult Study::ask(const Budget& budget) { return loop_->ask(budget); }
+Trial Study::propose(Configuration configuration, std::string why, Purpose purpose) {
+    return loop_->propose(std::move(configuration), std::move(why), purpose);
+}
+void Study::start(std::uint64_t id) { loop_->start(id); }
+void Study::tell(std::uint64_t id, Outcome outcome) { loop_->tell(id, std::move(outcome)); }
+Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop,
+                   Observer* observer) {
+    return loop_->run(evaluator, budget, stop, observer);
+}
+void Study::prepare(const Evaluator& evaluator, Observer* observer) {
+    loop_->prepare(evaluator, observer);
+}
+const Problem& Study::problem() const { return loop_->problem(); }
+std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
+    return loop_->spent(budget, seconds);
+}
+std::size_t Study::in_hand() const { return loop_->in_hand(); }
+std::size_t Study::told_in_search() const { return loop_->index().told_in_search(); }
+std::optional<std::uint64_t> Study::open_trial(const Configuration& configuration) const {
+    return loop_->index().open_trial(configuration);
+}
+const std::vector<Trial>& Study::trials() const { return loop_->trials(); }
+Recommendation Study::recommendation() const { return loop_->recommendation(); }
 
 }  // namespace servetune

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study_cache.hpp"
 
-#include "base/cache_folder.hpp"
-#include "journal_copy.hpp"
-#include "journal_definition.hpp"
+#include "base/files.hpp"
+#include "journal_schema.hpp"
+#include "journal_snapshot.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 
@@ -91,15 +91,9 @@ std::vector<CachedStudy> StudyCache::studies(
 
 void StudyCache::make_folder() const {
     std::error_code error;
-    if (fs::is_directory(folder_, error)) return;
-    fs::create_directories(folder_.parent_path(), error);
-    if (error)
-        throw IoError("cannot make the folder " + folder_.parent_path().string() + ": " +
-                      error.message());
-    constexpr mode_t for_the_user_alone = 0700;
-    if (::mkdir(folder_.c_str(), for_the_user_alone) != 0 && errno != EEXIST)
-        throw IoError("cannot make the folder " + folder_.string() + ": " +
-                      std::generic_category().message(errno));
+    if (!fs::create_directories(folder_, error) && !error) return;
+    if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
+    if (error) throw IoError("cannot make the folder " + folder_.string() + ": " + error.message());
 }
 
 std::string StudyCache::keep(const fs::path& study) const {

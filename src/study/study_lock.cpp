@@ -1,24 +1,166 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study_lock.hpp"
-
-#include "servetune/error.hpp"
+#include "base/files.hpp"
+#include "base/waiting.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
-#include <optional>
-#include <string>
+#include <fstream>
+#include <iomanip>
+#include <random>
+#include <sstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace servetune {
+namespace {
+
+/// From linux/magic.h; those that are not in the kernel from src/stat.c of GNU coreutils.
+constexpr std::array<std::pair<std::uint64_t, std::string_view>, 16> network_kinds{
+    {{0x6969, "NFS"},
+     {0x517B, "SMB"},
+     {0xFF534D42, "CIFS"},
+     {0xFE534D42, "SMB"},
+     {0x00C36400, "CephFS"},
+     {0x0BD00BD0, "Lustre"},
+     {0x47504653, "GPFS"},
+     {0x19830326, "BeeGFS"},
+     {0xAAD7AAEA, "PanFS"},
+     {0x20030528, "OrangeFS"},
+     {0x5346414F, "AFS"},
+     {0x6B414653, "AFS"},
+     {0x73757245, "Coda"},
+     {0x7461636F, "OCFS2"},
+     {0x01161970, "GFS2"},
+     {0xBEEFDEAD, "StorNext"}}};
+
+constexpr std::uint64_t fuse_kind = 0x65735546;  // linux/magic.h
+
+/// What FUSE serves from elsewhere, by its programs' names for themselves. Others, such as
+/// fuse-overlayfs in containers, have their files here.
+constexpr std::array<std::string_view, 16> network_fuse{
+    "sshfs", "s3fs",      "gcsfuse",       "goofys",  "rclone", "blobfuse", "glusterfs", "juicefs",
+    "ceph",  "seaweedfs", "mountpoint-s3", "moosefs", "mfs",    "davfs",    "alluxio",   "hdfs"};
+
+}  // namespace
+
+std::string network_filesystem_named(std::uint64_t f_type, const std::string& mounted_as) {
+    for (const auto& [kind, name] : network_kinds)
+        if (kind == f_type) return std::string(name);
+    constexpr std::string_view fuse = "fuse.";
+    if (f_type != fuse_kind || !mounted_as.starts_with(fuse)) return "";
+    const std::string program = mounted_as.substr(fuse.size());
+    const bool elsewhere =
+        std::any_of(network_fuse.begin(), network_fuse.end(),
+                    [&](std::string_view one) { return program.starts_with(one); });
+    return elsewhere ? program : "";
+}
+
+// `36 35 98:0 /root /at rw,noatime master:1 - ext3 /dev/root rw` (proc_pid_mountinfo(5))
+std::string mounted_as_in(const std::string& mountinfo, unsigned major, unsigned minor) {
+    const std::string device = std::to_string(major) + ":" + std::to_string(minor);
+    std::istringstream lines(mountinfo);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string id, parent, its_device, word;
+        if (!(words >> id >> parent >> its_device) || its_device != device) continue;
+        while (words >> word && word != "-") {
+        }
+        if (words >> word) return word;
+    }
+    return "";
+}
+
+std::string network_filesystem_of(const std::filesystem::path& folder) {
+    struct statfs filesystem {};
+    struct stat place {};
+    if (::statfs(folder.c_str(), &filesystem) != 0 || ::stat(folder.c_str(), &place) != 0)
+        return "";
+    const auto kind = static_cast<std::uint32_t>(
+        filesystem.f_type);  // some are negative where it is a 32-bit number
+    std::ostringstream mounts;
+    if (kind == fuse_kind) mounts << std::ifstream("/proc/self/mountinfo").rdbuf();
+    return network_filesystem_named(
+        kind, mounted_as_in(mounts.str(), major(place.st_dev), minor(place.st_dev)));
+}
+
+namespace {
+
+constexpr int digits_of_beats = 20;  // of the largest number
+
+std::string boot_of_machine() {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string text;
+    std::getline(file, text);
+    return text;
+}
+
+std::string name_of_machine() {
+    std::array<char, 256> name{};
+    if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0')
+        return "an unnamed machine";
+    std::string text(name.data());
+    for (char& c : text)
+        if (c <= ' ') c = '_';  // a word of a line
+    return text;
+}
+
+/// The rest of the next line, which begins with `key` and a space; nothing: it does not.
+std::optional<std::string> said_next(std::istream& lines, const std::string& key) {
+    std::string line;
+    if (!std::getline(lines, line) || !line.starts_with(key + " ")) return std::nullopt;
+    return line.substr(key.size() + 1);
+}
+
+}  // namespace
+
+LockHolder LockHolder::here() {
+    std::random_device random;
+    std::ostringstream start;
+    for (int i = 0; i < 4; ++i) start << std::hex << std::setw(8) << std::setfill('0') << random();
+    return {
+        std::to_string(::getpid()), name_of_machine(), boot_of_machine(), start.str(), 0, false};
+}
+
+std::optional<LockHolder> LockHolder::in(const std::string& text) {
+    std::istringstream lines(text);
+    LockHolder found;
+    if (!std::getline(lines, found.process) || found.process.empty()) return std::nullopt;
+    const auto host = said_next(lines, "host");
+    const auto boot = said_next(lines, "boot");
+    const auto start = said_next(lines, "start");
+    std::string beats;
+    if (!host || !boot || !start || !std::getline(lines, beats)) return std::nullopt;
+    found.ended = beats.starts_with("ended ");
+    if (!found.ended && !beats.starts_with("beats ")) return std::nullopt;
+    std::istringstream number(beats.substr(6));
+    if (!(number >> found.beats)) return std::nullopt;
+    found.host = *host;
+    found.boot = *boot;
+    found.start = *start;
+    return found;
+}
+
+std::string LockHolder::text() const {
+    std::ostringstream out;
+    out << process << "\nhost " << host << "\nboot " << boot << "\nstart " << start
+        << (ended ? "\nended " : "\nbeats ") << std::setw(digits_of_beats) << std::setfill('0')
+        << beats << '\n';
+    return out.str();
+}
+
+std::string LockHolder::name() const { return "process " + process + " on " + host; }
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,47 +197,14 @@ std::string process_in(int descriptor) {
                   "); wait for it, or choose another --directory");
 }
 
-/// Open descriptors until all went well.
-class Opened {
-public:
-    explicit Opened(int descriptor) : descriptor_(descriptor) {}
-    ~Opened() {
-        if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    Opened(const Opened&) = delete;
-    Opened& operator=(const Opened&) = delete;
-    [[nodiscard]] int id() const { return descriptor_; }
-    int release() { return std::exchange(descriptor_, -1); }
-
-private:
-    int descriptor_;
-};
-
 /// Who stands in the file now, read anew as another machine may have written it.
 std::optional<LockHolder> holder_now(const fs::path& file) {
-    const Opened opened(::open(file.c_str(), O_RDONLY | file_flags));
+    const Descriptor opened(::open(file.c_str(), O_RDONLY | file_flags));
     return opened.id() < 0 ? std::nullopt : LockHolder::in(lock_text(opened.id()));
 }
 
 std::string seconds_in(std::chrono::milliseconds time) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
-}
-
-/// A thread that no signal of the program is delivered to.
-template <class Body>
-std::jthread quiet_thread(Body body) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        std::jthread started(std::move(body));
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        return started;
-    } catch (const std::system_error& error) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw IoError(std::string("cannot start the thread that keeps the study's lock: ") +
-                      error.what());
-    }
 }
 
 }  // namespace
@@ -105,13 +214,13 @@ StudyLock::StudyLock(fs::path folder, const Say& say, LockBeats beats, LockHolde
       file_(folder_ / "study.lock"),
       beats_(beats),
       self_(std::move(self)) {
-    Opened opened(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    Descriptor opened(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (opened.id() < 0)
         throw IoError("cannot open the study's folder " + folder_.string() + ": " +
                       message_of_errno(errno));
     // Any other error: this filesystem locks no folders, then the file alone counts.
     if (flock_error(opened.id()) == EWOULDBLOCK) {
-        const Opened file(::open(file_.c_str(), O_RDONLY | file_flags));
+        const Descriptor file(::open(file_.c_str(), O_RDONLY | file_flags));
         const std::string holder = file.id() < 0 ? "" : process_in(file.id());
         refuse_second(holder, holder.empty() ? folder_ : file_);
     }
@@ -119,7 +228,8 @@ StudyLock::StudyLock(fs::path folder, const Say& say, LockBeats beats, LockHolde
     try {
         wait_for_silence(say);
         write_self();
-        beating_ = quiet_thread([this](const std::stop_token& over) { beat(over); });
+        const SignalsBlocked blocked;  // its thread hears no signal of the program
+        beating_ = std::jthread([this](const std::stop_token& over) { beat(over); });
     } catch (...) {
         ::close(std::exchange(file_lock_, -1));
         throw;
@@ -210,7 +320,7 @@ void StudyLock::take_file() {
     };
     constexpr int most_tries = 10;  // somebody may remove it between opening and locking
     for (int i = 0; i < most_tries; ++i) {
-        Opened opened(::open(file_.c_str(), O_RDWR | O_CREAT | file_flags, 0644));
+        Descriptor opened(::open(file_.c_str(), O_RDWR | O_CREAT | file_flags, 0644));
         if (opened.id() < 0 && errno == ELOOP) refuse("it is a symbolic link; remove it");
         if (opened.id() < 0)
             throw IoError("cannot write " + file_.string() + ": " + message_of_errno(errno));

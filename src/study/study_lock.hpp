@@ -1,16 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "lock_holder.hpp"
-
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace servetune {
+
+/// The kind of network or cluster filesystem, such as "NFS", that a folder is on; empty: it belongs
+/// to this machine alone, or nobody knows. SQLite's write-ahead log needs memory that all processes
+/// share, which two machines do not (https://www.sqlite.org/wal.html).
+std::string network_filesystem_of(const std::filesystem::path& folder);
+
+/// The same of `f_type` of statfs(2), and of the type in mountinfo, which tells apart what FUSE
+/// serves (`fuse.sshfs`).
+std::string network_filesystem_named(std::uint64_t f_type, const std::string& mounted_as);
+
+/// The type of the mount of a device in the text of /proc/self/mountinfo; empty: there is none.
+std::string mounted_as_in(const std::string& mountinfo, unsigned major, unsigned minor);
+
+/// Who writes a study, as `study.lock` says it: for people, and for a start on another machine,
+/// where neither this process nor its locks can be seen.
+struct LockHolder {
+    std::string process;  ///< its number
+    std::string host;     ///< the machine's name, of a pod the pod's
+    std::string boot;     ///< the machine's boot id; empty: it tells none
+    std::string start;    ///< of this run: no other has the same
+    std::uint64_t beats = 0;
+    bool ended = false;  ///< in order: nothing is written any more
+
+    /// This process, with a new `start`.
+    [[nodiscard]] static LockHolder here();
+    /// Nothing: an earlier version wrote it, or something else did.
+    [[nodiscard]] static std::optional<LockHolder> in(const std::string& text);
+    /// The process's number, then the others, each on a line. The same length for each beat, so
+    /// that it is written in place.
+    [[nodiscard]] std::string text() const;
+    /// `process 7 on node-2`.
+    [[nodiscard]] std::string name() const;
+};
 
 /// How a holder shows other machines that it lives. The figures are those after which an engine
 /// behind ssh ends (docs/decisions/010-other-machines.md).

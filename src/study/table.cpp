@@ -2,15 +2,10 @@
 #include "table.hpp"
 
 #include "base/kept_texts.hpp"
-#include "base/utf8.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/error.hpp"
+#include "base/nearest.hpp"
+#include "base/text.hpp"
 
-#include <algorithm>
-#include <array>
-#include <set>
 #include <sstream>
-#include <variant>
 
 namespace servetune {
 

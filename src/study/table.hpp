@@ -4,9 +4,6 @@
 #include "servetune/replay.hpp"
 
 #include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace servetune {
 

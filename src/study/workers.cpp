@@ -1,13 +1,221 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/workers.hpp"
 
-#include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/plain_words.hpp"
-#include "servetune/detail/study/clocks.hpp"
+#include "base/text.hpp"
+#include "clocks.hpp"
+#include "confirmation.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "trial_rules.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
 
 namespace servetune {
 
-Summary WorkersRun::run(const std::stop_token& stop) {
+/// One thread for each evaluator. The caller's thread sends trials and fetches what became of them.
+class WorkerPool {
+public:
+    struct Done {
+        std::size_t worker = 0;
+        std::uint64_t trial = 0;
+        Outcome outcome{};
+        std::exception_ptr error{};  ///< the evaluator threw: the tuner cannot go on
+    };
+
+    /// `evaluators`: must outlive this; each is called from one thread only.
+    explicit WorkerPool(std::span<Evaluator* const> evaluators);
+    /// Waits for what is under way.
+    ~WorkerPool() {
+        for (std::jthread& thread : threads_) thread.request_stop();
+    }
+    WorkerPool(const WorkerPool&) = delete;
+    WorkerPool& operator=(const WorkerPool&) = delete;
+
+    /// The first one without a trial; nothing: all have one.
+    [[nodiscard]] std::optional<std::size_t> idle() const {
+        for (std::size_t i = 0; i < busy_.size(); ++i)
+            if (!busy_[i] && !retired_[i]) return i;
+        return std::nullopt;
+    }
+    [[nodiscard]] bool all_idle() const {
+        return std::find(busy_.begin(), busy_.end(), true) == busy_.end();
+    }
+    [[nodiscard]] std::size_t size() const {
+        return static_cast<std::size_t>(std::count(retired_.begin(), retired_.end(), false));
+    }
+    /// The first that takes trials.
+    [[nodiscard]] std::size_t first() const {
+        const auto at = std::find(retired_.begin(), retired_.end(), false);
+        return at == retired_.end() ? 0 : static_cast<std::size_t>(at - retired_.begin());
+    }
+    /// Takes no further trial.
+    void retire(std::size_t worker) { retired_[worker] = true; }
+    void send(std::size_t worker, Configuration configuration, EvaluationContext context) {
+        busy_[worker] = true;
+        const std::lock_guard lock(mutex_);
+        jobs_[worker].emplace(std::move(configuration), std::move(context));
+        there_is_work_.notify_all();
+    }
+    /// Waits for the next that is done.
+    Done next() {
+        std::unique_lock lock(mutex_);
+        something_is_done_.wait(lock, [&] { return !done_.empty(); });
+        Done result = std::move(done_.front());
+        done_.pop_front();
+        busy_[result.worker] = false;
+        return result;
+    }
+
+private:
+    void work(std::size_t worker, Evaluator& evaluator, const std::stop_token& over);
+
+    std::vector<bool> busy_, retired_;  // the caller's
+    std::mutex mutex_;
+    std::condition_variable_any there_is_work_;
+    std::condition_variable something_is_done_;
+    std::deque<std::optional<std::pair<Configuration, EvaluationContext>>> jobs_;
+    std::deque<Done> done_{};
+    std::vector<std::jthread> threads_;  // last: ends before what it uses
+};
+
+WorkerPool::WorkerPool(std::span<Evaluator* const> evaluators)
+    : busy_(evaluators.size(), false), retired_(evaluators.size(), false) {
+    for (std::size_t i = 0; i < evaluators.size(); ++i) jobs_.emplace_back();
+    for (std::size_t i = 0; i < evaluators.size(); ++i)
+        threads_.emplace_back([this, i, evaluator = evaluators[i]](const std::stop_token& over) {
+            work(i, *evaluator, over);
+        });
+}
+
+void WorkerPool::work(std::size_t worker, Evaluator& evaluator, const std::stop_token& over) {
+    for (;;) {
+        std::unique_lock lock(mutex_);
+        if (!there_is_work_.wait(lock, over, [&] { return jobs_[worker].has_value(); })) return;
+        auto [configuration, context] = std::move(*jobs_[worker]);
+        jobs_[worker].reset();
+        lock.unlock();
+        Done done{worker, context.trial};
+        try {
+            done.outcome = evaluator.evaluate(configuration, context);
+        } catch (...) {
+            done.error = std::current_exception();
+        }
+        lock.lock();
+        done_.push_back(std::move(done));
+        something_is_done_.notify_all();
+    }
+}
+
+class WorkersRun::Loop {
+public:
+    explicit Loop(WorkersRun& of)
+        : study_(of.study_),
+          problem_(study_.problem()),
+          evaluators_(of.evaluators_),
+          budget_(of.budget_),
+          observer_(of.observer_),
+          say_(of.say_) {}
+
+    Summary run(const std::stop_token& stop);
+
+private:
+    /// Passes on all but that a study goes on: that was said.
+    class Quiet : public Observer {
+    public:
+        explicit Quiet(Observer* next) : next_(next) {}
+        void started(const Trial& trial) override {
+            if (next_ != nullptr) next_->started(trial);
+        }
+        void told(const Trial& trial, std::span<const Trial> history) override {
+            if (next_ != nullptr) next_->told(trial, history);
+        }
+
+    private:
+        Observer* next_;
+    };
+
+    void say(const std::string& line) const {
+        if (say_) say_(line);
+    }
+
+    /// Whatever goes wrong, what is under way is ended and told before it is said.
+    AskResult::Finished searched(WorkerPool& pool) {
+        try {
+            if (evaluators_.size() < 2 || !may_share(pool))
+                return {StopReason::strategy_finished};  // one at a time
+            return search(pool);
+        } catch (...) {
+            stop_.request_stop();
+            while (!pool.all_idle()) {
+                WorkerPool::Done done = pool.next();
+                try {
+                    if (!done.error) tell(done.trial, std::move(done.outcome));
+                } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is the cause
+                }
+            }
+            throw;
+        }
+    }
+
+    void send(WorkerPool& pool, std::size_t worker, const Trial& trial) {
+        if (!trial.started_at) study_.start(trial.id);
+        if (observer_ != nullptr) observer_->started(study_.trials()[trial.id]);
+        pool.send(worker, trial.configuration,
+                  context_of(problem_, study_.trials(), trial, stop_.get_token()));
+    }
+
+    void tell(std::uint64_t trial, Outcome outcome) {
+        const auto* failure = std::get_if<Failure>(&outcome);
+        if (stop_.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled)
+            return;  // it stays open
+        study_.tell(trial, std::move(outcome));
+        if (observer_ != nullptr) observer_->told(study_.trials()[trial], study_.trials());
+    }
+
+    WorkerPool::Done next_of(WorkerPool& pool) {
+        WorkerPool::Done done = pool.next();
+        if (done.error) std::rethrow_exception(done.error);
+        return done;
+    }
+
+    /// ln of the leading goal, more is better; nothing of what cannot be believed.
+    [[nodiscard]] std::optional<double> figure(const Outcome& outcome) const;
+
+    /// Whether several trials at once may be trusted; retires workers.
+    bool may_share(WorkerPool& pool);
+
+    /// The trials of the last check that came to its end, by worker; empty: there is none.
+    [[nodiscard]] std::vector<const Trial*> earlier_check() const;
+
+    std::optional<double> default_alone(WorkerPool& pool);
+
+    [[nodiscard]] static std::string percent(double log) {
+        return short_number_text(std::round(1000 * std::expm1(log)) / 10 + 0.0) + " %";
+    }
+
+    bool judge(WorkerPool& pool, double alone, std::vector<WorkerPool::Done>& together);
+
+    /// Workers that differ from the median of the others by more than noise, the farthest first. Of
+    /// two workers that differ, the second.
+    static std::map<std::size_t, std::string> odd_workers(
+        const std::vector<std::optional<double>>& figures, double cv, double least);
+
+    AskResult::Finished search(WorkerPool& pool);
+
+    Study& study_;
+    const Problem& problem_;
+    std::span<Evaluator* const> evaluators_;
+    const Budget& budget_;
+    Observer* observer_;
+    const Say& say_;
+    double began_ = 0;  ///< by the steady clock
+    std::stop_source stop_{};
+};
+
+Summary WorkersRun::Loop::run(const std::stop_token& stop) {
     began_ = steady_seconds();
     const std::stop_callback pass_on(stop, [this] { stop_.request_stop(); });
     Summary summary;
@@ -41,7 +249,7 @@ Summary WorkersRun::run(const std::stop_token& stop) {
     return study_.run(*evaluators_[first], rest, stop, &quiet);
 }
 
-std::optional<double> WorkersRun::figure(const Outcome& outcome) const {
+std::optional<double> WorkersRun::Loop::figure(const Outcome& outcome) const {
     const auto* measurement = std::get_if<Measurement>(&outcome);
     if (measurement == nullptr || !problem_.decision.believes(*measurement)) return std::nullopt;
     const auto found = measurement->metrics.find(problem_.objective.leading().metric);
@@ -50,7 +258,7 @@ std::optional<double> WorkersRun::figure(const Outcome& outcome) const {
            std::log(found->second.value);
 }
 
-bool WorkersRun::may_share(WorkerPool& pool) {
+bool WorkersRun::Loop::may_share(WorkerPool& pool) {
     if (!problem_.replicates_inform) return true;
     if (const std::vector<const Trial*> found = earlier_check();
         found.size() == evaluators_.size()) {
@@ -60,7 +268,9 @@ bool WorkersRun::may_share(WorkerPool& pool) {
     }
     for (const Trial& trial : study_.trials())  // of a check that did not come to its end
         if (trial.purpose == Purpose::worker_check && !trial.told())
-            study_.tell(trial.id, Failure{FailureKind::infrastructure, interrupted_words});
+            study_.tell(trial.id, Failure{FailureKind::cancelled,
+                                          "the check of the workers was interrupted, so this "
+                                          "figure does not count"});
     const std::size_t needed =
         study_.told_in_search() + evaluators_.size() + (study_.trials().empty() ? 1 : 0);
     if (study_.spent(budget_, steady_seconds() - began_) || needed > budget_.trials) {
@@ -90,12 +300,12 @@ bool WorkersRun::may_share(WorkerPool& pool) {
     return judge(pool, *alone, together);
 }
 
-std::vector<const Trial*> WorkersRun::earlier_check() const {
+std::vector<const Trial*> WorkersRun::Loop::earlier_check() const {
     std::vector<const Trial*> result;
     for (const Trial& trial : study_.trials()) {
         const bool counts =
             trial.purpose == Purpose::worker_check && trial.told() &&
-            (trial.failure() == nullptr || trial.failure()->message != interrupted_words);
+            (trial.failure() == nullptr || trial.failure()->kind != FailureKind::cancelled);
         if (!counts) continue;
         if (!result.empty() && result.back()->id + 1 != trial.id) result.clear();
         result.push_back(&trial);
@@ -103,7 +313,7 @@ std::vector<const Trial*> WorkersRun::earlier_check() const {
     return result;
 }
 
-std::optional<double> WorkersRun::default_alone(WorkerPool& pool) {
+std::optional<double> WorkersRun::Loop::default_alone(WorkerPool& pool) {
     if (study_.trials().empty() || !study_.trials().front().told()) {
         const AskResult asked = study_.ask(budget_);
         if (!asked) return std::nullopt;
@@ -118,7 +328,8 @@ std::optional<double> WorkersRun::default_alone(WorkerPool& pool) {
     return figure(Outcome(*first.measurement()));
 }
 
-bool WorkersRun::judge(WorkerPool& pool, double alone, std::vector<WorkerPool::Done>& together) {
+bool WorkersRun::Loop::judge(WorkerPool& pool, double alone,
+                             std::vector<WorkerPool::Done>& together) {
     std::vector<std::optional<double>> figures;
     for (const WorkerPool::Done& done : together) figures.push_back(figure(done.outcome));
     const double cv = problem_.decision.noise_cv;
@@ -155,7 +366,7 @@ bool WorkersRun::judge(WorkerPool& pool, double alone, std::vector<WorkerPool::D
     return quiet && pool.size() > 1;
 }
 
-std::map<std::size_t, std::string> WorkersRun::odd_workers(
+std::map<std::size_t, std::string> WorkersRun::Loop::odd_workers(
     const std::vector<std::optional<double>>& figures, double cv, double least) {
     std::map<std::size_t, std::string> result;
     for (;;) {
@@ -181,7 +392,7 @@ std::map<std::size_t, std::string> WorkersRun::odd_workers(
     }
 }
 
-AskResult::Finished WorkersRun::search(WorkerPool& pool) {
+AskResult::Finished WorkersRun::Loop::search(WorkerPool& pool) {
     std::optional<AskResult::Finished> finished;
     for (;;) {
         while (!finished && !stop_.stop_requested()) {
@@ -208,5 +419,7 @@ AskResult::Finished WorkersRun::search(WorkerPool& pool) {
         tell(done.trial, std::move(done.outcome));
     }
 }
+
+Summary WorkersRun::run(const std::stop_token& stop) { return Loop(*this).run(stop); }
 
 }  // namespace servetune

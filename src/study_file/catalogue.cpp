@@ -3,10 +3,10 @@
 
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "keys.hpp"
 #include "parameter_reader.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "study_readers.hpp"
 #include "yaml_text.hpp"

@@ -6,7 +6,7 @@
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "parameter_reader.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/search_space.hpp"
 
 #include <nlohmann/json.hpp>

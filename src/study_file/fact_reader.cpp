@@ -3,7 +3,7 @@
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "parameter_reader.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 
 #include <algorithm>
 

@@ -3,9 +3,9 @@
 // power that nothing measures, versions that nobody has checked.
 #include "found_hardware.hpp"
 
-#include "base/lower_case.hpp"
+#include "base/text.hpp"
 #include "engine/flag_facts.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/measuring/kind.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/devices.hpp"
+#include "servetune/detail/host/topology.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/study_file.hpp"
 

@@ -9,15 +9,16 @@
 #include "load/capacity.hpp"
 #include "load/http.hpp"
 #include "servetune/benchmark_result.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
-#include "servetune/detail/host/power.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
+#include "servetune/outcome.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/all_errors.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/secrets.hpp"
+#include "trial/metric_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
-#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/expression.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 

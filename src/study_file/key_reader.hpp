@@ -3,7 +3,7 @@
 
 #include "all_errors.hpp"
 #include "key.hpp"
-#include "servetune/detail/space/expression.hpp"
+#include "servetune/expression.hpp"
 #include "servetune/parameter.hpp"
 #include "yaml.hpp"
 

@@ -6,7 +6,7 @@
 #include "recipes.hpp"
 #include "search/earlier_results.hpp"
 #include "search/nearest_value.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/json.hpp"

@@ -5,7 +5,7 @@
 #include "engine/engine_value.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
 

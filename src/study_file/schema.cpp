@@ -5,7 +5,7 @@
 #include "fact_keys.hpp"
 #include "keys.hpp"
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>

@@ -9,7 +9,7 @@
 #include "servetune/detail/perf/engine_traits.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/detail/search/bayesian_options.hpp"
-#include "servetune/detail/trial/decision.hpp"
+#include "servetune/decision.hpp"
 #include "servetune/engine.hpp"
 #include "servetune/outcome.hpp"
 #include "servetune/parameter.hpp"

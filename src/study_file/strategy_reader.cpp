@@ -4,7 +4,7 @@
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/error.hpp"

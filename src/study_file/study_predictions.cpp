@@ -3,14 +3,14 @@
 
 #include "audit_context.hpp"
 #include "base/files.hpp"
-#include "base/whole_number.hpp"
+#include "base/text.hpp"
 #include "engine/load_level.hpp"
 #include "predict/study_fit.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/detail/load/dataset.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "servetune/outcome.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 

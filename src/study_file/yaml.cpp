@@ -3,11 +3,10 @@
 
 #include "all_errors.hpp"
 #include "base/kept_texts.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "secrets.hpp"
-#include "servetune/detail/base/nearest.hpp"
+#include "base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 
 #include <yaml-cpp/eventhandler.h>

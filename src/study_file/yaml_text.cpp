@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml_text.hpp"
 
-#include "base/lower_case.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>

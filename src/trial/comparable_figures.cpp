@@ -1,19 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/trial/comparable_figures.hpp"
+#include "comparable_figures.hpp"
 
-#include "servetune/detail/base/normal.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
+#include "base/probability.hpp"
 
 namespace servetune {
+namespace {
+
+/// The default where it was measured, else the first configuration that was; null: none.
+const Standing* measured_base(const std::vector<Standing>& standings,
+                          std::optional<std::size_t> usual) {
+    if (usual && standings[*usual].measured() > 0) return &standings[*usual];
+    const auto first = std::find_if(standings.begin(), standings.end(),
+                                    [](const Standing& one) { return one.measured() > 0; });
+    return first == standings.end() ? nullptr : &*first;
+}
+
+/// The measurements that a standing's figures come from.
+std::vector<const Measurement*> counted(const Standing& standing) {
+    std::vector<const Measurement*> result;
+    const std::vector<double>& places = standing.leading().places;
+    for (const Trial* trial : standing.trials)
+        if (std::find(places.begin(), places.end(), static_cast<double>(trial->id)) != places.end())
+            result.push_back(trial->measurement());
+    return result;
+}
+
+std::map<std::string, WorkLengths> lengths_of(const Standing& standing) {
+    std::map<std::string, WorkLengths> result;
+    for (const Measurement* measurement : counted(standing))
+        WorkLengths::add(result, measurement->metrics);
+    return result;
+}
+
+/// ln of a metric under each workload.
+std::map<std::string, double> logs_by_workload(const Metrics& metrics, const std::string& metric) {
+    std::map<std::string, double> result;
+    for (const auto& [workload, figure] : figures_of(metrics, metric))
+        if (!workload.empty() && figure->value > 0)
+            result[std::string(workload)] = std::log(figure->value);
+    return result;
+}
+
+const Measurement* measured_by(const Standing& standing, double trial_id) {
+    for (const Trial* trial : standing.trials)
+        if (static_cast<double>(trial->id) == trial_id) return trial->measurement();
+    return nullptr;
+}
+
+/// ln of the figure of goal k in each workload, the mean over the measurements that count.
+std::map<std::string, double> mean_logs_by_workload(const Standing& standing, std::size_t k,
+                                                    const std::string& metric) {
+    std::map<std::string, double> result;
+    for (const double place : standing.goals[k].places)
+        if (const Measurement* measurement = measured_by(standing, place))
+            for (const auto& [workload, log] : logs_by_workload(measurement->metrics, metric))
+                result[workload] += log / static_cast<double>(standing.goals[k].places.size());
+    return result;
+}
+
+}  // namespace
+
+std::string OtherWork::text() const {
+    return short_number_text(mine) + (output ? " output" : " input") + " tokens a request" +
+           (workload.empty() ? "" : " on " + workload) + ", " + short_number_text(usual) +
+           " with the default";
+}
+
+void WorkLengths::add(std::map<std::string, WorkLengths>& lengths, const Metrics& metrics) {
+    const auto answers = figures_of(metrics, "output_tokens");
+    const bool several = std::any_of(answers.begin(), answers.end(),
+                                     [](const auto& one) { return !one.first.empty(); });
+    for (const auto& [workload, output] : answers) {
+        if (several == workload.empty()) continue;
+        const auto successes = metrics.find(MetricKey{"successful_requests", workload}.text());
+        if (successes == metrics.end() || !(successes->second.value > 0) || !(output->value > 0))
+            continue;
+        WorkLengths& mine = lengths[std::string(workload)];
+        mine.output.add(*output, successes->second.value);
+        const auto input = metrics.find(MetricKey{"input_tokens", workload}.text());
+        if (input != metrics.end() && input->second.value > 0)
+            mine.input.add(input->second, successes->second.value);
+    }
+}
+
+std::optional<double> share_of_equal_work(std::string_view metric, const WorkLengths& mine,
+                                          const WorkLengths& usual) {
+    const std::string_view name = MetricKey::of(metric).name;
+    const auto ratio = [](const RequestLength& a, const RequestLength& b) {
+        return a.tokens > 0 && b.tokens > 0 ? a.mean() / b.mean() : 1.0;
+    };
+    const double input = ratio(mine.input, usual.input);
+    const double output = ratio(mine.output, usual.output);
+    const double least = std::min({1.0, input, output});
+    const bool both = mine.input.tokens > 0 && usual.input.tokens > 0;
+    if (name == "requests_per_second" || name == "latency_mean_seconds" ||
+        name == "duration_seconds")
+        return least;
+    if (name.starts_with("output_tokens_per_second") && !name.ends_with("_per_user"))
+        return least / output;
+    if (name.starts_with("input_tokens_per_second")) return least / input;
+    if (name.starts_with("total_tokens_per_second") && both)
+        return least * (usual.input.mean() + usual.output.mean()) /
+               (mine.input.mean() + mine.output.mean());
+    const bool of_load = name.find("tokens_per_second") != std::string_view::npos ||
+                         name.ends_with("requests_per_second") || name.starts_with("sustained_") ||
+                         name.starts_with("latency_") || name.starts_with("time_to_first_token") ||
+                         name.starts_with("time_per_output_token") ||
+                         name.starts_with("inter_token_latency") ||
+                         name.starts_with("joules_per_") || name.starts_with("usd_per_");
+    return of_load ? std::nullopt : std::optional(1.0);
+}
 
 FigureScale take_scale(std::vector<Standing>& standings, const Goal& goal, std::size_t k,
                        std::optional<std::size_t> usual) {
-    using namespace comparable_figures_detail;
     std::vector<double> all;
     for (const Standing& standing : standings)
         all.insert(all.end(), standing.goals[k].values.begin(), standing.goals[k].values.end());
     if (std::all_of(all.begin(), all.end(), [](double value) { return value > 0; })) return {};
-    const std::vector<double>& of_usual = yardstick(standings, usual)->goals[k].values;
+    const std::vector<double>& of_usual = measured_base(standings, usual)->goals[k].values;
     double mean = 0;
     for (const double value : of_usual) mean += value / static_cast<double>(of_usual.size());
     const FigureScale scale = FigureScale::of_differences(mean, all);
@@ -29,8 +133,7 @@ FigureScale take_scale(std::vector<Standing>& standings, const Goal& goal, std::
 
 void compare_work(std::vector<Standing>& standings, const Objective& objective,
                   std::optional<std::size_t> usual) {
-    using namespace comparable_figures_detail;
-    const Standing* base = yardstick(standings, usual);
+    const Standing* base = measured_base(standings, usual);
     if (base == nullptr) return;
     const std::map<std::string, WorkLengths> base_lengths = lengths_of(*base);
     if (base_lengths.empty()) return;
@@ -88,6 +191,47 @@ void compare_work(std::vector<Standing>& standings, const Objective& objective,
         if (!comparable && standing.refusal == Refusal::none)
             standing.refuse(Refusal::other_work,
                             "other work than the default: " + standing.other_work.front().text());
+    }
+}
+
+void take_worst_workload(std::vector<Standing>& standings, const Objective& objective,
+                         std::optional<std::size_t> usual) {
+    for (std::size_t k = 0; k < objective.goals.size(); ++k) {
+        const Goal& goal = objective.goals[k];
+        const double sign = goal.direction == Direction::maximize ? 1 : -1;
+        const auto measured = [&](const Standing& standing) {
+            return mean_logs_by_workload(standing, k, goal.metric).size() >= 2;
+        };
+        const auto first = std::find_if(standings.begin(), standings.end(), measured);
+        if (first == standings.end()) continue;
+        const Standing& base = usual && measured(standings[*usual]) ? standings[*usual] : *first;
+        const std::map<std::string, double> base_logs = mean_logs_by_workload(base, k, goal.metric);
+        double whole = 0;
+        for (const double value : base.goals[k].values)
+            whole += std::log(value) / static_cast<double>(base.goals[k].values.size());
+        for (Standing& standing : standings) {
+            if (&standing == &base) continue;
+            // Decided once for all measurements: the smallest of several noisy figures is too
+            // small.
+            const std::map<std::string, double> mine =
+                mean_logs_by_workload(standing, k, goal.metric);
+            auto worst = base_logs.end();
+            const auto gain = [sign, &mine](const auto& at) {
+                return sign * (mine.at(at->first) - at->second);
+            };
+            for (auto at = base_logs.begin(); at != base_logs.end(); ++at)
+                if (mine.contains(at->first) &&
+                    (worst == base_logs.end() || gain(at) < gain(worst)))
+                    worst = at;
+            if (worst == base_logs.end()) continue;
+            for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i) {
+                const Measurement* measurement = measured_by(standing, standing.goals[k].places[i]);
+                if (measurement == nullptr) continue;
+                const auto logs = logs_by_workload(measurement->metrics, goal.metric);
+                if (const auto found = logs.find(worst->first); found != logs.end())
+                    standing.goals[k].values[i] = std::exp(whole + found->second - worst->second);
+            }
+        }
     }
 }
 

@@ -1,9 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/trial/decision.hpp"
+#include "servetune/decision.hpp"
 
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
+#include "servetune/detail/base/option_check.hpp"
 
 namespace servetune {
+
+FigureScale FigureScale::of_differences(double usual, const std::vector<double>& all) {
+    std::vector<double> distances;
+    for (const double value : all)
+        if (value != usual) distances.push_back(std::abs(value - usual));
+    FigureScale result{usual, std::abs(usual)};
+    if (!distances.empty()) {
+        const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+        std::nth_element(distances.begin(), middle, distances.end());
+        result.unit = std::max(result.unit, 10 * *middle);
+    }
+    if (!(result.unit > 0)) result.unit = 1;
+    return result;
+}
+
+std::string Decision::why_invalid() const {
+    return OptionCheck()
+        .within("min_gain", min_gain, 0, 1)
+        .within("noise_cv", noise_cv, 0, 1)
+        .within("never_worse_than", never_worse_than.value_or(0), 0, 1)
+        .text();
+}
 
 Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base,
                   std::size_t comparisons) {

@@ -1,7 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/trial/drift.hpp"
+#include "base/probability.hpp"
+#include "servetune/standings.hpp"
+
+#include <iterator>
 
 namespace servetune {
+namespace {
+
+/// How figures spread around their mean and `times` a shape.
+template <class Shape>
+Spread around(const std::vector<DriftCheck>& figures, const Shape& shape, double times) {
+    if (figures.size() < 2) return {};
+    double mean = 0;
+    for (const DriftCheck& one : figures)
+        mean += (one.log_value - times * shape(one.at)) / static_cast<double>(figures.size());
+    double squares = 0;
+    for (const DriftCheck& one : figures)
+        squares += std::pow(one.log_value - times * shape(one.at) - mean, 2);
+    return {squares, static_cast<double>(figures.size() - 1)};
+}
+
+}  // namespace
+
+Drift::Drift(std::vector<DriftCheck> checks, double noise_cv,
+             const std::vector<std::vector<DriftCheck>>& others)
+    : checks_(std::move(checks)) {
+    std::sort(checks_.begin(), checks_.end(),
+              [](const DriftCheck& a, const DriftCheck& b) { return a.at < b.at; });
+    if (checks_.size() < least_checks || !(noise_cv > 0)) return;
+    test(noise_cv, others);
+    if (taken_off()) find_walk();
+}
+
+double Drift::change() const {
+    if (!real()) return 0;
+    std::vector<double> levels;
+    for (const DriftCheck& check : checks_) levels.push_back(offset(check.at));
+    const auto [low, high] = std::minmax_element(levels.begin(), levels.end());
+    return -std::expm1(*low - *high);
+}
+
+double Drift::offset(double at) const {
+    if (!taken_off()) return 0;
+    const std::vector<double> weights = kriging({at}).first;
+    double level = 0;
+    for (std::size_t i = 0; i < checks_.size(); ++i)
+        level += weights[i] * (checks_[i].log_value - mean_);
+    return level;
+}
+
+double Drift::variance(const std::vector<double>& places) const {
+    if (!taken_off() || places.empty()) return 0;
+    double step = 0;
+    for (const double place : places)
+        step += step_deviation(place) / static_cast<double>(places.size());
+    return std::max({0.0, kriging(places).second, step * step});
+}
+
+template <class Shape>
+void Drift::look(const Shape& shape, double places, double noise_cv,
+                 const std::vector<std::vector<DriftCheck>>& others) {
+    double height = 0;
+    for (const DriftCheck& check : checks_)
+        height += shape(check.at) / static_cast<double>(checks_.size());
+    double along = 0;
+    double heights = 0;
+    for (const DriftCheck& check : checks_) {
+        along += (shape(check.at) - height) * check.log_value;
+        heights += (shape(check.at) - height) * (shape(check.at) - height);
+    }
+    if (!(heights > 0)) return;
+    Spread rest = around(checks_, shape, along / heights);
+    rest.freedom -= 1;  // the height was fitted
+    Spread noise = rest;
+    for (const std::vector<DriftCheck>& figures : others)
+        noise += around(figures, shape, along / heights);
+    const double explained = std::abs(along) / std::sqrt(heights);
+    const auto chance = [&](double deviation, double freedom) {
+        return 2 * places *
+               student_tails(explained / std::max(deviation, 1e-12),
+                             static_cast<std::size_t>(freedom));
+    };
+    const double measured = std::sqrt(noise.squares / noise.freedom);
+    chance_ = std::min(chance_, chance(measured, noise.freedom));
+    const double weight =
+        assumption_is_contradicted(noise_cv, measured) ? 0 : static_cast<double>(assumed_freedom);
+    chance_as_assumed_ = std::min(
+        chance_as_assumed_, chance(pooled_noise(noise_cv, {}, noise), noise.freedom + weight));
+    if (spread_.freedom > 0 && rest.squares >= spread_.squares) return;
+    spread_ = rest;
+    noise_variance_ = std::pow(pooled_noise(noise_cv, {}, noise), 2);
+}
 
 double Drift::step_deviation(double place) const {
     const auto after =

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/journal.hpp"
 
-#include "servetune/error.hpp"
-
 namespace servetune {
 
 std::string unfit_number_in(const Measurement& measurement) {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/objective.hpp"
 
+#include "metric_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/trial/metric_key.hpp"
-#include "servetune/detail/trial/metric_word.hpp"
-#include "servetune/error.hpp"
-#include "servetune/outcome.hpp"
-#include "servetune/value.hpp"
 
 namespace servetune {
 
@@ -17,6 +13,40 @@ std::vector<std::pair<std::string, double>> Limit::figures(const Metrics& metric
     for (const auto& [workload, figure] : figures_of(metrics, metric))
         if (!workload.empty()) result.emplace_back(workload, figure->value);
     return result;
+}
+
+std::optional<bool> Limit::holds(const Metrics& metrics) const {
+    std::optional<bool> result;
+    for (const auto& [workload, value] : figures(metrics))
+        result = keeps(value) && result.value_or(true);
+    return result;
+}
+
+std::vector<std::pair<std::string, double>> Limit::broken(const Metrics& metrics) const {
+    std::vector<std::pair<std::string, double>> result = figures(metrics);
+    std::erase_if(result, [&](const auto& figure) { return keeps(figure.second); });
+    if (result.size() > 1)
+        std::erase_if(result, [](const auto& figure) { return figure.first.empty(); });
+    return result;
+}
+
+std::string Limit::text() const { return metric + (at_least ? " >= " : " <= ") + text_of(bound); }
+
+std::string Limit::readable() const {
+    const bool milliseconds = shown_in_milliseconds(metric);
+    return metric + (at_least ? " >= " : " <= ") +
+           short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
+}
+
+std::string Limit::unjudged_text(std::string_view workload) const {
+    return "limit " + readable() + " cannot be judged: the result has no " +
+           MetricKey{metric, workload}.text();
+}
+
+std::string Objective::goals_text() const {
+    std::string result;
+    for (const Goal& goal : goals) result += (result.empty() ? "" : ", ") + goal.text();
+    return result + (over == Over::worst ? " in the workload that gains least" : "");
 }
 
 bool Goal::is_rate_or_time() const {

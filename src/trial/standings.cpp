@@ -1,9 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 
-#include "servetune/detail/base/dominance.hpp"
+#include "base/dominance.hpp"
+#include "base/probability.hpp"
+#include "comparable_figures.hpp"
 
 namespace servetune {
+namespace {
+
+/// Of each limit the workloads on which some measurement has its figure.
+using Judged = std::vector<std::set<std::string>>;
+
+Judged judged_anywhere(const std::vector<Standing>& standings, const Objective& objective) {
+    Judged result(objective.limits.size());
+    for (const Standing& standing : standings)
+        for (const Trial* trial : standing.trials)
+            if (const Measurement* measurement = trial->measurement())
+                for (std::size_t i = 0; i < objective.limits.size(); ++i)
+                    for (const auto& [workload, value] :
+                         objective.limits[i].figures(measurement->metrics))
+                        result[i].insert(workload);
+    return result;
+}
+
+/// Why the limits refuse a measurement; empty: all hold. One whose figure is missing does not hold.
+/// Of several workloads a figure may be missing where no measurement has it: answers of one token
+/// have no time per token.
+std::string broken_limit(const Measurement& measurement, const Objective& objective,
+                         const Judged& judged) {
+    std::string reason;
+    for (std::size_t i = 0; i < objective.limits.size(); ++i) {
+        const Limit& limit = objective.limits[i];
+        const auto holds = limit.holds(measurement.metrics);
+        if (holds == false) reason = limit.broken_text(measurement.metrics);
+        if (measurement.validity.ended_early()) continue;  // its limits were never judged
+        if (!holds) reason = limit.unjudged_text();
+        if (holds != true || !MetricKey::of(limit.metric).workload.empty()) continue;
+        for (const std::string& workload : judged[i]) {
+            const bool measured = measurement.metrics.contains(
+                MetricKey{objective.leading().metric, workload}.text());
+            if (measured && !measurement.metrics.contains(MetricKey{limit.metric, workload}.text()))
+                reason = limit.unjudged_text(workload);
+        }
+    }
+    return reason;
+}
+
+/// A measurement counts where it has every goal: half of one says nothing of a front. A failure
+/// that was not its own takes nothing from what else is known of a configuration; one that was
+/// measured as often unsoundly as soundly cannot win.
+void judge(Standing& standing, const Objective& objective, const Decision& decision,
+           const Judged& judged) {
+    std::string not_its_own;
+    std::string not_believed;
+    std::size_t unbelieved = 0;
+    bool ended_early = false;
+    // A load test that was ended early counts only as long as there is no whole one, and cannot
+    // win.
+    const bool whole =
+        std::any_of(standing.trials.begin(), standing.trials.end(), [&](const Trial* trial) {
+            const Measurement* measurement = trial->measurement();
+            return measurement != nullptr && !measurement->validity.ended_early() &&
+                   decision.believes(*measurement);
+        });
+    for (const Trial* trial : standing.trials) {
+        if (const Failure* failure = trial->failure()) {
+            std::string words = std::string(name_in(failure_kinds, failure->kind)) +
+                                (failure->message.empty() ? "" : ": " + failure->message);
+            if (teaches(failure->kind)) standing.refuse(Refusal::failed, std::move(words));
+            else not_its_own = std::move(words);
+            continue;
+        }
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr) continue;
+        if (measurement->validity.ended_early() && whole) continue;
+        ended_early = ended_early || measurement->validity.ended_early();
+        if (!decision.believes(*measurement)) {
+            std::vector<std::string> named;  // each once, in their order
+            std::string findings;
+            for (const Finding& finding : measurement->validity.findings) {
+                if (std::find(named.begin(), named.end(), finding.id) != named.end()) continue;
+                named.push_back(finding.id);
+                findings += (findings.empty() ? "" : ", ") + finding.id;
+            }
+            not_believed = "unsound measurement: " + findings;
+            ++unbelieved;
+            continue;
+        }
+        std::string unusable;
+        for (const Goal& goal : objective.goals)
+            if (unusable.empty())
+                unusable = goal.why_unusable(
+                    measurement->metrics,
+                    objective.over == Objective::Over::worst || decision.never_worse_than);
+        if (!unusable.empty()) {
+            standing.refuse(Refusal::unusable, std::move(unusable));
+            continue;
+        }
+        for (std::size_t k = 0; k < standing.goals.size(); ++k) {
+            const Metric& metric = measurement->metrics.find(objective.goals[k].metric)->second;
+            GoalFigures& figures = standing.goals[k];
+            figures.values.push_back(metric.value);
+            figures.places.push_back(static_cast<double>(trial->id));
+            figures.runs.push_back(
+                static_cast<double>(std::max<std::size_t>(metric.replicates, 1)));
+            figures.within += Spread::of(metric);
+        }
+        if (std::string reason = broken_limit(*measurement, objective, judged); !reason.empty())
+            standing.refuse(Refusal::limit, std::move(reason));
+    }
+    if (standing.refusal != Refusal::none) return;
+    if (ended_early) {
+        standing.refuse(
+            Refusal::slower,
+            "its load test was ended early: it is surely slower than the best at that time");
+        return;
+    }
+    if (unbelieved > 0 && unbelieved >= standing.measured())
+        standing.refuse(Refusal::unsound, std::move(not_believed));
+    else if (standing.measured() == 0 && !not_its_own.empty())
+        standing.refuse(Refusal::not_its_own, std::move(not_its_own));
+}
+
+}  // namespace
 
 Gain Standings::measured_gain(const Estimate& candidate, const Estimate& base, std::size_t k,
                               std::size_t comparisons) const {
@@ -121,118 +240,6 @@ void Standings::take_off_drift(std::size_t k, const Decision& decision) {
     for (Standing& standing : standings_)
         for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i)
             standing.goals[k].values[i] *= std::exp(-drift.offset(standing.goals[k].places[i]));
-}
-
-Standings::Judged Standings::judged_anywhere(const std::vector<Standing>& standings,
-                                             const Objective& objective) {
-    Judged result(objective.limits.size());
-    for (const Standing& standing : standings)
-        for (const Trial* trial : standing.trials)
-            if (const Measurement* measurement = trial->measurement())
-                for (std::size_t i = 0; i < objective.limits.size(); ++i)
-                    for (const auto& [workload, value] :
-                         objective.limits[i].figures(measurement->metrics))
-                        result[i].insert(workload);
-    return result;
-}
-
-/// Why the limits refuse a measurement; empty: all hold. One whose figure is missing does not hold.
-/// Of several workloads a figure may be missing where no measurement has it: answers of one token
-/// have no time per token.
-std::string Standings::broken_limit(const Measurement& measurement, const Objective& objective,
-                                    const Judged& judged) {
-    std::string reason;
-    for (std::size_t i = 0; i < objective.limits.size(); ++i) {
-        const Limit& limit = objective.limits[i];
-        const auto holds = limit.holds(measurement.metrics);
-        if (holds == false) reason = limit.broken_text(measurement.metrics);
-        if (measurement.validity.ended_early()) continue;  // its limits were never judged
-        if (!holds) reason = limit.unjudged_text();
-        if (holds != true || !MetricKey::of(limit.metric).workload.empty()) continue;
-        for (const std::string& workload : judged[i]) {
-            const bool measured = measurement.metrics.contains(
-                MetricKey{objective.leading().metric, workload}.text());
-            if (measured && !measurement.metrics.contains(MetricKey{limit.metric, workload}.text()))
-                reason = limit.unjudged_text(workload);
-        }
-    }
-    return reason;
-}
-
-/// A measurement counts where it has every goal: half of one says nothing of a front. A failure
-/// that was not its own takes nothing from what else is known of a configuration; one that was
-/// measured as often unsoundly as soundly cannot win.
-void Standings::judge(Standing& standing, const Objective& objective, const Decision& decision,
-                      const Judged& judged) {
-    std::string not_its_own;
-    std::string not_believed;
-    std::size_t unbelieved = 0;
-    bool ended_early = false;
-    // A load test that was ended early counts only as long as there is no whole one, and cannot
-    // win.
-    const bool whole =
-        std::any_of(standing.trials.begin(), standing.trials.end(), [&](const Trial* trial) {
-            const Measurement* measurement = trial->measurement();
-            return measurement != nullptr && !measurement->validity.ended_early() &&
-                   decision.believes(*measurement);
-        });
-    for (const Trial* trial : standing.trials) {
-        if (const Failure* failure = trial->failure()) {
-            std::string words = std::string(name_in(failure_kinds, failure->kind)) +
-                                (failure->message.empty() ? "" : ": " + failure->message);
-            if (teaches(failure->kind)) standing.refuse(Refusal::failed, std::move(words));
-            else not_its_own = std::move(words);
-            continue;
-        }
-        const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr) continue;
-        if (measurement->validity.ended_early() && whole) continue;
-        ended_early = ended_early || measurement->validity.ended_early();
-        if (!decision.believes(*measurement)) {
-            std::vector<std::string> named;  // each once, in their order
-            std::string findings;
-            for (const Finding& finding : measurement->validity.findings) {
-                if (std::find(named.begin(), named.end(), finding.id) != named.end()) continue;
-                named.push_back(finding.id);
-                findings += (findings.empty() ? "" : ", ") + finding.id;
-            }
-            not_believed = "unsound measurement: " + findings;
-            ++unbelieved;
-            continue;
-        }
-        std::string unusable;
-        for (const Goal& goal : objective.goals)
-            if (unusable.empty())
-                unusable = goal.why_unusable(
-                    measurement->metrics,
-                    objective.over == Objective::Over::worst || decision.never_worse_than);
-        if (!unusable.empty()) {
-            standing.refuse(Refusal::unusable, std::move(unusable));
-            continue;
-        }
-        for (std::size_t k = 0; k < standing.goals.size(); ++k) {
-            const Metric& metric = measurement->metrics.find(objective.goals[k].metric)->second;
-            GoalFigures& figures = standing.goals[k];
-            figures.values.push_back(metric.value);
-            figures.places.push_back(static_cast<double>(trial->id));
-            figures.runs.push_back(
-                static_cast<double>(std::max<std::size_t>(metric.replicates, 1)));
-            figures.within += Spread::of(metric);
-        }
-        if (std::string reason = broken_limit(*measurement, objective, judged); !reason.empty())
-            standing.refuse(Refusal::limit, std::move(reason));
-    }
-    if (standing.refusal != Refusal::none) return;
-    if (ended_early) {
-        standing.refuse(
-            Refusal::slower,
-            "its load test was ended early: it is surely slower than the best at that time");
-        return;
-    }
-    if (unbelieved > 0 && unbelieved >= standing.measured())
-        standing.refuse(Refusal::unsound, std::move(not_believed));
-    else if (standing.measured() == 0 && !not_its_own.empty())
-        standing.refuse(Refusal::not_its_own, std::move(not_its_own));
 }
 
 const Standing* Standings::best() const {

@@ -2,13 +2,13 @@
 #include "support/test.hpp"
 
 #include "base/waiting.hpp"
-#include "base/whole_number.hpp"
+#include "base/text.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
-#include "servetune/detail/base/nearest.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/nearest.hpp"
+#include "base/probability.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "base/present.hpp"
+#include "servetune/rng.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -4,9 +4,8 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "base/plain_file.hpp"
 #include "deploy/trial_folders.hpp"
-#include "host/log_file.hpp"
+#include "host/kept_output.hpp"
 #include "results/written_study.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"

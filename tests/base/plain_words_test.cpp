@@ -2,7 +2,7 @@
 // What the standard library says of threads and memory, said in plain English.
 #include "support/test.hpp"
 
-#include "servetune/detail/base/plain_words.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
 
 #include <new>

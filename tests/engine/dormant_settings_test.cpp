@@ -6,7 +6,7 @@
 
 #include "servetune/constraint.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/search_space.hpp"
 #include "study_file/yaml.hpp"
 

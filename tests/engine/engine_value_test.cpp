@@ -6,7 +6,7 @@
 #include "base/files.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 

@@ -2,7 +2,7 @@
 // Which layouts of several devices can be: as many devices as there are, heads and experts that can
 // be shared out.
 #include "servetune/detail/host/topology.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
@@ -189,7 +189,7 @@ TEST_CASE(
     CHECK(find_devices("no-such-nvidia-smi").trouble.empty());
     const FoundDevices none = find_devices(smi_that_says(folder, "No devices were found\n", 6));
     CHECK(none.all.empty());
-    CHECK(none.trouble == "nvidia-smi said 'No devices were found'");
+    CHECK(none.trouble == "nvidia-smi: No devices were found");
     CHECK(find_devices(smi_that_says(folder, "", 9)).trouble ==
-          "nvidia-smi ended with exit code 9");
+          "nvidia-smi: exit code 9");
 }

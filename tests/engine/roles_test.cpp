@@ -3,7 +3,7 @@
 #include "support/test.hpp"
 
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 
 using namespace servetune;

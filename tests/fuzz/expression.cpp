@@ -2,7 +2,7 @@
 // Any bytes as an expression: what parses prints to what parses to the same, and can be evaluated
 // over values of all types.
 #include "fuzz/target.hpp"
-#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/expression.hpp"
 #include "space/expression_rewriting.hpp"
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a published document: what is found becomes tables that can be read.
 #include "results/import.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "fuzz/target.hpp"
 #include "study/table.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a benchmark's results: what is found can be written as a table, as vLLM's JSON and
 // as a block, and read again.
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "fuzz/target.hpp"
 #include "handover/result_export.hpp"
 #include "results/import.hpp"

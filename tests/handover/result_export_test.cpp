@@ -3,7 +3,7 @@
 #include "support/test.hpp"
 
 #include "handover/result_export.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/result_file.hpp"
 #include "servetune/value.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "base/variable_name.hpp"
 #include "host/environment.hpp"
-#include "servetune/detail/host/found_machine.hpp"
+#include "servetune/detail/host/topology.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mean power of a load test from samples, and what a token takes.
-#include "servetune/detail/host/power.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
 #include "host/power_tool.hpp"
-#include "servetune/detail/trial/metric_word.hpp"
+#include "trial/metric_text.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/processor.hpp"
+#include "host/environment.hpp"
 #include "support/test.hpp"
 
 using namespace servetune;

@@ -7,7 +7,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"

@@ -2,7 +2,6 @@
 // The watch over the GPUs, and the wait until their memory is free: a script in nvidia-smi's place.
 #include "support/test.hpp"
 
-#include "servetune/detail/host/gpu_memory.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "support/waiting.hpp"
 #include "support/watched_machine.hpp"

@@ -6,7 +6,7 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 

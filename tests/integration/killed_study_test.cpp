@@ -4,7 +4,7 @@
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "support/waiting.hpp"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/load_test.hpp"
 #include "study_file/yaml.hpp"
 

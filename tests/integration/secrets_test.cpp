@@ -5,7 +5,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/base/secret_forms.hpp"
+#include "servetune/detail/base/redactor.hpp"
 
 #include <algorithm>
 #include <chrono>

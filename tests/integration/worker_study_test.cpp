@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,7 @@
 // what has no such edge is said to have none.
 #include "load/capacity.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"

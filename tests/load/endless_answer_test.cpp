@@ -7,7 +7,7 @@
 #include "base/nesting.hpp"
 #include "load/answer_reader.hpp"
 #include "load/http.hpp"
-#include "servetune/detail/host/found_machine.hpp"
+#include "servetune/detail/host/topology.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"
 

@@ -2,7 +2,7 @@
 #include "support/test.hpp"
 
 #include "load/failed_requests.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/load/statistics.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // for that time.
 #include "support/test.hpp"
 
-#include "base/patient_deadline.hpp"
+#include "base/waiting.hpp"
 #include "load/capacity.hpp"
 #include "servetune/audit.hpp"
 

@@ -2,7 +2,7 @@
 #include "support/test.hpp"
 
 #include "perf/block_pool.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 
 #include <map>
 #include <vector>

@@ -2,7 +2,7 @@
 // Memory and time of one step: what physics forbids whatever the figures are, by random cases.
 #include "support/test.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/perf/cost_model.hpp"
 #include "support/settings_for.hpp"
 

@@ -3,7 +3,7 @@
 // served.
 #include "support/test.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/perf/engine_core.hpp"
 #include "servetune/error.hpp"
 #include "support/small_engine.hpp"

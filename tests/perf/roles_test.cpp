@@ -3,7 +3,7 @@
 #include "support/test.hpp"
 
 #include "perf/quick_estimate.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/detail/perf/simulator.hpp"
 #include "servetune/error.hpp"
 #include "support/small_target.hpp"

@@ -6,7 +6,7 @@
 #include "engine/failure_reader.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/perf/start_failure.hpp"
-#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/expression.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "base/files.hpp"
 #include "predict/fit.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"

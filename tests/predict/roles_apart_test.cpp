@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefill and decode apart, started on paper: what is whose.
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/simulate_evaluator.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"

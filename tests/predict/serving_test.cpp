@@ -7,7 +7,7 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/perf/cost_model.hpp"
 #include "servetune/detail/predict/serving.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "support/shipped.hpp"
 

@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "predict/prediction.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/strategy.hpp"
 #include "servetune/study_file.hpp"

@@ -7,7 +7,7 @@
 #include "load/http.hpp"
 #include "report/document.hpp"
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/base/printable.hpp"
+#include "base/text.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"

@@ -12,6 +12,7 @@
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
+#include "trial/metric_text.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -4,6 +4,7 @@
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
+#include "study/confirmation.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

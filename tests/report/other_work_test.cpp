@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations whose requests have other lengths than the default's: what of their figures
 // counts.
-#include "servetune/detail/study/unequal_work.hpp"
+#include "study/verdict.hpp"
 #include "servetune/recommendation.hpp"
 #include "support/test.hpp"
 

@@ -4,7 +4,7 @@
 #include "report/production_check.hpp"
 
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

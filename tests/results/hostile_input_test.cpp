@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "results/import.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"

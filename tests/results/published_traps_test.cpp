@@ -4,6 +4,7 @@
 // must stay right.
 #include "servetune/audit.hpp"
 #include "servetune/recommendation.hpp"
+#include "servetune/search_space.hpp"
 #include "support/test.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "servetune/explanation.hpp"
 #include "search/effects.hpp"
 #include "search/shown_levels.hpp"
-#include "servetune/detail/base/normal.hpp"
+#include "base/probability.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"

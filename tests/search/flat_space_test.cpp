@@ -4,6 +4,7 @@
 #include "servetune/bayesian.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/simple_strategies.hpp"
+#include "study/verdict.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "search/level_rows.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/feasible_set.hpp"
+#include "servetune/search_space.hpp"
 
 #include <algorithm>
 #include <set>

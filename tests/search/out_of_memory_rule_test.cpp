@@ -2,7 +2,7 @@
 // Who runs out of memory where another did: more of what takes memory, all else equal.
 #include "search/model_cache.hpp"
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -2,7 +2,7 @@
 // What one start for all workloads and an early end of lost load tests save, on a simulated clock.
 #include "base/files.hpp"
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/study/to_beat.hpp"
+#include "study/trial_rules.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"

@@ -4,7 +4,7 @@
 #include "search/chebyshev.hpp"
 #include "search/hypervolume.hpp"
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/base/dominance.hpp"
+#include "base/dominance.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first of the last trials: the best command without the flags that seem to do nothing,
 // measured itself.
-#include "servetune/detail/study/smaller_command.hpp"
+#include "study/verdict.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/budget.hpp"
-#include "servetune/detail/study/confirmation.hpp"
+#include "study/confirmation.hpp"
 #include "servetune/recommendation.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"

@@ -2,8 +2,8 @@
 #include "support/test.hpp"
 
 #include "servetune/budget.hpp"
-#include "servetune/detail/study/confirmation.hpp"
-#include "servetune/detail/study/smaller_command.hpp"
+#include "study/confirmation.hpp"
+#include "study/verdict.hpp"
 #include "servetune/servetune.hpp"
 #include "support/tuning_task.hpp"
 

@@ -6,6 +6,8 @@
 #include "servetune/simple_strategies.hpp"
 #include "servetune/staged.hpp"
 #include "servetune/study.hpp"
+#include "study/confirmation.hpp"
+#include "study/verdict.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

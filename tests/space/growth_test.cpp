@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must not grow with the product of rows, trials and configurations: counted, or against the
 // slow way.
-#include "servetune/detail/space/feasible_set.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/feasible_set.hpp"
+#include "servetune/search_space.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "servetune/study.hpp"
 #include "support/brute_force.hpp"

@@ -2,8 +2,8 @@
 #include "support/brute_force.hpp"
 #include "support/test.hpp"
 
-#include "servetune/detail/space/feasible_set.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/feasible_set.hpp"
+#include "servetune/search_space.hpp"
 #include "space/expression_rewriting.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/comparison.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "support/test.hpp"
 
 #include <array>

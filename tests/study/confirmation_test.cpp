@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // After the search: what looks best and the default in turn, until it is settled or the budget is
 // spent.
-#include "servetune/detail/study/confirmation.hpp"
+#include "study/confirmation.hpp"
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/search_space.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine that changes its speed while it is measured.
-#include "servetune/detail/trial/drift.hpp"
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/standings.hpp"
+#include "base/probability.hpp"
+#include "servetune/rng.hpp"
 #include "support/test.hpp"
 
 #include <boost/math/distributions/students_t.hpp>

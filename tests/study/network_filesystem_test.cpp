@@ -5,7 +5,7 @@
 
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study/network_filesystem.hpp"
+#include "study/study_lock.hpp"
 
 #include <fcntl.h>
 #include <linux/fuse.h>

@@ -3,11 +3,10 @@
 #include "support/in_child.hpp"
 #include "support/test.hpp"
 
-#include "base/cache_folder.hpp"
 #include "base/files.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study/journal_copy.hpp"
+#include "study/journal_snapshot.hpp"
 #include "study/study_cache.hpp"
 
 #include <sys/resource.h>

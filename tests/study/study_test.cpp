@@ -3,6 +3,7 @@
 // must be able to read again.
 #include "servetune/study.hpp"
 
+#include "study/confirmation.hpp"
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/detail/study/to_beat.hpp"
+#include "study/trial_rules.hpp"
 #include "support/test.hpp"
 
 #include <cmath>

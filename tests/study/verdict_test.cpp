@@ -11,6 +11,7 @@
 #include "study/table.hpp"
 #include "support/test.hpp"
 #include "support/toy_engine.hpp"
+#include "trial/metric_text.hpp"
 
 #include <nlohmann/json.hpp>
 

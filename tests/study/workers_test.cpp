@@ -3,6 +3,7 @@
 // a run.
 #include "servetune/workers.hpp"
 #include "servetune/simple_strategies.hpp"
+#include "study/confirmation.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

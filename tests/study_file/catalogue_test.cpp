@@ -6,7 +6,7 @@
 #include "engine/flag_facts.hpp"
 #include "engine/version.hpp"
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/keys.hpp"

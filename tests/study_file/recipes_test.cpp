@@ -6,7 +6,6 @@
 #include "engine/version.hpp"
 #include "servetune/error.hpp"
 #include "servetune/search_space.hpp"
-#include "study_file/recipes.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

@@ -2,7 +2,7 @@
 // `roles` of a study with the engines that ship: its space, its commands, its simulated trials.
 #include "support/test.hpp"
 
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"

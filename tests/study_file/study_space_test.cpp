@@ -5,8 +5,8 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/space/expression_parser.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/expression.hpp"
+#include "servetune/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "space/expression_rewriting.hpp"

@@ -4,7 +4,7 @@
 // Points of a space, numbers at them, and a kernel: what tests of the models need.
 
 #include "search/gaussian_process.hpp"
-#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/feasible_set.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "support/waiting.hpp"
 
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "base/present.hpp"
 #include "servetune/engine_evaluator.hpp"
 #include "servetune/error.hpp"
 

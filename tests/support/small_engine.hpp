@@ -3,7 +3,7 @@
 
 // An engine of the made-up model (small_target.hpp), requests to it, and what they get.
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/detail/perf/engine_core.hpp"
 #include "support/small_target.hpp"
 #include "support/test.hpp"

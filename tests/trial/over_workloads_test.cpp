@@ -6,7 +6,7 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/detail/base/rng.hpp"
+#include "servetune/rng.hpp"
 #include "servetune/error.hpp"
 
 #include <cmath>

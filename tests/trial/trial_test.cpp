@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/detail/trial/standings.hpp"
+#include "servetune/standings.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

@@ -4,7 +4,7 @@
 #include "deploy/trial_folders.hpp"
 #include "engine/installed_version.hpp"
 #include "host/nvidia_smi.hpp"
-#include "host/processor.hpp"
+#include "host/environment.hpp"
 #include "kind.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"

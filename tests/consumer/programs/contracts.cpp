@@ -8,7 +8,7 @@
 #include "contract/journal_contract.hpp"
 #include "contract/strategy_contract.hpp"
 
-#include <servetune/detail/space/neighbours.hpp>
+#include <servetune/search_space.hpp>
 #include <servetune/servetune.hpp>
 
 using namespace servetune;

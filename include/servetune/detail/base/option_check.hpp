@@ -5,7 +5,6 @@
 #include "servetune/error.hpp"
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 
 namespace servetune {

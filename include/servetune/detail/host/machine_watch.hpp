@@ -1,18 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/gpu_memory.hpp"
-#include "servetune/detail/host/power.hpp"
 #include "servetune/outcome.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <string>
-#include <variant>
-#include <vector>
+#include <span>
 
 namespace servetune {
+
+/// What is in use of a GPU's memory, whoever uses it.
+struct GpuMemoryUse {
+    int index = 0;       ///< nvidia-smi's: in the order of the PCI bus
+    std::string uuid{};  ///< GPU-...
+    std::uint64_t used_bytes = 0;
+    std::uint64_t total_bytes = 0;  ///< 0: not told
+};
+
+[[nodiscard]] std::string mib_text(std::uint64_t bytes);  ///< `20480 MiB`
+
+/// The memory of the GPUs that an engine is started on: asked before its start, and waited for
+/// after its end, for a driver frees the memory of a killed process only some time after the
+/// process is gone; the next engine would find it taken and fail, or take less for its cache. One
+/// thread at a time.
+class GpuMemory {
+public:
+    /// Above what was in use before the start: 512 MiB. What comes and goes by itself stays below
+    /// (a desktop's windows, a monitor's context), while an engine that has not gone holds its
+    /// weights: the smallest model anybody serves, 0.5e9 parameters of 2 bytes, has 950 MiB.
+    static constexpr std::uint64_t slack_bytes = 512UL << 20UL;
+
+    /// `gpus`: as MachineWatchOptions::gpus. `nvidia_smi`: a file, or a name in PATH;
+    /// `answers_within`: for each of its answers.
+    explicit GpuMemory(std::string gpus = {}, std::string nvidia_smi = "nvidia-smi",
+                       std::chrono::milliseconds answers_within = std::chrono::seconds(5));
+
+    /// By index. Empty where nvidia-smi is not there or does not answer; GPUs that do not tell
+    /// (memory shared with the CPU) are left out.
+    [[nodiscard]] std::vector<GpuMemoryUse> used() const;
+
+    /// Asks at once, after 50 ms and then less and less often (1 s), until no GPU has more than
+    /// `slack_bytes` above `before` in use. What did not go within `patience`, a line a GPU: `GPU
+    /// 0: 20480 MiB of its memory are still in use after 20 s, 512 MiB were before the start`; a
+    /// line too where nvidia-smi does not answer any more. Empty when all went, and at once where
+    /// `before` is empty.
+    [[nodiscard]] std::string wait_until_free(const std::vector<GpuMemoryUse>& before,
+                                              std::chrono::milliseconds patience) const;
+
+private:
+    std::string gpus_;
+    std::string nvidia_smi_;
+    std::chrono::milliseconds answers_within_;
+};
+
+/// What the GPUs of an engine draw together at one moment.
+struct PowerSample {
+    double at_seconds = 0;  ///< CLOCK_MONOTONIC
+    double watts = 0;
+};
+
+/// What they drew during a load test.
+struct PowerUse {
+    double mean_watts = 0;            ///< over the time of the load test
+    double peak_watts = 0;            ///< the largest sample
+    double standard_error_watts = 0;  ///< of the mean, from sampling alone
+    std::size_t samples = 0;
+};
+
+/// The power between two moments, from the samples between them; or why it is not known, for a
+/// person.
+///
+/// The mean is weighted by time: a sample stands for the time that is nearer to it than to its
+/// neighbours, at most 0.75 of the median distance of samples on either side, so that a gap is
+/// filled by nobody. Where less than 80 % of the time is covered, or there are fewer than five
+/// samples, there is no figure: four have no spread to speak of. Its standard error is s /
+/// sqrt(n_eff), n_eff = n (1 - r) / (1 + r) for lag-1 correlation r >= 0 (AR(1); Law, "Simulation
+/// Modeling and Analysis", 4.4), as of means of times. `samples` rise in time.
+[[nodiscard]] std::variant<PowerUse, std::string> power_between(
+    std::span<const PowerSample> samples, double begin_seconds, double end_seconds);
+
+/// Adds `power_mean_watts` and `power_peak_watts` to the figures of one load test, and where it has
+/// the rates also `joules_per_output_token` and `joules_per_total_token`: mean power / tokens a
+/// second. Their relative standard errors are those of power and rate, taken to be independent.
+void add_power(Metrics& metrics, const PowerUse& power);
+
+/// The names of what it can add.
+[[nodiscard]] std::vector<std::string> power_metrics();
+/// Whether it is one of these, of a workload too (`name@workload`).
+[[nodiscard]] bool is_power_metric(std::string_view metric);
 
 /// What is watched and what disturbs. Shares are 0 to 1.
 struct MachineWatchOptions {

@@ -1,18 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/devices.hpp"
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace servetune {
+
+/// An accelerator of this machine.
+struct Device {
+    int index = 0;       ///< nvidia-smi's: in the order of the PCI bus
+    std::string uuid{};  ///< GPU-...
+    std::string name{};  ///< NVIDIA H100 80GB HBM3
+    std::uint64_t memory_bytes = 0;
+    std::string driver{};  ///< version of the driver; empty: not told
+};
+
+/// What nvidia-smi finds.
+struct FoundDevices {
+    std::vector<Device> all{};  ///< of the machine
+    std::vector<Device>
+        visible{};  ///< those of them that CUDA_VISIBLE_DEVICES of this process names, in its order; without it: all
+    std::string
+        trouble{};  ///< why none was found though nvidia-smi is there; empty: it is not there, or all is well
+
+    /// `8 x NVIDIA H100 80GB HBM3, 80 GiB each`, `1 x A + 2 x B`; of those that are visible. Empty
+    /// where none is.
+    [[nodiscard]] std::string text() const;
+};
+
+/// Asks nvidia-smi, a file or a name in PATH, within that time. Nothing that it does throws.
+[[nodiscard]] FoundDevices find_devices(
+    const std::string& nvidia_smi = "nvidia-smi",
+    std::chrono::milliseconds within = std::chrono::seconds(10));
 
 /// How the GPUs of a machine are joined, by nvidia-smi's numbers, as far as it tells.
 struct DeviceTopology {
@@ -63,5 +89,20 @@ struct DeviceTopology {
     const std::vector<std::string>& devices, const FoundDevices& found,
     const DeviceTopology& topology,
     const std::filesystem::path& nodes = "/sys/devices/system/node");
+
+/// The accelerators of a machine and how they are joined, as they were found: here, or when a
+/// journal was written.
+struct FoundMachine {
+    FoundDevices devices{};
+    DeviceTopology topology{};  ///< only asked for where there are several devices
+};
+
+/// Asks nvidia-smi: for the devices, and where there are several for their topology. Takes up to 20
+/// s where the driver has to wake them. Nothing that it does throws.
+[[nodiscard]] FoundMachine find_machine();
+
+/// As journals keep it, and back. Throws ParseError for what is no such text.
+[[nodiscard]] std::string json_of(const FoundMachine& machine);
+[[nodiscard]] FoundMachine machine_from_json(std::string_view json);
 
 }  // namespace servetune

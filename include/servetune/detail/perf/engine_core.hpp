@@ -2,8 +2,8 @@
 #pragma once
 
 #include "servetune/detail/base/option_check.hpp"
-#include "servetune/detail/base/rng.hpp"
 #include "servetune/detail/perf/cost_model.hpp"
+#include "servetune/rng.hpp"
 
 #include <cstddef>
 #include <cstdint>

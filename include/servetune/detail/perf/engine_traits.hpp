@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/space/expression.hpp"
+#include "servetune/expression.hpp"
 #include "servetune/parameter.hpp"
 #include "servetune/value.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/trial/standings.hpp"
 #include "servetune/search_space.hpp"
+#include "servetune/standings.hpp"
 
 #include <cstddef>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/decision.hpp"
 #include "servetune/detail/search/credible_interval.hpp"
-#include "servetune/detail/trial/figure_scale.hpp"
 #include "servetune/trial.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "servetune/configuration.hpp"
-#include "servetune/detail/trial/decision.hpp"
+#include "servetune/decision.hpp"
 #include "servetune/search_space.hpp"
 #include "servetune/trial.hpp"
 

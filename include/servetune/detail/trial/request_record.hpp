@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/enum_names.hpp"
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -42,21 +44,9 @@ enum class RequestEnd {
     cancelled  ///< the run was stopped
 };
 
-inline constexpr std::array<std::pair<RequestEnd, std::string_view>, 13> request_ends{{
-    {RequestEnd::success, "success"},
-    {RequestEnd::not_connected, "not_connected"},
-    {RequestEnd::http_error, "http_error"},
-    {RequestEnd::reset, "reset"},
-    {RequestEnd::timed_out, "timed_out"},
-    {RequestEnd::stalled, "stalled"},
-    {RequestEnd::truncated, "truncated"},
-    {RequestEnd::error_event, "error_event"},
-    {RequestEnd::malformed, "malformed"},
-    {RequestEnd::not_finished, "not_finished"},
-    {RequestEnd::no_usage, "no_usage"},
-    {RequestEnd::wrong_length, "wrong_length"},
-    {RequestEnd::cancelled, "cancelled"},
-}};
+inline constexpr auto request_ends = enum_names<RequestEnd>(
+    "success", "not_connected", "http_error", "reset", "timed_out", "stalled", "truncated",
+    "error_event", "malformed", "not_finished", "no_usage", "wrong_length", "cancelled");
 
 /// What became of one request. All times in seconds from the start of the run, of a clock that
 /// never goes back.
