@@ -253,9 +253,8 @@ std::vector<CachedModel> cached_models(const std::vector<std::string>& files, Ca
     std::vector<CachedModel> result;
     const auto add = [&](std::vector<CachedModel> more) {
         for (CachedModel& one : more)  // two patterns may name one folder
-            if (std::none_of(result.begin(), result.end(), [&](const CachedModel& other) {
-                    return other.name == one.name;
-                }))
+            if (std::none_of(result.begin(), result.end(),
+                             [&](const CachedModel& other) { return other.name == one.name; }))
                 result.push_back(std::move(one));
     };
     for (const std::string& pattern : files) add(files_of(pattern, allowance));

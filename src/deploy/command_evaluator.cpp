@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/command_evaluator.hpp"
 
+#include "base/nearest.hpp"
 #include "base/nesting.hpp"
-#include "base/waiting.hpp"
 #include "base/text.hpp"
+#include "base/waiting.hpp"
 #include "host/start_program.hpp"
 #include "launch_clients.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"

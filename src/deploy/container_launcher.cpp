@@ -208,19 +208,19 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
             std::string user;
             words >> result.id >> result.digests >> user;
             if (result.id.find(':') == std::string::npos) result.id.insert(0, "sha256:");
-            result.as_root = user == R"("")" || user == R"("root")" || user == R"("0")" ||
-                             user == R"("0:0")";
+            result.as_root =
+                user == R"("")" || user == R"("root")" || user == R"("0")" || user == R"("0:0")";
             const std::scoped_lock lock(mutex_);
             return known_.emplace(image, result).first->second;
         }
         const std::string complaint = complaint_in(command);
-        result.trouble =
-            tells_of_no_daemon(command.output)
-                ? name() + " cannot run containers here: " + complaint
-            : !known.id.empty() ? "the image '" + image + "' (" + known.id + ") is not here any more"
-                                : "there is no image '" + image + "' here (" + name() + ": " +
-                                      complaint + "); images are not fetched in a trial: run `" +
-                                      name() + " pull " + image + "` first";
+        result.trouble = tells_of_no_daemon(command.output)
+                             ? name() + " cannot run containers here: " + complaint
+                         : !known.id.empty()
+                             ? "the image '" + image + "' (" + known.id + ") is not here any more"
+                             : "there is no image '" + image + "' here (" + name() + ": " +
+                                   complaint + "); images are not fetched in a trial: run `" +
+                                   name() + " pull " + image + "` first";
     } catch (const IoError& error) {
         result.trouble = error.what();
     }

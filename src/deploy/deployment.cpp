@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deployment.hpp"
 
+#include "base/nearest.hpp"
 #include "base/waiting.hpp"
 #include "engine_log.hpp"
 #include "host/elapsed.hpp"
-#include "host/start_program.hpp"
 #include "host/process_table.hpp"
+#include "host/start_program.hpp"
 #include "load/http.hpp"
 #include "server_probe.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include "early_end.hpp"
 
 #include "load/capacity.hpp"
-#include "trial/metric_text.hpp"
 #include "servetune/outcome.hpp"
+#include "trial/metric_text.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 #include "servetune/engine_evaluator.hpp"
 
 #include "base/files.hpp"
+#include "base/present.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
 #include "host/elapsed.hpp"
@@ -11,7 +12,6 @@
 #include "server_set.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "base/present.hpp"
 #include "servetune/error.hpp"
 #include "trial_folders.hpp"
 #include "weight_cache.hpp"

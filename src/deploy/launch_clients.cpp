@@ -42,7 +42,8 @@ public:
 
 void hand_on_hub_tokens(std::map<std::string, std::string>& environment) {
     for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
-        if (const char* token = std::getenv(name))  // NOLINT(concurrency-mt-unsafe): nothing sets it
+        if (const char* token =
+                std::getenv(name))  // NOLINT(concurrency-mt-unsafe): nothing sets it
             environment.emplace(name, token);
 }
 

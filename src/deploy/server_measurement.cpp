@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_measurement.hpp"
 
+#include "base/present.hpp"
 #include "base/waiting.hpp"
 #include "engine/load_level.hpp"
 #include "host/elapsed.hpp"
@@ -10,11 +11,10 @@
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
-#include "base/present.hpp"
-#include "servetune/rng.hpp"
 #include "servetune/detail/load/probe.hpp"
 #include "servetune/error.hpp"
 #include "servetune/load_test.hpp"
+#include "servetune/rng.hpp"
 #include "trial/metric_text.hpp"
 
 #include <algorithm>

@@ -2,12 +2,12 @@
 #include "server_probe.hpp"
 
 #include "base/nesting.hpp"
+#include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "load/http.hpp"
 #include "load/metrics_page.hpp"
 #include "load/model_list.hpp"
 #include "load/request_body.hpp"
-#include "base/text.hpp"
 #include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_set.hpp"
 
+#include "base/present.hpp"
 #include "base/waiting.hpp"
 #include "engine/command_reader.hpp"
 #include "server_probe.hpp"
-#include "base/present.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines that another program starts: docs/reference/launchers.md is the contract of that program.
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "base/variable_name.hpp"
 #include "host/start_program.hpp"
 #include "launch_clients.hpp"
-#include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/launcher.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "account.hpp"
 
+#include "base/probability.hpp"
 #include "perf/quick_estimate.hpp"
 #include "predict/study_fit.hpp"
-#include "base/probability.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/search/effects_floor.hpp"
 #include "study/confirmation.hpp"
@@ -101,13 +101,13 @@ std::vector<AtTheEnd> ends_of(const SearchSpace& space, const Configuration& ser
             include(parameter.at_position(0)), include(parameter.at_position(1));
         else {
             levels = parameter.level_count() - (parameter.offers_unset ? 1 : 0);
-            for (const std::size_t i : {std::size_t{0}, std::size_t{1}, parameter.level_count() - 1})
+            for (const std::size_t i :
+                 {std::size_t{0}, std::size_t{1}, parameter.level_count() - 1})
                 if (i < parameter.level_count()) include(parameter.level(i));
         }
         if (levels < 3 || ends.empty()) continue;  // of two each is an end
         const auto [low, high] = std::minmax_element(ends.begin(), ends.end());
-        if (*number <= *low || *number >= *high)
-            result.push_back({name, value, *number >= *high});
+        if (*number <= *low || *number >= *high) result.push_back({name, value, *number >= *high});
     }
     return result;
 }
@@ -239,16 +239,17 @@ ServingCosts serving_costs(const ReportView& view) {
     const auto price = file.machine.usd_per_device_hour;
     for (const std::string tokens : {"output", "total"}) {
         if (price)
-            dollars |= add("USD", tokens.c_str(),
-                           [&](const Measurement& one, const Configuration& configuration)
-                               -> std::optional<double> {
-                const auto rate = value_in(one.metrics, tokens + "_tokens_per_second");
-                if (!rate) return std::nullopt;
-                const double devices =
-                    static_cast<double>(file.composition->devices_of(configuration)) *
-                    value_in(one.metrics, "replicas").value_or(1);
-                return *price * devices / 3600 / *rate * 1e6;
-            });
+            dollars |=
+                add("USD", tokens.c_str(),
+                    [&](const Measurement& one,
+                        const Configuration& configuration) -> std::optional<double> {
+                        const auto rate = value_in(one.metrics, tokens + "_tokens_per_second");
+                        if (!rate) return std::nullopt;
+                        const double devices =
+                            static_cast<double>(file.composition->devices_of(configuration)) *
+                            value_in(one.metrics, "replicas").value_or(1);
+                        return *price * devices / 3600 / *rate * 1e6;
+                    });
         energy |= add("kWh", tokens.c_str(), [&](const Measurement& one, const Configuration&) {
             const auto joules = value_in(one.metrics, "joules_per_" + tokens + "_token");
             return joules ? std::optional(*joules * 1e6 / 3.6e6) : std::nullopt;
@@ -403,8 +404,7 @@ private:
         const Names names = differing(from);
         std::vector<std::pair<Names, Configuration>> result;
         const auto add = [&](const Names& changed) {
-            if (auto to = with(from, changed))
-                result.emplace_back(changed, std::move(*to));
+            if (auto to = with(from, changed)) result.emplace_back(changed, std::move(*to));
         };
         for (const std::string& name : names) add({name});
         for (std::size_t i = 0; result.empty() && i < names.size(); ++i)

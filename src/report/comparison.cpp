@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comparison.hpp"
 
+#include "base/probability.hpp"
 #include "base/text.hpp"
 #include "document.hpp"
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/probability.hpp"
-#include "trial/metric_text.hpp"
 #include "servetune/version.hpp"
 #include "study/json.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 

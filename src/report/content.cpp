@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "content.hpp"
 
-#include "trial/metric_text.hpp"
 #include "servetune/outcome.hpp"
 #include "study/json.hpp"
+#include "trial/metric_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -60,7 +60,7 @@ struct Cell {
 };
 struct Row {
     std::vector<Cell> cells;
-    std::string kind{};  ///< a class of the page
+    std::string kind{};               ///< a class of the page
     std::optional<std::size_t> of{};  ///< for the page's script: place of the configuration
 };
 struct Table {

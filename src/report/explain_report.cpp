@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explain_report.hpp"
 
+#include "base/text.hpp"
 #include "content.hpp"
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/text.hpp"
 #include "servetune/explanation.hpp"
 #include "space/nearest_feasible.hpp"
 #include "study/json.hpp"
@@ -66,14 +66,15 @@ struct ExplainLines {
         const Expectation& expected = *trial.expected;
         json["expected"] = expected_json(expected);
         const std::string told = counted_text(trial.told_before, "trial");
-        if (!expected.objective) add("expected", "no number yet: none of " + told + " had given one");
+        if (!expected.objective)
+            add("expected", "no number yet: none of " + told + " had given one");
         else
             add("expected",
                 fmt::format("{} {}, {}, from {}{}", objective.leading().metric,
                             model_figure(expected.objective->value), spread_text(expected), told,
-                            expected.belief_weight > 0
-                                ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight)
-                                : ""));
+                            expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge",
+                                                                     100 * expected.belief_weight)
+                                                       : ""));
         if (expected.best && expected.expected_gain)
             add("", fmt::format("expected improvement {} over the best then, {}",
                                 expected.scale.ratios()
@@ -162,8 +163,7 @@ private:
             text = fmt::format("{} {} in {}", problem_.objective.leading().metric,
                                model_figure(standing.estimate().mean),
                                counted_text(standing.measured(), "measurement"));
-        if (!standing.refused.empty())
-            return text + (text.empty() ? "" : "; ") + standing.refused;
+        if (!standing.refused.empty()) return text + (text.empty() ? "" : "; ") + standing.refused;
         const Standing* best = standings_.find(recommended());
         if (best == nullptr || best == &standing || !best->passes() || !measured) return text;
         const Gain gain = judged_gain(problem_, standings_, standing, *best);
@@ -192,20 +192,19 @@ private:
             settings.push_back(name + " = " + (value == nullptr ? "inactive" : text_of(*value)));
         }
         const Standing* standing = standings_.find(found->configuration);
-        OrderedJson& json = answer_.json["allowed"] = {
-            {"configuration", found->configuration.text()},
-            {"changed", found->changed},
-            {"keeps_asked", keeps},
-            {"told", nullptr}};
-        answer_.add("allowed",
-                    fmt::format("with {}{}: {}; {}", joined(settings),
-                                keeps ? "" : " (nothing with what was asked for)",
-                                found->configuration == recommended()
-                                    ? "what is recommended"
-                                    : found->configuration.text(),
-                                standing != nullptr && standing->told()
-                                    ? told(*standing, json["told"])
-                                    : "not tried"));
+        OrderedJson& json =
+            answer_.json["allowed"] = {{"configuration", found->configuration.text()},
+                                       {"changed", found->changed},
+                                       {"keeps_asked", keeps},
+                                       {"told", nullptr}};
+        answer_.add(
+            "allowed",
+            fmt::format("with {}{}: {}; {}", joined(settings),
+                        keeps ? "" : " (nothing with what was asked for)",
+                        found->configuration == recommended() ? "what is recommended"
+                                                              : found->configuration.text(),
+                        standing != nullptr && standing->told() ? told(*standing, json["told"])
+                                                                : "not tried"));
     }
 
     /// A trial that nobody has made: what the models expect of it by all that was told.
@@ -259,21 +258,19 @@ ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> tria
     const Trial& of = *trial.trial;
     const Failure* failure = of.failure();
     ExplainLines answer;
-    answer.json = {{"trial", of.id},
-                   {"configuration", of.configuration.text()},
-                   {"why", of.why},
-                   {"told_before", trial.told_before},
-                   {"expected", nullptr},
-                   {"measured", or_null(trial.measured)},
+    answer.json = {{"trial", of.id},      {"configuration", of.configuration.text()},
+                   {"why", of.why},       {"told_before", trial.told_before},
+                   {"expected", nullptr}, {"measured", or_null(trial.measured)},
                    {"failure", nullptr}};
     if (failure != nullptr) answer.json["failure"] = name_in(failure_kinds, failure->kind);
     answer.add("why", of.why.empty() ? "not said" : of.why);
     answer.add_expected(trial, setup.file.objective);
-    answer.add("was", failure != nullptr ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind),
-                                                       failure->message)
-                      : trial.measured   ? model_figure(*trial.measured)
-                      : of.told()        ? "no usable number"
-                                         : "not told yet");
+    answer.add("was",
+               failure != nullptr
+                   ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message)
+               : trial.measured ? model_figure(*trial.measured)
+               : of.told()      ? "no usable number"
+                                : "not told yet");
     return answer.report(fmt::format("trial {}: {}", of.id, of.configuration.text()),
                          setup.file.secrets);
 }

@@ -3,15 +3,15 @@
 // knowledge.
 #include "report_view.hpp"
 
+#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "host/environment.hpp"
 #include "search/given_up.hpp"
-#include "base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/text.hpp"
-#include "study/confirmation.hpp"
-#include "servetune/recommendation.hpp"
-#include "study/verdict.hpp"
 #include "servetune/outcome.hpp"
+#include "servetune/recommendation.hpp"
+#include "study/confirmation.hpp"
+#include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
@@ -126,7 +126,7 @@ struct Flagged {
         return text + '.';
     }
 
-    std::size_t used = 0, count = 0;    ///< with the gravest verdict
+    std::size_t used = 0, count = 0;  ///< with the gravest verdict
     const Validity* first = nullptr;  ///< of those; null: all are sound
 };
 
@@ -257,10 +257,9 @@ Commonest commonest(const ReportView& view, const EventOf& event_of) {
             ++result.all;
             ++events.try_emplace(std::move(name), 0, std::move(detail)).first->second.first;
         }
-    const auto most =
-        std::max_element(events.begin(), events.end(), [](const auto& a, const auto& b) {
-            return a.second.first < b.second.first;
-        });
+    const auto most = std::max_element(
+        events.begin(), events.end(),
+        [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
     if (most == events.end()) return result;
     const auto& [name, event] = *most;
     result.text = (event.first < result.all ? "most often " : "") + name +
@@ -268,9 +267,9 @@ Commonest commonest(const ReportView& view, const EventOf& event_of) {
     return result;
 }
 
-using Event = std::pair<std::string, std::string>;
+using TrialEvent = std::pair<std::string, std::string>;
 
-Event failure_event(const Trial& trial) {
+TrialEvent failure_event(const Trial& trial) {
     const Failure* failure = trial.failure();
     if (failure == nullptr) return {};
     std::string message = printable_line(failure->message);
@@ -278,7 +277,7 @@ Event failure_event(const Trial& trial) {
     return {std::string(name_in(failure_kinds, failure->kind)), message};
 }
 
-Event finding_event(const Trial& trial, const Decision& decision) {
+TrialEvent finding_event(const Trial& trial, const Decision& decision) {
     const Measurement* one = trial.measurement();
     if (one == nullptr || decision.believes(*one) || one->validity.findings.empty()) return {};
     const Finding& finding = one->validity.findings.front();
@@ -331,9 +330,8 @@ std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
     }
     if (first == nullptr) return {"Nothing has been measured yet.", ""};
     const Commonest failure = commonest(view, failure_event);
-    const Commonest finding = commonest(view, [&](const Trial& trial) {
-        return finding_event(trial, view.problem().decision);
-    });
+    const Commonest finding = commonest(
+        view, [&](const Trial& trial) { return finding_event(trial, view.problem().decision); });
     const std::string failures =
         failure.all == 0
             ? ""
@@ -344,14 +342,12 @@ std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
         std::vector<std::string> broken;
         for (const BrokenLimit& one : closest->broken) broken.push_back(broken_text(one));
         return {fmt::format("{} Nearest is {}: it breaks {}.{}", beginning,
-                            view.changes(closest->configuration), joined(broken),
-                            failures),
+                            view.changes(closest->configuration), joined(broken), failures),
                 "It passes with " + loosened_text(*closest) +
                     ". Loosen that far or widen the space, then run the study in a new folder."};
     }
     if (failure.all == view.search.size() || (failure.all > 0 && finding.all == 0))
-        return {beginning + failures,
-                "Mend that first; the report has the lines of the logs."};
+        return {beginning + failures, "Mend that first; the report has the lines of the logs."};
     if (finding.all > 0)
         return {beginning + fmt::format(" The audit refuses {}, for {}.{}",
                                         counted_text(finding.all, "measurement"), finding.text,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "production_check.hpp"
 
+#include "base/probability.hpp"
 #include "load/metrics_page.hpp"
 #include "report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "base/probability.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 
@@ -31,7 +31,11 @@ struct FigureRule {
     bool share = false;
 };
 constexpr std::array<FigureRule, 6> figure_rules{
-    {{"requests per second", 0.5, false, {{{"latency_seconds_count", ""}}}, {"requests_per_second", ""}},
+    {{"requests per second",
+      0.5,
+      false,
+      {{{"latency_seconds_count", ""}}},
+      {"requests_per_second", ""}},
      {"requests in flight",  // Little's law
       0.5,
       false,
@@ -70,7 +74,7 @@ std::optional<double> ratio_of(const FigureRule::Ratio& ratio, const ValueOf& va
     return over && under && *under > 0 ? std::optional(*over / *under) : std::nullopt;
 }
 
-std::optional<double> number_in(const PageCounters& numbers, std::string_view name) {
+std::optional<double> counter_in(const PageCounters& numbers, std::string_view name) {
     const auto found = numbers.find(name);
     return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
@@ -78,7 +82,7 @@ std::optional<double> number_in(const PageCounters& numbers, std::string_view na
 /// `grown`: what counters grew by; gauges are their mean.
 TrafficFigures traffic_figures(const PageCounters& grown, double seconds) {
     TrafficFigures result;
-    const auto value_of = [&](std::string_view name) { return number_in(grown, name); };
+    const auto value_of = [&](std::string_view name) { return counter_in(grown, name); };
     for (const FigureRule& rule : figure_rules)
         for (const FigureRule::Ratio& counters : rule.counters)
             if (const auto value = ratio_of(counters, value_of, seconds))
@@ -105,9 +109,9 @@ std::optional<PageCounters> growth(const PageCounters& before, const PageCounter
 }
 
 double requests_in(const PageCounters& grown) {
-    if (const auto requests = number_in(grown, "latency_seconds_count")) return *requests;
+    if (const auto requests = counter_in(grown, "latency_seconds_count")) return *requests;
     // An engine that does not count them: some tokens make a batch.
-    return number_in(grown, "generated_tokens").value_or(0) > 0 ? requests_in_batch : 0;
+    return counter_in(grown, "generated_tokens").value_or(0) > 0 ? requests_in_batch : 0;
 }
 
 void judge_figure(JudgedFigure& figure, const std::vector<double>& values, const FigureRule& rule) {
@@ -224,7 +228,7 @@ std::optional<TrafficFigures> ProductionCheck::add(const PageCounters& counters,
         return std::nullopt;
     }
     seconds_ += seconds;
-    requests_ += number_in(*grown, "latency_seconds_count").value_or(0);
+    requests_ += counter_in(*grown, "latency_seconds_count").value_or(0);
     if (const auto batch = growth(begun_, counters);
         batch && requests_in(*batch) >= requests_in_batch) {
         batches_.push_back(traffic_figures(*batch, at_seconds - begun_at_));
@@ -238,7 +242,7 @@ std::optional<TrafficFigures> ProductionCheck::add(const PageCounters& counters,
 std::vector<double> ProductionCheck::values_of(std::string_view name) const {
     std::vector<double> values;
     for (const TrafficFigures& batch : batches_)
-        if (const auto value = number_in(batch, name);
+        if (const auto value = counter_in(batch, name);
             value && (*value > 0 || name == "cache hits"))
             values.push_back(*value);
     return values;

@@ -309,10 +309,11 @@ OrderedJson cost_json(const ServingCosts& costs) {
 }
 
 OrderedJson account_json(const Account& account, const FigureScale& scale) {
-    OrderedJson result{{"ladder", account.ladder ? ladder_json(*account.ladder) : OrderedJson()},
-                       {"what_limits", account.limits ? limits_json(*account.limits) : OrderedJson()},
-                       {"one_more_hour", nullptr},
-                       {"cost", cost_json(account.costs)}};
+    OrderedJson result{
+        {"ladder", account.ladder ? ladder_json(*account.ladder) : OrderedJson()},
+        {"what_limits", account.limits ? limits_json(*account.limits) : OrderedJson()},
+        {"one_more_hour", nullptr},
+        {"cost", cost_json(account.costs)}};
     if (const auto& more = account.more)
         result["one_more_hour"] = {
             {"trials", more->further.trials},

@@ -2,10 +2,10 @@
 #include "report_view.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
-#include "study/confirmation.hpp"
-#include "servetune/recommendation.hpp"
-#include "trial/metric_text.hpp"
 #include "servetune/outcome.hpp"
+#include "servetune/recommendation.hpp"
+#include "study/confirmation.hpp"
+#include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
 

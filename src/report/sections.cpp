@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a report says, a function a section; `document_of` has their order.
-#include "content.hpp"
 #include "base/probability.hpp"
+#include "content.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/outcome.hpp"
 #include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
-#include "servetune/outcome.hpp"
 
 #include <fmt/format.h>
 
@@ -157,10 +157,10 @@ Section ladder_section(const Ladder& ladder, const FigureScale& scale) {
     }
     section.show(std::move(table));
     if (several)
-        section.say(fmt::format("In this order the gains {} to {}. Another order shares it out "
-                                "differently.",
-                                scale.ratios() ? "multiply" : "add up",
-                                gain_text(ladder.total.value, scale)));
+        section.say(fmt::format(
+            "In this order the gains {} to {}. Another order shares it out "
+            "differently.",
+            scale.ratios() ? "multiply" : "add up", gain_text(ladder.total.value, scale)));
     else if (ladder.steps.front().changes.size() > 1)
         section.say("Too few configurations were measured to tell what each of them gives.");
     if (several && !ladder.all_measured())
@@ -256,9 +256,9 @@ Section cost_section(const ServingCosts& costs) {
         const auto amount = [&](double value) {
             return fmt::format("{:.{}g}", value, one.unit == "USD" ? 4 : 3);
         };
-        table.rows.push_back({{one.unit + ", " + one.tokens + " tokens",
-                               cell(one.of_default, amount), cell(one.of_recommended, amount),
-                               cell(one.change, percent)}});
+        table.rows.push_back(
+            {{one.unit + ", " + one.tokens + " tokens", cell(one.of_default, amount),
+              cell(one.of_recommended, amount), cell(one.change, percent)}});
     }
     if (!costs.all.empty())
         texts.emplace_back(costs.all.front().of_recommended.low
@@ -594,8 +594,7 @@ Section interactions_section(const Content& content) {
                 "{} (95 % interval {}) beyond what each gives alone, measured together {} times.",
                 pair.parameters[0], pair.parameters[1], pair.share * 100, pair.parameters[0],
                 text_of(pair.levels[0]), pair.parameters[1], text_of(pair.levels[1]),
-                gain_text(pair.gain.value, scale), credible_text(pair.gain, scale),
-                pair.together));
+                gain_text(pair.gain.value, scale), credible_text(pair.gain, scale), pair.together));
     if (texts.empty()) section.say("None is known: no two parameters are proven to interact.");
     section.list(texts);
     return section;
@@ -610,10 +609,10 @@ Section effects_section(const Content& content) {
     const FigureScale& scale = content.view.scale();
     if (floor.varied == 0) return section;
     if (!floor.enough()) {
-        section.say(fmt::format(
-            "Not known yet: {} measured, {} needed to tell the effects of {} apart.",
-            counted_text(floor.measured, "configuration"), floor.needed(),
-            counted_text(floor.varied, "parameter")));
+        section.say(
+            fmt::format("Not known yet: {} measured, {} needed to tell the effects of {} apart.",
+                        counted_text(floor.measured, "configuration"), floor.needed(),
+                        counted_text(floor.varied, "parameter")));
         return section;
     }
     section.say(fmt::format(
@@ -640,10 +639,10 @@ Section effects_section(const Content& content) {
             {{effect.parameter, text_of(effect.level) + (is_default ? " (default)" : ""),
               refused ? "refused" : gain_text(effect.gain.value, scale),
               refused ? effect.refused
-                      : credible_text(effect.gain, scale) +
-                            (effect.known()         ? ""
-                             : effect.measured == 0 ? " (not measured at this level)"
-                                                    : " (not proven: includes 0)"),
+                      : credible_text(effect.gain, scale) + (effect.known() ? ""
+                                                             : effect.measured == 0
+                                                                 ? " (not measured at this level)"
+                                                                 : " (not proven: includes 0)"),
               std::to_string(effect.measured)}});
     }
     section.show(std::move(table));

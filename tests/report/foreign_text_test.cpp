@@ -3,11 +3,11 @@
 // what must never reach either.
 #include "support/test.hpp"
 
+#include "base/text.hpp"
 #include "base/url.hpp"
 #include "load/http.hpp"
 #include "report/document.hpp"
 #include "servetune/catalogue.hpp"
-#include "base/text.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"

@@ -111,8 +111,9 @@ TEST_CASE("objective: what is no list of goals is refused with its place") {
     CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: wats}"),
               "no metric 'wats'; it has: watts, "));
     // No table to look into: what a load test measures is known.
-    CHECK(has(goals_error("{minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
-              "it has: time_to_first_token_p9"));
+    CHECK(
+        has(goals_error("{minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
+            "it has: time_to_first_token_p9"));
     CHECK(has(goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{deploy: {}}"),
               "'usd_per_million_tokens' needs a price"));
     CHECK(has(goals_error("{minimize: usd_per_million_tokens}", "bayesian",

@@ -74,7 +74,8 @@ TEST_CASE(
     for (const char* what : {"Nearest is seqs = 16", "by 23.4 %: 123.4 ms", "by 1 %: 0.98",
                              "1 trial failed, out_of_memory: no room."})
         CHECK(has(said.headline.reason, what));
-    for (const char* what : {"'time_to_first_token_p95_seconds <= 124 ms'", "'success_ratio >= 0.98'"})
+    for (const char* what :
+         {"'time_to_first_token_p95_seconds <= 124 ms'", "'success_ratio >= 0.98'"})
         CHECK(has(said.headline.advice, what));
     const auto& closest = said.json.at("closest");
     CHECK(closest["configuration"]["seqs"] == 16);

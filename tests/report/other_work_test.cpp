@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations whose requests have other lengths than the default's: what of their figures
 // counts.
-#include "study/verdict.hpp"
 #include "servetune/recommendation.hpp"
+#include "study/verdict.hpp"
 #include "support/test.hpp"
 
 #include <cmath>
