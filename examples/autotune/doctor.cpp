@@ -6,7 +6,6 @@
 #include "output.hpp"
 
 #include "deploy/cached_models.hpp"
-#include "deploy/checkpoint_files.hpp"
 #include "deploy/launch_clients.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/installed_version.hpp"

@@ -65,7 +65,8 @@ struct LaunchedAt {
 /// How the command of an engine becomes a process of this machine: as it is, or as the client of a
 /// container, of a command on another machine or of a job. The process is the parent's to start and
 /// to end (`Process`, `end_launched`); a launcher knows what is to be started, what an end means
-/// beyond the engine's own words, and how to remove what outlives the process. Every launcher runs
+/// beyond the engine's own words, and how to remove what outlives the process. What is not
+/// overridden is that of a process of this machine. Every launcher runs
 /// tests/contract/launcher_contract.hpp. Any thread may use it.
 class Launcher {
 public:
@@ -89,12 +90,12 @@ public:
     [[nodiscard]] virtual std::string wrong_settings() const { return {}; }
     /// Why nothing can be launched here now, for a person: a program that is missing, a daemon that
     /// is gone, an image that is not there. Empty: it can.
-    [[nodiscard]] virtual std::string trouble(const std::string& image) const = 0;
+    [[nodiscard]] virtual std::string trouble(const std::string& /*image*/) const { return {}; }
     /// What `trouble` noticed last that stops no trial, for a person.
     [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
     /// What an image is at this moment, so that a later one of the same name is seen to be another:
     /// its id and digests. Empty where that cannot be said, and for a launcher without images.
-    [[nodiscard]] virtual std::string pinned(const std::string& image) const = 0;
+    [[nodiscard]] virtual std::string pinned(const std::string& /*image*/) const { return {}; }
 
     /// The process for it. Starts nothing. Throws IoError as `trouble` says.
     [[nodiscard]] virtual Launch launch(const LaunchRequest& request) const = 0;
@@ -111,20 +112,27 @@ public:
     /// Why it ended, where the launcher knows better than the engine's log; nothing: it does not.
     /// To be asked before `remove`. `lines`: what was printed.
     [[nodiscard]] virtual std::optional<Failure> ended(
-        const Launch& launch, int exit_code, const std::vector<std::string>& lines) const = 0;
+        const Launch& /*launch*/, int /*exit_code*/,
+        const std::vector<std::string>& /*lines*/) const {
+        return std::nullopt;
+    }
     /// Removes what outlives the process, whatever state it is in. What would not go, for a person;
     /// empty: nothing is left.
-    virtual std::string remove(const Launch& launch) const = 0;
+    virtual std::string remove(const Launch& /*launch*/) const { return {}; }
 
     /// What a killed tuner has left of this study beside processes (`servetune::leftovers` finds
     /// these), a line each. Throws IoError where nobody answers.
-    [[nodiscard]] virtual std::vector<std::string> leftovers(const std::string& mark) const = 0;
+    [[nodiscard]] virtual std::vector<std::string> leftovers(const std::string& /*mark*/) const {
+        return {};
+    }
     /// Removes them; those that would not go.
-    virtual std::vector<std::string> end_leftovers(const std::string& mark) const = 0;
+    virtual std::vector<std::string> end_leftovers(const std::string& /*mark*/) const {
+        return {};
+    }
 
     /// The command for a person who serves the engine in the same way. Of `environment` only the
     /// names.
-    [[nodiscard]] virtual Command shown(const LaunchRequest& request) const = 0;
+    [[nodiscard]] virtual Command shown(const LaunchRequest& request) const { return request.command; }
 };
 
 /// Ends the process, and before it what it stands for, where that has to be asked by itself.
@@ -132,7 +140,7 @@ public:
 Ended end_launched(const Launcher& launcher, const Launch& launch, Process& process,
                    std::chrono::milliseconds patience);
 
-/// Whose words and ways a container has.
+/// Which client runs the containers; their options differ.
 enum class ContainerKind { podman, docker };
 
 /// Containers of one engine, on the host's network: its port is the one that was reserved for it.

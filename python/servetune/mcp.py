@@ -348,13 +348,14 @@ def _of_validation(read: Answer) -> Answer:
 def _of_effects(read: Answer) -> Answer:
     if "effects" not in read:
         return read  # of one trial
-    told = _picked(read, "configurations needed explanation interactions")
+    effects = read["effects"]
+    told = _picked(effects, "configurations needed learned") | _picked(read, "explanation")
 
     def size(effect: Answer) -> float:
         return -abs(float((effect.get("gain") or {}).get("value", 0)))
 
-    told["effects"] = _first(sorted(read["effects"], key=size), 12)
-    told["interactions"] = _first(told.get("interactions", []), 3)
+    told["effects"] = _first(sorted(effects["main"], key=size), 12)
+    told["interactions"] = _first(effects["interactions"], 3)
     return told | {"next": "`propose` a combination that was not measured, or read `report`"}
 
 

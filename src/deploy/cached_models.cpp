@@ -3,17 +3,18 @@
 
 #include "base/files.hpp"
 #include "base/nesting.hpp"
-#include "checkpoint_files.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -25,9 +26,29 @@ using CacheClock = std::chrono::steady_clock;
 
 constexpr const char* gguf = ".gguf";
 
-fs::path folder_variable(const char* name) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
-    return fs::path(value == nullptr ? "" : value);
+std::string variable(const std::string& name,
+                     const std::map<std::string, std::string>& environment) {
+    if (const auto found = environment.find(name); found != environment.end()) return found->second;
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    return value == nullptr ? "" : value;
+}
+
+/// `Qwen/Qwen3-8B` -> models--Qwen--Qwen3-8B, as huggingface_hub lays out its cache.
+fs::path folder_of_hub_model(const std::string& model,
+                             const std::map<std::string, std::string>& environment) {
+    std::string name = "models--" + model;
+    if (const auto slash = name.find('/'); slash != std::string::npos) name.replace(slash, 1, "--");
+    return hub_cache_folder(environment) / name;
+}
+
+/// A line of a file: what changes when it is written or replaced.
+std::string line_of_file(const fs::path& file) {
+    struct stat now {};
+    if (stat(file.c_str(), &now) != 0) return file.string() + ": not there\n";
+    return file.string() + ": " + std::to_string(now.st_dev) + " " + std::to_string(now.st_ino) +
+           " " + std::to_string(now.st_size) + " " + std::to_string(now.st_mtim.tv_sec) + "." +
+           std::to_string(now.st_mtim.tv_nsec) + " " + std::to_string(now.st_ctim.tv_sec) + "." +
+           std::to_string(now.st_ctim.tv_nsec) + "\n";
 }
 
 /// What a search may still look at.
@@ -143,10 +164,6 @@ void newest_first(std::vector<CachedModel>& models, const Of& of) {
     });
 }
 
-void add_all(std::vector<CachedModel>& to, std::vector<CachedModel> more) {
-    for (CachedModel& one : more) to.push_back(std::move(one));
-}
-
 /// The folder of a pattern, with `$NAME` and `~` at its start filled in; nothing where the variable
 /// is not set.
 std::optional<fs::path> folder_of_pattern(const fs::path& pattern) {
@@ -160,7 +177,7 @@ std::optional<fs::path> folder_of_pattern(const fs::path& pattern) {
         }
     }
     const auto slash = folder.find('/');
-    const fs::path value = folder_variable(folder.substr(1, slash - 1).c_str());
+    const fs::path value = variable(folder.substr(1, slash - 1), {});
     if (value.empty()) return std::nullopt;
     return slash == std::string::npos ? value : value / folder.substr(slash + 1);
 }
@@ -229,88 +246,60 @@ std::vector<CachedModel> models_of_hub(Allowance& allowance) {
     return result;
 }
 
-/// ModelScope's cache: models/ORG/NAME below its folder, in older versions ORG/NAME.
-std::vector<CachedModel> models_of_modelscope(Allowance& allowance) {
-    std::vector<CachedModel> result;
-    fs::path home = folder_variable("MODELSCOPE_CACHE");
-    if (home.empty()) home = folder_variable("HOME") / ".cache/modelscope";
-    for (const char* below : {"hub/models", "models", "hub"}) {
-        std::error_code trouble;
-        const fs::path root = fs::canonical(home / below, trouble);
-        if (trouble) continue;
-        for (const fs::path& organization : allowance.in(root)) {
-            if (fs::is_symlink(organization, trouble) || organization.filename() == "models")
-                continue;
-            for (const fs::path& folder : allowance.in(organization)) {
-                if (fs::is_symlink(folder, trouble))
-                    continue;  // the name with dots; the folder has ___ for each
-                const bool weights =
-                    !whole_files(allowance.in(folder), ".safetensors", root).empty();
-                if (weights && writes_text(small_text(folder / "config.json", root)))
-                    result.push_back({folder.string(), "ModelScope's cache"});
-            }
-        }
-    }
-    newest_first(result, [](const CachedModel& model) { return model.name; });
-    return result;
-}
-
-/// The file with the weights that a manifest of Ollama names: blobs/sha256-...; empty: none is
-/// there.
-fs::path weights_of_manifest(const std::string& text, const fs::path& root) {
-    const auto manifest = shallow_json<nlohmann::json>(text);
-    const auto layers = manifest.is_object() ? manifest.find("layers") : manifest.end();
-    if (!manifest.is_object() || layers == manifest.end() || !layers->is_array()) return {};
-    for (const nlohmann::json& layer : *layers) {
-        if (!layer.is_object() ||
-            layer.value("mediaType", nlohmann::json()) != "application/vnd.ollama.image.model")
-            continue;
-        const nlohmann::json digest = layer.value("digest", nlohmann::json());
-        if (!digest.is_string()) continue;
-        std::string name = digest.get<std::string>();
-        if (const auto colon = name.find(':'); colon != std::string::npos) name[colon] = '-';
-        if (name.find('/') != std::string::npos) continue;
-        if (const fs::path file = root / "blobs" / name; is_file_within(file, root)) return file;
-    }
-    return {};
-}
-
-/// Ollama's models: manifests/HOST/NAMESPACE/NAME/TAG and blobs (its server/manifest.go).
-std::vector<CachedModel> models_of_ollama(Allowance& allowance) {
-    std::vector<CachedModel> result;
-    fs::path home = folder_variable("OLLAMA_MODELS");
-    if (home.empty()) home = folder_variable("HOME") / ".ollama/models";
-    std::error_code trouble;
-    const fs::path root = fs::canonical(home, trouble);
-    if (trouble) return result;
-    for (const fs::path& host : allowance.in(root / "manifests"))
-        for (const fs::path& space : allowance.in(host))
-            for (const fs::path& name : allowance.in(space))
-                for (const fs::path& tag : allowance.in(name))
-                    if (const fs::path file = weights_of_manifest(small_text(tag, root), root);
-                        !file.empty())
-                        result.push_back(
-                            {file.string(),
-                             "Ollama: " + name.filename().string() + ":" + tag.filename().string(),
-                             gguf});
-    newest_first(result, [](const CachedModel& model) { return model.name; });
-    return result;
-}
-
 }  // namespace
 
 std::vector<CachedModel> cached_models(const std::vector<std::string>& files, CacheSearch bounds) {
     Allowance allowance(bounds);
     std::vector<CachedModel> result;
-    for (const std::string& pattern : files) add_all(result, files_of(pattern, allowance));
-    for (const auto& look : {models_of_hub, models_of_modelscope, models_of_ollama})
-        add_all(result, look(allowance));
-    std::vector<CachedModel> once;  // two patterns may name one folder
-    for (CachedModel& one : result)
-        if (std::none_of(once.begin(), once.end(),
-                         [&](const CachedModel& other) { return other.name == one.name; }))
-            once.push_back(std::move(one));
-    return once;
+    const auto add = [&](std::vector<CachedModel> more) {
+        for (CachedModel& one : more)  // two patterns may name one folder
+            if (std::none_of(result.begin(), result.end(),
+                             [&](const CachedModel& other) { return other.name == one.name; }))
+                result.push_back(std::move(one));
+    };
+    for (const std::string& pattern : files) add(files_of(pattern, allowance));
+    add(models_of_hub(allowance));
+    return result;
+}
+
+fs::path hub_cache_folder(const std::map<std::string, std::string>& environment) {
+    if (const std::string cache = variable("HF_HUB_CACHE", environment); !cache.empty())
+        return cache;
+    if (const std::string cache = variable("HUGGINGFACE_HUB_CACHE", environment); !cache.empty())
+        return cache;
+    return hub_home_folder(environment) / "hub";
+}
+
+fs::path hub_home_folder(const std::map<std::string, std::string>& environment) {
+    if (const std::string home = variable("HF_HOME", environment); !home.empty()) return home;
+    if (const std::string cache = variable("XDG_CACHE_HOME", environment); !cache.empty())
+        return fs::path(cache) / "huggingface";
+    return fs::path(variable("HOME", environment)) / ".cache/huggingface";
+}
+
+std::optional<Fingerprint> checkpoint_files(const std::string& model,
+                                            const std::map<std::string, std::string>& environment) {
+    std::error_code trouble;
+    fs::path place = model;
+    // A relative one would be looked for in the trial's folder by the engine: it is a name.
+    if (!place.is_absolute()) place = folder_of_hub_model(model, environment);
+    if (!fs::exists(place, trouble)) return std::nullopt;
+    constexpr auto follow = fs::directory_options::skip_permission_denied |
+                            fs::directory_options::follow_directory_symlink;
+    constexpr std::size_t most_files = 100'000;  // links may go in circles
+    std::set<std::string> lines;  // in an order of their own: a folder's is not always the same
+    if (!fs::is_directory(place, trouble)) lines.insert(line_of_file(place));
+    else
+        for (fs::recursive_directory_iterator at(place, follow, trouble), end;
+             !trouble && at != end; at.increment(trouble)) {
+            std::error_code unreadable;
+            if (!at->is_directory(unreadable)) lines.insert(line_of_file(at->path()));
+            if (lines.size() > most_files) return std::nullopt;
+        }
+    if (trouble || lines.empty()) return std::nullopt;
+    std::string all;
+    for (const std::string& line : lines) all += line;
+    return fingerprint_of(all);
 }
 
 }  // namespace servetune

@@ -13,6 +13,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -187,37 +188,38 @@ RanCommand ContainerLauncher::ask(const std::vector<std::string>& words) const {
     return ask_client(std::move(argv), "run containers");
 }
 
+/// As it was found first: whoever moves its name meanwhile changes nothing of a study.
 ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) const {
+    Image known;
     {
         const std::scoped_lock lock(mutex_);
-        if (const auto known = known_.find(image); known != known_.end()) return known->second;
+        if (const auto found = known_.find(image); found != known_.end()) known = found->second;
     }
-    Image result;
+    Image result = known;
     try {
-        const RanCommand command = ask(
-            {"image", "inspect", "--format",
-             std::string(our_line) + "{{.Id}} {{json .RepoDigests}} {{json .Config.User}}", image});
+        const RanCommand command =
+            ask({"image", "inspect", "--format",
+                 std::string(our_line) + "{{.Id}} {{json .RepoDigests}} {{json .Config.User}}",
+                 known.id.empty() ? image : known.id});
         const std::vector<std::string> answers = answers_in(command.output);
         if (command.exit_code == 0 && answers.size() == 1) {
-            const auto space = answers.front().find(' ');
-            result.id = answers.front().substr(0, space);
+            if (!known.id.empty()) return known;
+            std::istringstream words(answers.front());
+            std::string user;
+            words >> result.id >> result.digests >> user;
             if (result.id.find(':') == std::string::npos) result.id.insert(0, "sha256:");
-            if (space != std::string::npos) result.digests = answers.front().substr(space + 1);
-            if (const auto last = result.digests.rfind(' '); last != std::string::npos) {
-                const std::string user = result.digests.substr(last + 1);
-                result.as_root = user == R"("")" || user == R"("root")" || user == R"("0")" ||
-                                 user == R"("0:0")";
-                result.digests.resize(last);
-            }
+            result.as_root =
+                user == R"("")" || user == R"("root")" || user == R"("0")" || user == R"("0:0")";
             const std::scoped_lock lock(mutex_);
-            known_[image] = result;
-            return result;
+            return known_.emplace(image, result).first->second;
         }
         const std::string complaint = complaint_in(command);
         result.trouble = tells_of_no_daemon(command.output)
                              ? name() + " cannot run containers here: " + complaint
+                         : !known.id.empty()
+                             ? "the image '" + image + "' (" + known.id + ") is not here any more"
                              : "there is no image '" + image + "' here (" + name() + ": " +
-                                   complaint + "); images are not fetched in a " + "trial: run `" +
+                                   complaint + "); images are not fetched in a trial: run `" +
                                    name() + " pull " + image + "` first";
     } catch (const IoError& error) {
         result.trouble = error.what();
@@ -226,19 +228,7 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
 }
 
 std::string ContainerLauncher::trouble(const std::string& image) const {
-    Image known = look_for(image);
-    if (!known.trouble.empty()) return known.trouble;
-    // It was there once: whoever runs containers, and the image, may be gone meanwhile.
-    try {
-        const RanCommand command =
-            ask({"image", "inspect", "--format", std::string(our_line) + "{{.Id}}", known.id});
-        if (command.exit_code == 0) return {};
-        return tells_of_no_daemon(command.output)
-                   ? name() + " cannot run containers here: " + complaint_in(command)
-                   : "the image '" + image + "' (" + known.id + ") is not here any more";
-    } catch (const IoError& error) {
-        return error.what();
-    }
+    return look_for(image).trouble;
 }
 
 std::string ContainerLauncher::pinned(const std::string& image) const {
@@ -274,7 +264,8 @@ std::vector<std::string> ContainerLauncher::words_for_all(const Command& engine)
 }
 
 Launch ContainerLauncher::launch(const LaunchRequest& request) const {
-    if (const std::string why = trouble(request.image); !why.empty()) throw IoError(why);
+    const Image image = look_for(request.image);
+    if (!image.trouble.empty()) throw IoError(image.trouble);
     Launch result{program_, request.environment, new_launch_name(label_of(request.mark)),
                   request.image, request.command.argv.front()};
     std::vector<std::string>& argv = result.argv;
@@ -293,7 +284,7 @@ Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     // engine.
     result.environment.erase(
         "CUDA_VISIBLE_DEVICES");  // in the container the devices it has are all there are
-    const std::string volume = kept_volume(look_for(request.image));
+    const std::string volume = kept_volume(image);
     bool keeps = false;
     for (const std::string& name : request.caches)
         if (!volume.empty())
@@ -315,7 +306,7 @@ Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     if (!request.command.files.empty())
         argv.push_back(mount_word({request.folder.string(), std::string(files_folder), true}));
     argv.push_back("--entrypoint=" + request.command.argv.front());
-    argv.push_back(look_for(request.image).id);
+    argv.push_back(image.id);
     for (std::size_t i = 1; i < request.command.argv.size(); ++i)
         argv.push_back(with_place(request.command.argv[i], request.command.files, files_folder));
     return result;

@@ -19,6 +19,38 @@
 #include <system_error>
 
 namespace servetune {
+namespace {
+
+/// The engine as a process of this machine: its command as it is.
+class LocalLauncher : public Launcher {
+public:
+    [[nodiscard]] std::string name() const override { return "local"; }
+    [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
+        Launch result{
+            request.command.argv, request.environment, {}, {}, request.command.argv.front()};
+        hand_on_hub_tokens(result.environment);
+        if (request.gpus.empty()) return result;
+        result.environment["CUDA_VISIBLE_DEVICES"] = request.gpus;
+        // Numbers are nvidia-smi's; by itself CUDA counts the fastest device first.
+        if (std::getenv("CUDA_DEVICE_ORDER") == nullptr)  // NOLINT(concurrency-mt-unsafe)
+            result.environment.emplace("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+        return result;
+    }
+};
+
+}  // namespace
+
+void hand_on_hub_tokens(std::map<std::string, std::string>& environment) {
+    for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
+        if (const char* token =
+                std::getenv(name))  // NOLINT(concurrency-mt-unsafe): nothing sets it
+            environment.emplace(name, token);
+}
+
+std::shared_ptr<const Launcher> local_launcher() {
+    static const auto launcher = std::make_shared<const LocalLauncher>();
+    return launcher;
+}
 
 std::string label_of(const std::string& mark) { return fingerprint_of(mark).text(); }
 

@@ -13,6 +13,12 @@
 
 namespace servetune {
 
+/// Adds the tokens of the hub that models are fetched from, where this process has them and
+/// `environment` does not: the only secrets that an engine gets unless its study names them, as it
+/// cannot fetch a gated model without. Source: huggingface_hub's reference, "Environment
+/// variables", HF_TOKEN and its earlier name.
+void hand_on_hub_tokens(std::map<std::string, std::string>& environment);
+
 /// A study's mark as a label: a path may have characters that a filter would read.
 std::string label_of(const std::string& mark);
 /// The same of this machine: what runs elsewhere may be of another machine's study in a folder of

@@ -8,7 +8,6 @@
 #include "load/capacity.hpp"
 #include "load/failed_requests.hpp"
 #include "load/warm_up.hpp"
-#include "measured_load.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"

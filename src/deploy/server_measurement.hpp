@@ -2,6 +2,7 @@
 #pragma once
 
 #include "early_end.hpp"
+#include "servetune/configuration.hpp"
 #include "servetune/detail/deploy/measure_options.hpp"
 #include "servetune/detail/deploy/server.hpp"
 #include "servetune/detail/load/calibration.hpp"
@@ -12,6 +13,8 @@
 #include "servetune/objective.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +23,21 @@
 #include <vector>
 
 namespace servetune {
+
+/// A load test of a trial that was not ended early, for whoever keeps its requests
+/// (MeasureOptions::keep).
+struct MeasuredLoad {
+    std::uint64_t trial = 0;
+    std::uint64_t seed = 0;  ///< the trial's
+    std::size_t number =
+        0;  ///< within the trial, from 0; 0 again where all is measured once more, which replaces what was before
+    const Configuration& configuration;
+    const std::string& model;  ///< what the server was told to serve
+    const std::string&
+        called;  ///< the workload's name; with `, load 2` behind it where its load is looked for
+    const LoadTest& test;
+    const LoadTestResult& result;
+};
 
 /// What one trial does with a server that serves: a warm-up and a load test per workload with the
 /// prefix cache emptied before it and a salt of its own, the audit, and a watch meanwhile over the

@@ -2,7 +2,7 @@
 #include "weight_cache.hpp"
 
 #include "base/files.hpp"
-#include "checkpoint_files.hpp"
+#include "cached_models.hpp"
 #include "host/elapsed.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/error.hpp"

@@ -103,10 +103,6 @@ public:
     [[nodiscard]] std::vector<std::string> images() const override {
         return options_.setting("images");
     }
-    [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }
-    [[nodiscard]] Command shown(const LaunchRequest& request) const override {
-        return request.command;
-    }
 
     [[nodiscard]] std::string wrong_settings() const override {
         std::string all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "deploy/measured_load.hpp"
+#include "deploy/server_measurement.hpp"
 #include "servetune/configuration.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/load_test.hpp"

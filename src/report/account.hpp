@@ -26,7 +26,6 @@ struct LadderStep {
     LadderGain gain{};  ///< over the step before
     std::optional<LadderGain>
         alone{};  ///< of the change on the default; nothing: not known, or the rules forbid it
-    std::optional<LadderGain> last{};  ///< of the change as the last one; nothing as above
     std::string
         refused{};  ///< why the configuration after the step cannot be served, where it was tried
 };
@@ -39,17 +38,10 @@ struct LadderStep {
 /// algorithm configurations through ablation", Journal of Heuristics 22, 2016): next comes the
 /// change with the best figure, of those that were measured where there are any, else by the models
 /// (ablation with surrogates; Biedenkapp et al., AAAI 2017). The gain of a change depends on those
-/// before it, so two more are told: as the first change, and as the last.
+/// before it, so that as the only change is told too.
 struct Ladder {
     std::vector<LadderStep> steps{};
     Gain total{};
-    /// ln of what the changes would come to if each gave what it gives alone, less ln of the total;
-    /// nothing where one of them is not known.
-    std::optional<double> not_together{};
-    /// How far that may be off: the reaches of all 95 % intervals in it, in squares; nothing where
-    /// one has none.
-    std::optional<double> not_together_reach{};
-
     [[nodiscard]] bool all_measured() const;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chart.hpp"
 
-#include "escape.hpp"
+#include "document.hpp"
 #include "servetune/report.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,6 @@ constexpr double right_room = 18;
 constexpr double top_room =
     34;  // with the title of the axis above it, which no narrow screen has room for beside it
 constexpr double bottom_room = 44;
-constexpr double half_bar = 0.42;
 /// A range below this share of its values is none: it is the rounding of one figure.
 constexpr double hardly_any = 1e-9;
 
@@ -136,18 +135,6 @@ void Chart::mark(const Mark& mark) {
     layer += fmt::format("<path class=\"mark {}\" {} d=\"{}\"", html_text(mark.kind), place,
                          mark_shape(mark.kind)) +
              mark_data(mark, "path");
-}
-
-void Chart::bar(const Mark& mark) {
-    const double from = across(mark.at.x - half_bar);
-    const double top = up(mark.at.y);
-    lines_ +=
-        fmt::format(
-            "<rect class=\"mark bar {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-            "height=\"{:.1f}\"",
-            html_text(mark.kind), from, top, std::max(0.5, across(mark.at.x + half_bar) - from),
-            std::max(0.0, up(y_.low) - top)) +
-        mark_data(mark, "rect");
 }
 
 void Chart::line(const std::vector<Point>& points, std::string_view kind, bool stepped) {

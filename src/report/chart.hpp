@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/template.hpp"
+
 #include <limits>
 #include <optional>
 #include <string>
@@ -9,6 +11,18 @@
 #include <vector>
 
 namespace servetune {
+
+// The files of `src/report/page/` (cmake/embed.cmake).
+
+extern const EmbeddedFile page_html;  ///< the page's frame, with places such as `{{title}}`
+extern const EmbeddedFile
+    page_css;  ///< light and dark as the reader's system has it, paper, narrow screens
+extern const EmbeddedFile chart_js;     ///< pointing, picking and keys in any chart
+extern const EmbeddedFile plane_js;     ///< charts of two axes, with zoom
+extern const EmbeddedFile parallel_js;  ///< parallel coordinates, with brushes
+extern const EmbeddedFile charts_js;    ///< the charts of the page
+extern const EmbeddedFile page_js;      ///< tables, choices, downloads
+extern const EmbeddedFile live_js;      ///< follows a server's events, on a page that it renews
 
 // Every chart of the report is written here, once, as SVG that needs no script. The page's script
 // (page/charts.js) moves what stands here when a person zooms or chooses other axes: `data-`
@@ -35,7 +49,7 @@ std::vector<double> round_ticks(double low, double high, std::size_t about = 6,
 /// A tick's number with as many digits as the distance of the ticks asks for.
 std::string tick_text(double value, double step);
 
-/// A plane with two axes: marks, lines, bars.
+/// A plane with two axes: marks and lines.
 class Chart {
 public:
     static constexpr double nowhere = std::numeric_limits<double>::quiet_NaN();
@@ -58,8 +72,6 @@ public:
           double height = 300);
 
     void mark(const Mark& mark);
-    /// A mark from the ground up, 0.84 wide.
-    void bar(const Mark& mark);
     /// A line from point to point; `stepped`: flat until the next one.
     void line(const std::vector<Point>& points, std::string_view kind, bool stepped = false);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "content.hpp"
 
-#include "escape.hpp"
 #include "servetune/outcome.hpp"
 #include "study/json.hpp"
 #include "trial/metric_text.hpp"

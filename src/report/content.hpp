@@ -78,15 +78,13 @@ std::vector<GainRow> gain_rows(const Content& content);
 
 /// The whole report.
 Document document_of(const Content& content);
-/// Parts of it, as `explain` has them too.
+/// The parts of it that `explain` has: what was found by fitting models.
+Document explanation_of(const Content& content);
 void add_account(Document& document, const Account& account, const ReportView& view);
-/// Why nothing is said of the parameters, below the floor.
-std::string not_said(const EffectsFloor& floor);
 
 // Drawings, each with its caption and fields; empty: there is nothing to draw.
 std::string gains_figure(const Content& content, const std::vector<GainRow>& rows);
 std::string path_figure(const Content& content);
-std::string cost_figure(const Content& content);
 std::string trade_figure(const Content& content);
 std::string parallel_figure(const Content& content);
 std::string effects_figure(const Content& content);

@@ -7,6 +7,7 @@
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/explanation.hpp"
 #include "space/nearest_feasible.hpp"
+#include "study/json.hpp"
 #include "study/verdict.hpp"
 
 #include <fmt/format.h>
@@ -20,14 +21,10 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson plain_interval(const std::optional<CredibleInterval>& one) {
-    OrderedJson result{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
-    if (one) result = {{"value", one->value}, {"low", one->low}, {"high", one->high}};
-    return result;
-}
-
 OrderedJson expected_json(const Expectation& expected) {
-    OrderedJson result = plain_interval(expected.objective);
+    OrderedJson result{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
+    if (const auto& one = expected.objective)
+        result = {{"value", one->value}, {"low", one->low}, {"high", one->high}};
     result["standard_deviation"] =
         expected.objective ? OrderedJson(expected.deviation) : OrderedJson();
     result["best"] = or_null(expected.best);
@@ -41,36 +38,8 @@ OrderedJson expected_json(const Expectation& expected) {
     return result;
 }
 
-OrderedJson effects_against_default(const std::vector<Effect>& effects, const FigureScale& scale) {
-    OrderedJson result = OrderedJson::array();
-    for (const Effect& effect : effects)
-        result.push_back(
-            {{"parameter", effect.parameter},
-             {"level", text_of(effect.level)},
-             {"gain", effect.refused.empty() ? gain_json(effect.gain, scale) : OrderedJson()},
-             {"pairs", effect.pairs},
-             {"measured", effect.measured},
-             {"refused", text_or_null(effect.refused)}});
-    return result;
-}
-
-OrderedJson interactions_json(const std::vector<Interaction>& interactions,
-                              const FigureScale& scale) {
-    OrderedJson result = OrderedJson::array();
-    for (const Interaction& one : interactions)
-        result.push_back({{"parameters", one.parameters},
-                          {"levels", {text_of(one.levels[0]), text_of(one.levels[1])}},
-                          {"gain", gain_json(one.gain, scale)},
-                          {"together", one.together}});
-    return result;
-}
-
 /// Four digits are more than a model is good for.
 std::string model_figure(double value) { return significant_text(value, 4); }
-
-std::string interval_cell(const CredibleInterval& gain, const FigureScale& scale) {
-    return gain_text(gain.low, scale) + " to " + gain_text(gain.high, scale);
-}
 
 /// The first trials leave an interval over many powers of ten, whose ends tell nothing.
 std::string spread_text(const Expectation& expected) {
@@ -83,84 +52,48 @@ std::string spread_text(const Expectation& expected) {
                        model_figure(one.high));
 }
 
-/// What the models expected of a trial: lines that begin with `expected`.
-std::string expected_text(const TrialExplanation& trial, const Objective& objective) {
-    if (!trial.expected) return "  expected  nothing: no trial had been told\n";
-    const Expectation& expected = *trial.expected;
-    std::string out =
-        expected.objective
-            ? fmt::format("  expected  {} {}, {}, from {}{}\n", objective.leading().metric,
-                          model_figure(expected.objective->value), spread_text(expected),
-                          counted_text(trial.told_before, "trial"),
-                          expected.belief_weight > 0
-                              ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight)
-                              : "")
-            : fmt::format("  expected  no number yet: none of {} trials had given one\n",
-                          trial.told_before);
-    if (expected.best && expected.expected_gain)
-        out += fmt::format("            expected improvement {} over the best then, {}\n",
-                           expected.scale.ratios()
-                               ? fmt::format("{:.3g} %", 100 * *expected.expected_gain)
-                               : model_figure(expected.scale.stated(*expected.expected_gain)),
-                           model_figure(*expected.best));
-    return out + fmt::format("            P(starts) {:.0f} %, P(within limits) {:.0f} %{}\n",
-                             100 * expected.chance_works, 100 * expected.chance_limits,
-                             !expected.seconds ? ""
-                             : *expected.seconds < 0.1
-                                 ? ", takes less than 0.1 s"
-                                 : ", takes " + seconds_text(*expected.seconds));
-}
-
-void add_effects(Document& document, const std::vector<Effect>& effects,
-                 const std::vector<Interaction>& interactions, const Problem& problem,
-                 const FigureScale& scale) {
-    Section section{"effects", "What each level does"};
-    section.say(
-        "Against the default level, the others as in a sample of the space; gain with its "
-        "interval, those of a list together with 95 %.");
-    Table table{section.title, {"parameter", "level", "gain", "interval"}};
-    table.texts = 2;
-    std::vector<std::string> rest;
-    for (const Parameter& parameter : problem.space.parameters()) {
-        if (!parameter.continuous() && parameter.level_count() < 2) continue;
-        const std::string usual = text_of(parameter.default_value);
-        std::size_t told = 1;  // the default
-        for (const Effect& effect : effects) {
-            if (effect.parameter != parameter.name) continue;
-            const std::string name = told++ == 1 ? parameter.name + " (default " + usual + ")" : "";
-            Row& row = table.rows.emplace_back(Row{{name, text_of(effect.level)}});
-            if (!effect.refused.empty())
-                row.cells.insert(row.cells.end(), {"refused", effect.refused});
-            else
-                row.cells.insert(row.cells.end(), {gain_text(effect.gain.value, scale),
-                                                   interval_cell(effect.gain, scale) +
-                                                       (effect.known()         ? ""
-                                                        : effect.measured == 0 ? " (not measured)"
-                                                                               : " (not known)")});
-        }
-        if (parameter.level_count() > told)
-            rest.push_back(counted_text(parameter.level_count() - told, "more level") + " of " +
-                           parameter.name);
+/// One configuration: a title, lines that begin with a word, and the same as an object.
+struct ExplainLines {
+    void add(std::string_view word, const std::string& text) {
+        lines += fmt::format("  {:9} {}\n", word, printable_line(text));
     }
-    section.show(std::move(table));
-    if (!rest.empty()) section.say("Not compared: " + joined(rest) + ".");
-    document.add(std::move(section));
-    Section both{"together", "Interactions"};
-    if (interactions.empty())
-        both.say(fmt::format(
-            "What two changes do together is not known: no pair of them was measured in {} "
-            "configurations or more.",
-            least_together));
-    Table pairs{both.title, {"together, beyond what each gives alone", "gain", "interval"}};
-    for (const Interaction& one : interactions)
-        pairs.rows.push_back(
-            {{fmt::format("{}={} and {}={}", one.parameters[0], text_of(one.levels[0]),
-                          one.parameters[1], text_of(one.levels[1])),
-              gain_text(one.gain.value, scale),
-              interval_cell(one.gain, scale) + (one.gain.known() ? "" : " (not known)")}});
-    both.show(std::move(pairs));
-    document.add(std::move(both));
-}
+    /// What the models expected of a trial.
+    void add_expected(const TrialExplanation& trial, const Objective& objective) {
+        if (!trial.expected) {
+            add("expected", "nothing: no trial had been told");
+            return;
+        }
+        const Expectation& expected = *trial.expected;
+        json["expected"] = expected_json(expected);
+        const std::string told = counted_text(trial.told_before, "trial");
+        if (!expected.objective)
+            add("expected", "no number yet: none of " + told + " had given one");
+        else
+            add("expected",
+                fmt::format("{} {}, {}, from {}{}", objective.leading().metric,
+                            model_figure(expected.objective->value), spread_text(expected), told,
+                            expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge",
+                                                                     100 * expected.belief_weight)
+                                                       : ""));
+        if (expected.best && expected.expected_gain)
+            add("", fmt::format("expected improvement {} over the best then, {}",
+                                expected.scale.ratios()
+                                    ? fmt::format("{:.3g} %", 100 * *expected.expected_gain)
+                                    : model_figure(expected.scale.stated(*expected.expected_gain)),
+                                model_figure(*expected.best)));
+        add("", fmt::format("P(starts) {:.0f} %, P(within limits) {:.0f} %{}",
+                            100 * expected.chance_works, 100 * expected.chance_limits,
+                            expected.seconds ? ", takes " + seconds_text(*expected.seconds) : ""));
+    }
+    [[nodiscard]] ExplainReport report(const std::string& title, const Redactor& secrets) {
+        redact(json, secrets);
+        return {secrets(title + "\n" + lines), json.dump(2), something};
+    }
+
+    std::string lines{};
+    OrderedJson json{};
+    bool something = true;
+};
 
 /// In how many parameters two configurations differ.
 std::size_t distance(const Problem& problem, const Configuration& a, const Configuration& b) {
@@ -174,7 +107,6 @@ std::size_t distance(const Problem& problem, const Configuration& a, const Confi
     return count;
 }
 
-/// Why not: lines for a person and an object.
 class WhyNot {
 public:
     WhyNot(const StudySetup& setup, std::span<const Trial> trials, const Assignment& changes)
@@ -187,39 +119,35 @@ public:
           asked_(problem_.space.changed(recommendation_.recommended, changes)) {}
 
     ExplainReport answer() {
-        json_ = {{"configuration", asked_.text()},
-                 {"recommended", recommended().text()},
-                 {"rules", OrderedJson::array()},
-                 {"told", nullptr},
-                 {"expected", nullptr},
-                 {"nearest", nullptr},
-                 {"allowed", nullptr}};
-        const bool something = find();
-        return {"why not " + asked_.text() + "\n" + text_, json_.dump(2), something};
+        answer_.json = {{"configuration", asked_.text()},
+                        {"recommended", recommended().text()},
+                        {"rules", problem_.space.violations(asked_)},
+                        {"told", nullptr},
+                        {"expected", nullptr},
+                        {"nearest", nullptr},
+                        {"allowed", nullptr}};
+        find();
+        return answer_.report("why not " + asked_.text(), setup_.file.secrets);
     }
 
 private:
     [[nodiscard]] const Configuration& recommended() const { return recommendation_.recommended; }
 
-    bool find() {
+    void find() {
         const auto broken = problem_.space.violations(asked_);
         const Standing* standing = standings_.find(asked_);
-        if (!broken.empty()) {
-            json_["rules"] = broken;
-            for (const std::string& rule : broken)
-                text_ += "  rule      " + printable_line(rule) + "\n";
-            add_allowed();
-        } else if (asked_ == recommended()) {
+        for (const std::string& rule : broken) answer_.add("rule", rule);
+        if (!broken.empty()) add_allowed();
+        else if (asked_ == recommended()) {
             const Conclusion conclusion = recommendation_.conclusion;
-            text_ += conclusion == Conclusion::nothing_passes
-                         ? "  nothing passes, so the study recommends nothing\n"
-                     : conclusion == Conclusion::inconclusive
-                         ? "  the study is inconclusive, so it recommends nothing\n"
-                         : "  it is what the study recommends\n";
+            answer_.lines += conclusion == Conclusion::nothing_passes
+                                 ? "  nothing passes, so the study recommends nothing\n"
+                             : conclusion == Conclusion::inconclusive
+                                 ? "  the study is inconclusive, so it recommends nothing\n"
+                                 : "  it is what the study recommends\n";
         } else if (standing != nullptr && standing->told())
-            text_ += "  told      " + told(*standing, json_["told"]) + "\n";
-        else return add_expected();
-        return true;
+            answer_.add("told", told(*standing, answer_.json["told"]));
+        else add_expected();
     }
 
     /// How one that was told stands against what is recommended.
@@ -235,8 +163,7 @@ private:
             text = fmt::format("{} {} in {}", problem_.objective.leading().metric,
                                model_figure(standing.estimate().mean),
                                counted_text(standing.measured(), "measurement"));
-        if (!standing.refused.empty())
-            return text + (text.empty() ? "" : "; ") + printable_line(standing.refused);
+        if (!standing.refused.empty()) return text + (text.empty() ? "" : "; ") + standing.refused;
         const Standing* best = standings_.find(recommended());
         if (best == nullptr || best == &standing || !best->passes() || !measured) return text;
         const Gain gain = judged_gain(problem_, standings_, standing, *best);
@@ -255,8 +182,8 @@ private:
         const bool keeps = found.has_value();
         if (!found) found = nearest.to(asked_, {});
         if (!found) {
-            text_ += fmt::format("  allowed   nothing within {} changes of it\n",
-                                 NearestFeasible::most_changes);
+            answer_.add("allowed", fmt::format("nothing within {} changes of it",
+                                               NearestFeasible::most_changes));
             return;
         }
         std::vector<std::string> settings;
@@ -265,21 +192,23 @@ private:
             settings.push_back(name + " = " + (value == nullptr ? "inactive" : text_of(*value)));
         }
         const Standing* standing = standings_.find(found->configuration);
-        json_["allowed"] = {{"configuration", found->configuration.text()},
-                            {"changed", found->changed},
-                            {"keeps_asked", keeps},
-                            {"told", nullptr}};
-        text_ += fmt::format("  allowed   with {}{}: {}; {}\n", joined(settings),
-                             keeps ? "" : " (nothing with what was asked for)",
-                             found->configuration == recommended() ? "what is recommended"
-                                                                   : found->configuration.text(),
-                             standing != nullptr && standing->told()
-                                 ? told(*standing, json_["allowed"]["told"])
-                                 : "not tried");
+        OrderedJson& json =
+            answer_.json["allowed"] = {{"configuration", found->configuration.text()},
+                                       {"changed", found->changed},
+                                       {"keeps_asked", keeps},
+                                       {"told", nullptr}};
+        answer_.add(
+            "allowed",
+            fmt::format("with {}{}: {}; {}", joined(settings),
+                        keeps ? "" : " (nothing with what was asked for)",
+                        found->configuration == recommended() ? "what is recommended"
+                                                              : found->configuration.text(),
+                        standing != nullptr && standing->told() ? told(*standing, json["told"])
+                                                                : "not tried"));
     }
 
     /// A trial that nobody has made: what the models expect of it by all that was told.
-    bool add_expected() {
+    void add_expected() {
         Trial imagined;
         imagined.configuration = asked_;
         std::vector<Trial> with(trials_.begin(), trials_.end());
@@ -288,13 +217,13 @@ private:
         const Bayesian bayesian(setup_.bayesian_options());
         const Explanation explanation(problem_, with, bayesian, setup_.beliefs);
         const TrialExplanation expected = explanation.trial(imagined.id);
-        if (!expected.expected) {
-            text_ += "  nothing was told, so nothing is expected of it\n";
-            return false;
+        answer_.something = expected.expected.has_value();
+        if (!answer_.something) {
+            answer_.lines += "  nothing was told, so nothing is expected of it\n";
+            return;
         }
-        text_ += "  told      nothing: it was not tried\n" +
-                 expected_text(expected, setup_.file.objective);
-        json_["expected"] = expected_json(*expected.expected);
+        answer_.add("told", "nothing: it was not tried");
+        answer_.add_expected(expected, setup_.file.objective);
         const Standing* nearest = nullptr;
         std::size_t least = std::numeric_limits<std::size_t>::max();
         for (const Standing& one : standings_.all())
@@ -302,10 +231,10 @@ private:
                 one.told() && differs < least)
                 nearest = &one, least = differs;
         if (nearest != nullptr)
-            text_ += fmt::format("  nearest   {}, which differs in {}: {}\n",
-                                 nearest->configuration.text(), counted_text(least, "parameter"),
-                                 told(*nearest, json_["nearest"]));
-        return true;
+            answer_.add("nearest",
+                        fmt::format("{}, which differs in {}: {}", nearest->configuration.text(),
+                                    counted_text(least, "parameter"),
+                                    told(*nearest, answer_.json["nearest"])));
     }
 
     const StudySetup& setup_;
@@ -315,8 +244,7 @@ private:
     Standings standings_;
     Recommendation recommendation_;
     Configuration asked_;
-    std::string text_{};
-    OrderedJson json_{};
+    ExplainLines answer_{};
 };
 
 }  // namespace
@@ -329,46 +257,31 @@ ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> tria
     const TrialExplanation trial = explanation.trial(id);
     const Trial& of = *trial.trial;
     const Failure* failure = of.failure();
-    const std::string was = failure != nullptr
-                                ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind),
-                                              printable_line(failure->message))
-                            : trial.measured ? model_figure(*trial.measured)
-                            : of.told()      ? "no usable number"
-                                             : "not told yet";
-    OrderedJson json{{"trial", of.id},      {"configuration", of.configuration.text()},
-                     {"why", of.why},       {"told_before", trial.told_before},
-                     {"expected", nullptr}, {"measured", or_null(trial.measured)},
-                     {"failure", nullptr}};
-    if (trial.expected) json["expected"] = expected_json(*trial.expected);
-    if (failure != nullptr) json["failure"] = name_in(failure_kinds, failure->kind);
-    return {fmt::format("trial {}: {}\n  why       {}\n{}  was       {}\n", of.id,
-                        of.configuration.text(), of.why.empty() ? "not said" : of.why,
-                        expected_text(trial, setup.file.objective), was),
-            json.dump(2), true};
+    ExplainLines answer;
+    answer.json = {{"trial", of.id},      {"configuration", of.configuration.text()},
+                   {"why", of.why},       {"told_before", trial.told_before},
+                   {"expected", nullptr}, {"measured", or_null(trial.measured)},
+                   {"failure", nullptr}};
+    if (failure != nullptr) answer.json["failure"] = name_in(failure_kinds, failure->kind);
+    answer.add("why", of.why.empty() ? "not said" : of.why);
+    answer.add_expected(trial, setup.file.objective);
+    answer.add("was",
+               failure != nullptr
+                   ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message)
+               : trial.measured ? model_figure(*trial.measured)
+               : of.told()      ? "no usable number"
+                                : "not told yet");
+    return answer.report(fmt::format("trial {}: {}", of.id, of.configuration.text()),
+                         setup.file.secrets);
 }
 
 ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> trials) {
-    const Bayesian bayesian(setup.bayesian_options());
-    const Explanation explanation(*setup.problem, trials, bayesian, setup.beliefs);
-    const std::vector<Effect> effects = explanation.effects();
-    const std::vector<Interaction> interactions = explanation.interactions(effects);
-    const EffectsFloor floor = explanation.floor();
-    const FigureScale scale = explanation.scale();
     const ReportView view(setup, trials);
-    const Account account = account_of(view);
-    const OrderedJson json{{"configurations", floor.measured},
-                           {"needed", floor.needed()},
-                           {"effects", effects_against_default(effects, scale)},
-                           {"interactions", interactions_json(interactions, scale)},
-                           {"explanation", account_json(account, view)}};
-    Document document{headline_of(view).title};
-    add_account(document, account, view);
-    if (effects.empty()) {
-        Section none{"effects", "What each level does"};
-        none.say(floor.enough() ? "The space has nothing to vary." : not_said(floor));
-        document.add(std::move(none));
-    } else add_effects(document, effects, interactions, *setup.problem, scale);
-    return {text_of(document, setup.file.secrets), json.dump(2), !effects.empty()};
+    const Explained explained(view);
+    OrderedJson json = json_of(explained, view);
+    redact(json, setup.file.secrets);
+    return {text_of(explanation_of({view, "", &explained}), setup.file.secrets), json.dump(2),
+            !explained.effects.main().empty()};
 }
 
 ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> trials,

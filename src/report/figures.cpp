@@ -2,7 +2,6 @@
 // The drawings of the page.
 #include "chart.hpp"
 #include "content.hpp"
-#include "escape.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "trial/metric_text.hpp"
 
@@ -162,30 +161,6 @@ std::string path_figure(const Content& content) {
                        "Each mark is a trial; the line is the best measured so far that passes. A "
                        "cross on the ground gave no number.",
                        "path");
-}
-
-std::string cost_figure(const Content& content) {
-    double end = 0;
-    std::vector<double> costs;
-    for (const Trial& trial : content.view.trials)
-        if (trial.told()) {
-            end = std::max(end, static_cast<double>(trial.id) + 0.5);
-            costs.push_back(trial.cost_seconds());
-        }
-    if (costs.empty()) return "";
-    Chart chart("What each trial cost", fmt::format("{} trials, seconds", costs.size()),
-                {"trial", -0.5, end, true}, axis_for("seconds", costs, true), 180);
-    for (const Trial& trial : content.view.trials)
-        if (trial.told())
-            chart.bar({{static_cast<double>(trial.id), trial.cost_seconds()},
-                       trial.failure() != nullptr ? "failed" : "passing",
-                       content.clean(
-                           trial_name(content, trial) + "\n" + seconds_text(trial.cost_seconds()) +
-                           (trial.failure() != nullptr ? ", " + outcome_line(content, trial) : "")),
-                       content.row_of(trial.configuration)});
-    return html_figure(
-        chart.svg(), "Seconds from the start of a trial to its end; failed ones in another colour.",
-        "cost");
 }
 
 std::string trade_figure(const Content& content) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdict in words; where nothing passes, what came nearest or what most trials failed of.
+// The verdict in words, and the notes beside it: environment, work that cannot be compared,
+// knowledge.
+#include "report_view.hpp"
+
 #include "base/nearest.hpp"
 #include "base/text.hpp"
-#include "report_view.hpp"
+#include "host/environment.hpp"
+#include "search/given_up.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/outcome.hpp"
 #include "servetune/recommendation.hpp"
 #include "study/confirmation.hpp"
 #include "study/verdict.hpp"
@@ -14,6 +19,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
+#include <map>
+#include <set>
 #include <tuple>
 
 namespace servetune {
@@ -79,34 +87,37 @@ std::string remedies_text(const ReportView& view) {
     return joined(texts);
 }
 
-/// Measurements that count under the study's audit, by what it finds.
+/// Measurements that count under the study's audit, by the gravest verdict among them. Load tests
+/// that were ended early decide nothing.
 struct Flagged {
-    std::size_t used = 0, unsound = 0, suspect = 0;
-    const Validity* first = nullptr;  ///< of the gravest
-
-    /// Load tests that were ended early decide nothing.
-    void count(const std::vector<const Trial*>& trials, const Decision& decision) {
+    Flagged(const std::vector<const Trial*>& trials, const Decision& decision) {
         for (const Trial* trial : trials) {
             const Measurement* measurement = trial->measurement();
             if (measurement == nullptr || !decision.believes(*measurement) ||
                 measurement->validity.ended_early())
                 continue;
             ++used;
-            const Verdict verdict = measurement->validity.verdict;
-            unsound += verdict == Verdict::unsound ? 1 : 0;
-            suspect += verdict == Verdict::suspect ? 1 : 0;
-            if (verdict >= Verdict::suspect && (first == nullptr || verdict > first->verdict))
-                first = &measurement->validity;
+            const Validity& validity = measurement->validity;
+            if (validity.verdict < Verdict::suspect || (first && validity.verdict < first->verdict))
+                continue;
+            count = first && validity.verdict == first->verdict ? count + 1 : 1;
+            if (count == 1) first = &validity;
         }
     }
-    [[nodiscard]] bool only_suspect() const { return used > 0 && suspect == used; }
-    /// ` (physics, client): mean TPOT = 1 ms (least = 5 ms).`
-    [[nodiscard]] std::string finding_text() const {
+    [[nodiscard]] bool unsound() const { return first && first->verdict == Verdict::unsound; }
+    [[nodiscard]] bool all_suspect() const { return first && !unsound() && count == used; }
+    /// `Its measurement is unsound (physics, client): mean TPOT = 1 ms (least = 5 ms).`
+    [[nodiscard]] std::string text(const std::string& whose) const {
         std::vector<std::string> ids;
         for (const Finding& finding : first->findings)
             if (std::find(ids.begin(), ids.end(), finding.id) == ids.end())
                 ids.push_back(finding.id);
-        std::string text = ids.empty() ? "" : " (" + listed(ids) + ")";
+        std::string text = whose + (used == 1 ? " measurement is " : " measurements are ") +
+                           std::string(name_in(verdicts, first->verdict));
+        if (count < used)
+            text = fmt::format("{} of {} measurements are unsound", count, used) +
+                   (whose == "Its" ? "" : " of the default");
+        if (!ids.empty()) text += " (" + listed(ids) + ")";
         const auto& findings = first->findings;
         if (const auto said = std::find_if(findings.begin(), findings.end(),
                                            [](const Finding& one) { return !one.left.empty(); });
@@ -114,38 +125,29 @@ struct Flagged {
             text += ": " + said->left + (said->right.empty() ? "" : " (" + said->right + ")");
         return text + '.';
     }
+
+    std::size_t used = 0, count = 0;  ///< with the gravest verdict
+    const Validity* first = nullptr;  ///< of those; null: all are sound
 };
 
-/// That measurements of a configuration are unsound, or all suspect, and what the first of them
-/// breaks; empty: neither. An inconclusive verdict names what is suspect itself. `whose`: `Its`.
-std::string flagged_text(const ReportView& view, const Configuration& configuration,
-                         const std::string& whose) {
-    const Standing* standing = view.standings.find(configuration);
-    if (standing == nullptr) return "";
-    Flagged found;
-    found.count(standing->trials, view.problem().decision);
-    const bool doubted = view.recommendation.doubt != Doubt::none;
-    if (found.unsound == 0 && (doubted || !found.only_suspect())) return "";
-    const char* what = found.unsound > 0 ? "unsound" : "suspect";
-    const std::size_t count = found.unsound > 0 ? found.unsound : found.suspect;
-    return (found.used == 1 ? whose + " measurement is " + what
-            : count == found.used
-                ? whose + " measurements are all " + what
-                : fmt::format("{} measurements: {} of {} are {}", whose, count, found.used, what)) +
-           found.finding_text();
-}
-
-/// The same of all measurements that a verdict rests on.
+/// That measurements which the verdict rests on are unsound, or all suspect. An inconclusive
+/// verdict names what is suspect itself.
 std::string flagged_text(const ReportView& view) {
     const Recommendation& result = view.recommendation;
-    Flagged all;
-    all.count(view.standings.trials(), view.problem().decision);
-    if (result.doubt == Doubt::none && all.only_suspect() && all.used > 1)
-        return "All measurements are suspect" + all.finding_text();
-    const std::string of_default = flagged_text(view, view.base(), "The default's");
-    if (result.recommended == view.base()) return of_default;
-    const std::string of_winner = flagged_text(view, result.recommended, "Its");
-    return of_winner + (of_winner.empty() || of_default.empty() ? "" : " ") + of_default;
+    const Decision& decision = view.problem().decision;
+    const bool decided = result.doubt == Doubt::none;
+    const Flagged all(view.standings.trials(), decision);
+    if (decided && all.all_suspect() && all.used > 1) return all.text("All");
+    std::vector<std::string> texts;
+    const auto add = [&](const Configuration& configuration, const char* whose) {
+        const Standing* standing = view.standings.find(configuration);
+        if (standing == nullptr) return;
+        const Flagged found(standing->trials, decision);
+        if (found.unsound() || (decided && found.all_suspect())) texts.push_back(found.text(whose));
+    };
+    if (result.recommended != view.base()) add(result.recommended, "Its");
+    add(view.base(), "The default's");
+    return joined(texts, " ");
 }
 
 std::string why_inconclusive(const ReportView& view) {
@@ -239,54 +241,49 @@ std::string given_away_text(const ReportView& view) {
                        : ", so the configuration with the larger proven gain is recommended.");
 }
 
-/// What happened most often, and the first trial that it happened to.
+/// What happened to most of the trials that something happened to.
 struct Commonest {
-    std::string name{};
-    std::size_t count = 0;
     std::size_t all = 0;
-    const Trial* first = nullptr;
-
-    /// `most often NAME`, or `NAME` where nothing else happened.
-    [[nodiscard]] std::string text(const char* before) const {
-        return (count < all ? "most often " : "") + std::string(before) + name;
-    }
+    std::string text{};  ///< `most often NAME: DETAIL`
 };
 
-/// `name_of`: what happened to a trial; empty: it does not count.
-template <class Name>
-Commonest commonest(const ReportView& view, const Name& name_of) {
-    std::map<std::string, std::pair<std::size_t, const Trial*>> counts;
+/// `event_of` a trial: a name and how it was the first time; an empty name: it does not count.
+template <class EventOf>
+Commonest commonest(const ReportView& view, const EventOf& event_of) {
+    std::map<std::string, std::pair<std::size_t, std::string>> events;
     Commonest result;
-    for (const Trial& trial : view.search) {
-        const std::string name = name_of(trial);
-        if (name.empty()) continue;
-        ++result.all;
-        auto& [count, first] = counts[name];
-        if (count++ == 0) first = &trial;
-    }
-    for (const auto& [name, found] : counts)
-        if (found.first > result.count)
-            std::tie(result.name, result.count, result.first) =
-                std::tie(name, found.first, found.second);
+    for (const Trial& trial : view.search)
+        if (auto [name, detail] = event_of(trial); !name.empty()) {
+            ++result.all;
+            ++events.try_emplace(std::move(name), 0, std::move(detail)).first->second.first;
+        }
+    const auto most = std::max_element(
+        events.begin(), events.end(),
+        [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
+    if (most == events.end()) return result;
+    const auto& [name, event] = *most;
+    result.text = (event.first < result.all ? "most often " : "") + name +
+                  (event.second.empty() ? "" : ": " + event.second);
     return result;
 }
 
-std::string failures_text(const Commonest& failure) {
-    if (failure.all == 0) return "";
-    std::string message = printable_line(failure.first->failure()->message);
+using TrialEvent = std::pair<std::string, std::string>;
+
+TrialEvent failure_event(const Trial& trial) {
+    const Failure* failure = trial.failure();
+    if (failure == nullptr) return {};
+    std::string message = printable_line(failure->message);
     while (message.ends_with('.')) message.pop_back();  // the sentence around it ends with one
-    return fmt::format(" {} failed, {}{}.", counted_text(failure.all, "trial"), failure.text(""),
-                       message.empty() ? "" : ": " + message);
+    return {std::string(name_in(failure_kinds, failure->kind)), message};
 }
 
-std::string finding_text(const Commonest& finding) {
-    std::string text = finding.text("for ");
-    const auto& findings = finding.first->measurement()->validity.findings;
-    const auto one = std::find_if(findings.begin(), findings.end(),
-                                  [&](const Finding& other) { return other.id == finding.name; });
-    for (const std::string& part : {one->left, one->right, one->cause})
-        text += part.empty() ? "" : "; " + part;
-    return text;
+TrialEvent finding_event(const Trial& trial, const Decision& decision) {
+    const Measurement* one = trial.measurement();
+    if (one == nullptr || decision.believes(*one) || one->validity.findings.empty()) return {};
+    const Finding& finding = one->validity.findings.front();
+    std::vector<std::string> parts{finding.left, finding.right, finding.cause};
+    std::erase(parts, "");
+    return {finding.id, joined(parts, "; ")};
 }
 
 /// `limit M <= 100 ms by 23 %: 123 ms on chat`.
@@ -332,35 +329,29 @@ std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
         others = others || !is_default;
     }
     if (first == nullptr) return {"Nothing has been measured yet.", ""};
-    const Commonest failure = commonest(view, [](const Trial& trial) {
-        const Failure* one = trial.failure();
-        return one == nullptr ? std::string() : std::string(name_in(failure_kinds, one->kind));
-    });
-    const Commonest finding = commonest(view, [&](const Trial& trial) {
-        const Measurement* one = trial.measurement();
-        return one == nullptr || view.problem().decision.believes(*one) ||
-                       one->validity.findings.empty()
-                   ? std::string()
-                   : one->validity.findings.front().id;
-    });
+    const Commonest failure = commonest(view, failure_event);
+    const Commonest finding = commonest(
+        view, [&](const Trial& trial) { return finding_event(trial, view.problem().decision); });
+    const std::string failures =
+        failure.all == 0
+            ? ""
+            : fmt::format(" {} failed, {}.", counted_text(failure.all, "trial"), failure.text);
     const std::string beginning = others ? "No measured configuration passes."
                                          : "The default does not pass, and nothing else was tried.";
     if (const auto& closest = view.recommendation.closest) {
         std::vector<std::string> broken;
         for (const BrokenLimit& one : closest->broken) broken.push_back(broken_text(one));
         return {fmt::format("{} Nearest is {}: it breaks {}.{}", beginning,
-                            view.changes(closest->configuration), joined(broken),
-                            failures_text(failure)),
+                            view.changes(closest->configuration), joined(broken), failures),
                 "It passes with " + loosened_text(*closest) +
                     ". Loosen that far or widen the space, then run the study in a new folder."};
     }
     if (failure.all == view.search.size() || (failure.all > 0 && finding.all == 0))
-        return {beginning + failures_text(failure),
-                "Mend that first; the report has the lines of the logs."};
+        return {beginning + failures, "Mend that first; the report has the lines of the logs."};
     if (finding.all > 0)
-        return {beginning + fmt::format(" The audit refuses {}, {}.{}",
-                                        counted_text(finding.all, "measurement"),
-                                        finding_text(finding), failures_text(failure)),
+        return {beginning + fmt::format(" The audit refuses {}, for {}.{}",
+                                        counted_text(finding.all, "measurement"), finding.text,
+                                        failures),
                 "Remove the cause, then run the study again in a new folder."};
     return {beginning + (first->refused.empty() ? ""
                                                 : " " + view.changes(first->configuration) + ": " +
@@ -473,6 +464,227 @@ Headline headline_of(const ReportView& view) {
 
 Headline headline_of(const StudySetup& setup, std::span<const Trial> trials) {
     return headline_of(ReportView(setup, trials));
+}
+
+namespace {
+
+/// The environments in which a configuration was measured, as one: several values of a name stand
+/// beside each other. What of their nodes matters is in it.
+Environment environment_of(const ReportView& view, const Configuration& configuration) {
+    std::vector<Environment> all;
+    for (const Trial& trial : view.search) {
+        if (trial.configuration != configuration || trial.measurement() == nullptr) continue;
+        Environment one = trial.environment ? *trial.environment : Environment{};
+        for (const auto& [name, value] : trial.measurement()->place)
+            if (name != name_of_node) one.emplace(name, value);
+        if (trial.environment || !one.empty()) all.push_back(std::move(one));
+    }
+    std::map<std::string, std::set<std::string>> values;
+    for (const Environment& one : all)
+        for (const auto& [name, value] : one) values[name].insert(value);
+    Environment result;
+    for (auto& [name, texts] : values) {
+        for (const Environment& one : all)
+            if (!one.contains(name)) texts.insert("not set");
+        result[name] = joined({texts.begin(), texts.end()}, " and ");
+    }
+    return result;
+}
+
+/// `512 in and 128 out`; empty: not known.
+std::string lengths_text(const Metrics& metrics, const std::string& workload) {
+    const auto mean = [&](const char* what) {
+        const auto tokens = value_in(metrics, MetricKey{what, workload}.text());
+        const auto requests = value_in(metrics, MetricKey{"successful_requests", workload}.text());
+        return tokens && requests && *requests > 0 ? short_number_text(*tokens / *requests, 1)
+                                                   : std::string();
+    };
+    const std::string input = mean("input_tokens");
+    const std::string output = mean("output_tokens");
+    return output.empty() ? "" : (input.empty() ? "" : input + " in and ") + output + " out";
+}
+
+std::string other_work_text(const Standing& standing) {
+    std::vector<std::string> texts;
+    for (const OtherWork& work : standing.other_work) texts.push_back(work.text());
+    return joined(texts, "; ");
+}
+
+}  // namespace
+
+std::string not_tried_text(const ReportView& view) {
+    const double size = view.problem().feasible.size();
+    const auto told = std::count_if(view.standings.all().begin(), view.standings.all().end(),
+                                    [](const Standing& one) { return one.told(); });
+    if (size <= static_cast<double>(told)) return "";
+    constexpr double countable = 10'000;
+    return fmt::format(
+        "What was not tried: {} of {} configurations were measured.", told,
+        size < countable ? fmt::format("{:.0f}", size) : fmt::format("{:.3g}", size));
+}
+
+std::string why_not_measured(const ReportView& view, const Configuration& configuration,
+                             std::string_view workload, std::string_view stop_reason) {
+    if (view.measured(configuration, workload) != nullptr) return "";
+    for (const Trial& trial : view.trials)
+        if (const Failure* failure = trial.failure(); failure != nullptr &&
+                                                      trial.workload == workload &&
+                                                      trial.configuration == configuration)
+            return std::string(name_in(failure_kinds, failure->kind)) +
+                   (failure->message.empty() ? "" : ": " + failure->message);
+    if (stop_reason == name_in(stop_reasons, StopReason::deadline))
+        return "there was no time for it before the deadline ('until')";
+    if (stop_reason == name_in(stop_reasons, StopReason::wall_clock_spent))
+        return "the budget's 'wall_clock' was spent";
+    if (stop_reason == name_in(stop_reasons, StopReason::stopped_by_user))
+        return "the run was stopped";
+    return "not yet; run the study again";
+}
+
+std::vector<std::string> environment_changes(std::span<const Trial> trials) {
+    std::vector<std::string> result;
+    std::map<std::string, std::map<std::string, std::size_t>> nodes;  // fact -> value -> trials
+    for (const Trial& trial : trials)
+        if (trial.measurement() != nullptr)
+            for (const auto& [name, value] : trial.measurement()->place)
+                if (name != name_of_node) ++nodes[name][value];
+    for (const auto& [name, values] : nodes) {
+        std::vector<std::string> texts;
+        for (const auto& [value, times] : values)
+            texts.push_back(value + " (" + counted_text(times, "trial") + ")");
+        if (texts.size() > 1)
+            result.push_back(
+                "trials ran on nodes of several kinds, keep to one by the template's "
+                "nodeSelector; " +
+                name + ": " + joined(texts));
+    }
+    const Environment* before = nullptr;
+    for (const Trial& trial : trials) {
+        if (!trial.environment) continue;
+        if (before != nullptr)
+            for (const std::string& one : differences(*before, *trial.environment))
+                result.push_back("from trial " + std::to_string(trial.id) + " on " + one);
+        before = &*trial.environment;
+    }
+    return result;
+}
+
+std::string environment_difference(const ReportView& view) {
+    const Recommendation& result = view.recommendation;
+    const Configuration& other =
+        result.keep_default && result.best ? *result.best : result.recommended;
+    if (other == view.base()) return "";
+    const Environment before = environment_of(view, view.base());
+    const Environment after = environment_of(view, other);
+    if (before.empty() || after.empty()) return "";
+    const std::vector<std::string> texts = differences(before, after);
+    return texts.empty() ? ""
+                         : "The default and the best were measured in different environments (" +
+                               joined(texts, "; ") + "): a part of the difference may be theirs.";
+}
+
+std::string why_not_comparable(const ReportView& view, const Configuration& configuration) {
+    const Standing& standing = *view.standings.find(configuration);
+    const auto unchecked = unchecked_answers(view.problem().space, standing);
+    const std::string text = "What looks best (" + view.changes(configuration) +
+                             ") did other work than the default: " + other_work_text(standing) +
+                             ". ";
+    if (unchecked.empty())
+        return text +
+               "With requests of other lengths, faster ones are no proof of a faster engine.";
+    return text + std::string(unchecked.front()) +
+           " changes what the model computes, and nobody compared the answers: answers of another "
+           "length are what a broken quantization looks like.";
+}
+
+std::vector<std::string> other_work_notes(const ReportView& view) {
+    std::vector<std::string> result;
+    for (const Standing& standing : view.standings.all()) {
+        if (standing.other_work.empty()) continue;
+        result.push_back(fmt::format(
+            "Other work: {} had requests of other lengths, beyond noise ({}). {}{}",
+            view.changes(standing.configuration), other_work_text(standing),
+            standing.refusal == Refusal::other_work
+                ? "The objective does not say what equal work would give, so it cannot win."
+                : "Of a gain only what equal work leaves counts, in requests and in tokens alike.",
+            unchecked_answers(view.problem().space, standing).empty()
+                ? ""
+                : " It changes what the model computes, and nobody compared the answers: a broken "
+                  "quantization looks like this."));
+    }
+    return result;
+}
+
+std::vector<std::string> knowledge_notes(const ReportView& view) {
+    std::vector<std::string> result;
+    for (const std::string& source : view.setup.knowledge)
+        result.push_back(fmt::format("Knowledge: {}.", source));
+    if (!view.setup.earlier.empty())
+        result.push_back(
+            fmt::format("Knowledge: {}, which the cache had. Its figures do not enter the verdict.",
+                        view.setup.earlier));
+    const Beliefs& beliefs = view.setup.beliefs;
+    for (const GivenUp& one : given_up(beliefs, view.problem(), view.standings))
+        result.push_back(
+            fmt::format("{} was given up: {} configurations that it expected to change the goal by "
+                        "{:+.0f} % changed it by {:+.0f} %.",
+                        beliefs[one.source].name(), one.trials, 100 * std::expm1(one.promised),
+                        100 * std::expm1(one.measured)));
+    return result;
+}
+
+std::vector<std::string> quality_notes(const ReportView& view) {
+    std::vector<std::string> result;
+    if (value_in(view.means(view.recommendation.recommended), quality_drop)) return result;
+    for (const auto& [name, value] : view.recommendation.recommended.entries()) {
+        const Parameter& parameter = view.problem().space.at(name);
+        if (changes_answers(parameter) && value != parameter.default_value)
+            result.push_back(
+                fmt::format("Quality not measured: {} = {} changes the numbers a model computes "
+                            "with. Compare its answers before you serve it.",
+                            name, text_of(value)));
+    }
+    return result;
+}
+
+std::vector<std::string> speculation_notes(const ReportView& view) {
+    std::vector<std::string> result;
+    for (const Standing& standing : view.standings.all()) {
+        const Metrics means = view.means(standing.configuration);
+        std::vector<std::string> texts;
+        for (const auto& [workload, drafted] : figures_of(means, "server_drafted_tokens"))
+            if (const auto accepted =
+                    value_in(means, MetricKey{"server_accepted_tokens", workload}.text());
+                accepted && drafted->value > 0)
+                texts.push_back(fmt::format(
+                    "{} of {} guessed tokens ({}) were right{}", short_number_text(*accepted, 0),
+                    short_number_text(drafted->value, 0), plain_percent(*accepted / drafted->value),
+                    workload.empty() ? "" : fmt::format(" on {}", workload)));
+        if (texts.empty()) continue;
+        const bool first = standing.configuration == view.recommendation.recommended;
+        result.insert(first ? result.begin() : result.end(),
+                      fmt::format("Speculation, as the engine counts: {}, with {}.", joined(texts),
+                                  view.changes(standing.configuration)));
+    }
+    return result;
+}
+
+std::vector<std::string> lengths_texts(const ReportView& view) {
+    const Metrics before = view.means(view.base());
+    const Metrics after = view.means(view.recommendation.recommended);
+    std::vector<std::string> workloads;
+    for (const Workload& workload : view.setup.file.workloads) workloads.push_back(workload.name);
+    if (workloads.size() < 2) workloads = {""};
+    std::vector<std::string> result;
+    for (const std::string& workload : workloads) {
+        const std::string of_default = lengths_text(before, workload);
+        const std::string of_recommended = lengths_text(after, workload);
+        if (of_default.empty() || of_recommended.empty()) continue;
+        result.push_back(
+            fmt::format("Tokens a request{}: {} with the default, {} with the recommendation.",
+                        workload.empty() ? "" : " on " + workload, of_default, of_recommended));
+    }
+    return result;
 }
 
 }  // namespace servetune

@@ -20,54 +20,75 @@ constexpr double requests_in_batch = 100;
 constexpr std::size_t fewest_judged = 5, most_judged = 10;
 constexpr std::string_view speed_figure = "seconds per output token";
 
-/// How far a figure may be from the study's, and whether less of it is a change.
+/// How a figure is read, and how far it may be from the study's.
 struct FigureRule {
+    using Ratio = std::pair<std::string_view, std::string_view>;
     std::string_view name;
     double margin;  ///< as a factor 1 + margin; of a share as a difference
     bool less_is_change;
+    std::array<Ratio, 2> counters;  ///< what they grew by; under empty: a second
+    Ratio study;                    ///< metrics
     bool share = false;
 };
-constexpr std::array<FigureRule, 6> figure_rules{{{"requests per second", 0.5, false},
-                                                  {"requests in flight", 0.5, false},
-                                                  {"prompt tokens", 0.25, true},
-                                                  {"output tokens", 0.25, true},
-                                                  {"cache hits", 0.1, true, true},
-                                                  {speed_figure, 0.25, false}}};
+constexpr std::array<FigureRule, 6> figure_rules{
+    {{"requests per second",
+      0.5,
+      false,
+      {{{"latency_seconds_count", ""}}},
+      {"requests_per_second", ""}},
+     {"requests in flight",  // Little's law
+      0.5,
+      false,
+      {{{"latency_seconds_sum", ""}}},
+      {"mean_concurrency", ""}},
+     {"prompt tokens",
+      0.25,
+      true,
+      {{{"request_prompt_tokens_sum", "request_prompt_tokens_count"}}},
+      {"input_tokens", "successful_requests"}},
+     {"output tokens",
+      0.25,
+      true,
+      {{{"request_generated_tokens_sum", "request_generated_tokens_count"}}},
+      {"output_tokens", "successful_requests"}},
+     {"cache hits",
+      0.1,
+      true,
+      {{{"prefix_hit_tokens", "prefix_queried_tokens"}, {"prefix_hit_tokens", "prompt_tokens"}}},
+      {"server_prefix_hit_tokens", "input_tokens"},
+      true},
+     {speed_figure,
+      0.25,
+      false,
+      {{{"per_token_seconds_sum", "per_token_seconds_count"},
+        {"token_gap_seconds_sum", "token_gap_seconds_count"}}},
+      {"time_per_output_token_mean_seconds", ""}}}};
 
-std::optional<double> ratio_of(const PageCounters& counters, std::string_view over,
-                               std::string_view under) {
-    const auto a = counters.find(over);
-    const auto b = counters.find(under);
-    if (a == counters.end() || b == counters.end() || !(b->second > 0)) return std::nullopt;
-    return a->second / b->second;
+/// `value_of` a name is a number or nothing; the second name empty: `otherwise`.
+template <class ValueOf>
+std::optional<double> ratio_of(const FigureRule::Ratio& ratio, const ValueOf& value_of,
+                               double otherwise) {
+    const std::optional<double> over = value_of(ratio.first);
+    const std::optional<double> under =
+        ratio.second.empty() ? std::optional(otherwise) : value_of(ratio.second);
+    return over && under && *under > 0 ? std::optional(*over / *under) : std::nullopt;
+}
+
+std::optional<double> counter_in(const PageCounters& numbers, std::string_view name) {
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// `grown`: what counters grew by; gauges are their mean.
 TrafficFigures traffic_figures(const PageCounters& grown, double seconds) {
     TrafficFigures result;
-    const auto set = [&](std::string_view name, const std::optional<double>& value) {
-        if (value) result.emplace(name, *value);
-    };
-    const auto value = [&](std::string_view name) -> std::optional<double> {
-        const auto found = grown.find(name);
-        return found == grown.end() ? std::nullopt : std::optional(found->second);
-    };
-    if (const auto requests = value("latency_seconds_count"))
-        set("requests per second", *requests / seconds);
-    if (const auto latencies = value("latency_seconds_sum"))
-        set("requests in flight", *latencies / seconds);  // Little's law
-    else if (const auto running = value("running_requests"))
-        set("requests in flight", *running + value("waiting_requests").value_or(0));
-    set("prompt tokens",
-        ratio_of(grown, "request_prompt_tokens_sum", "request_prompt_tokens_count"));
-    set("output tokens",
-        ratio_of(grown, "request_generated_tokens_sum", "request_generated_tokens_count"));
-    auto hits = ratio_of(grown, "prefix_hit_tokens", "prefix_queried_tokens");
-    if (!hits) hits = ratio_of(grown, "prefix_hit_tokens", "prompt_tokens");
-    if (hits) set("cache hits", std::min(1.0, *hits));
-    auto speed = ratio_of(grown, "per_token_seconds_sum", "per_token_seconds_count");
-    if (!speed) speed = ratio_of(grown, "token_gap_seconds_sum", "token_gap_seconds_count");
-    set(speed_figure, speed);
+    const auto value_of = [&](std::string_view name) { return counter_in(grown, name); };
+    for (const FigureRule& rule : figure_rules)
+        for (const FigureRule::Ratio& counters : rule.counters)
+            if (const auto value = ratio_of(counters, value_of, seconds))
+                result.emplace(rule.name, rule.share ? std::min(1.0, *value) : *value);
+    if (const auto running = value_of("running_requests"))
+        result.emplace("requests in flight", *running + value_of("waiting_requests").value_or(0));
     return result;
 }
 
@@ -88,11 +109,9 @@ std::optional<PageCounters> growth(const PageCounters& before, const PageCounter
 }
 
 double requests_in(const PageCounters& grown) {
-    const auto found = grown.find("latency_seconds_count");
-    if (found != grown.end()) return found->second;
+    if (const auto requests = counter_in(grown, "latency_seconds_count")) return *requests;
     // An engine that does not count them: some tokens make a batch.
-    const auto tokens = grown.find("generated_tokens");
-    return tokens != grown.end() && tokens->second > 0 ? requests_in_batch : 0;
+    return counter_in(grown, "generated_tokens").value_or(0) > 0 ? requests_in_batch : 0;
 }
 
 void judge_figure(JudgedFigure& figure, const std::vector<double>& values, const FigureRule& rule) {
@@ -147,48 +166,30 @@ WatchedStudy watched_study(const StudySetup& setup, std::span<const Trial> trial
     if (metrics.empty())
         result.notes.emplace_back(
             "nothing was measured of what is recommended: the workload says what to expect");
-    TrafficFigures& expected = result.expected;
-    const auto figure = [&](const char* name) -> std::optional<double> {
-        const auto found = metrics.find(name);
-        return found == metrics.end() ? std::nullopt : std::optional(found->second.value);
-    };
-    const auto set = [&](std::string_view name, const std::optional<double>& value) {
-        if (value && *value > 0) expected.emplace(name, *value);
-    };
-    const auto requests = figure("successful_requests");
-    const auto per_request = [&](const char* tokens) -> std::optional<double> {
-        const auto sum = figure(tokens);
-        return sum && requests && *requests > 0 ? std::optional(*sum / *requests) : std::nullopt;
-    };
-    set("prompt tokens", per_request("input_tokens"));
-    set("output tokens", per_request("output_tokens"));
-    if (!expected.contains("prompt tokens")) {
-        double input = 0, output = 0;
-        const Plan plan = plan_requests(workload);
-        for (const PlannedRequest& request : plan.requests) {
-            input += static_cast<double>(request.input_tokens);
-            output += static_cast<double>(request.output_tokens);
-        }
-        const auto count = static_cast<double>(plan.requests.size());
-        set("prompt tokens", input / count);
-        set("output tokens", output / count);
-    }
     const Arrival& arrival = workload.arrival;
-    if (arrival.kind == Arrival::Kind::concurrency || arrival.kind == Arrival::Kind::all_at_once ||
-        arrival.kind == Arrival::Kind::largest_concurrency) {
-        set("requests in flight", figure("mean_concurrency"));
-        if (arrival.kind == Arrival::Kind::concurrency)
-            set("requests in flight", static_cast<double>(arrival.in_flight));
-    } else {
-        set("requests per second", figure("requests_per_second"));
-        if (arrival.kind == Arrival::Kind::rate)
-            set("requests per second", arrival.requests_per_second);
+    const bool closed = arrival.kind == Arrival::Kind::concurrency ||
+                        arrival.kind == Arrival::Kind::all_at_once ||
+                        arrival.kind == Arrival::Kind::largest_concurrency;
+    TrafficFigures& expected = result.expected;
+    for (const FigureRule& rule : figure_rules) {
+        if (rule.name == (closed ? "requests per second" : "requests in flight")) continue;
+        const auto value = ratio_of(
+            rule.study, [&](std::string_view name) { return value_in(metrics, name); }, 1);
+        if (value && (*value > 0 || rule.share))
+            expected.emplace(rule.name, rule.share ? std::min(1.0, *value) : *value);
     }
-    const auto hits = figure("server_prefix_hit_tokens");
-    const auto tokens = figure("input_tokens");
-    if (hits && tokens && *tokens > 0)
-        expected.emplace("cache hits", std::min(1.0, *hits / *tokens));
-    set(speed_figure, figure("time_per_output_token_mean_seconds"));
+    if (!expected.contains("prompt tokens")) {
+        const Plan plan = plan_requests(workload);
+        const auto count = static_cast<double>(plan.requests.size());
+        for (const PlannedRequest& request : plan.requests) {
+            expected["prompt tokens"] += static_cast<double>(request.input_tokens) / count;
+            expected["output tokens"] += static_cast<double>(request.output_tokens) / count;
+        }
+    }
+    if (arrival.kind == Arrival::Kind::concurrency)
+        expected.emplace("requests in flight", static_cast<double>(arrival.in_flight));
+    if (arrival.kind == Arrival::Kind::rate)
+        expected.emplace("requests per second", arrival.requests_per_second);
     return result;
 }
 
@@ -227,8 +228,7 @@ std::optional<TrafficFigures> ProductionCheck::add(const PageCounters& counters,
         return std::nullopt;
     }
     seconds_ += seconds;
-    if (const auto count = grown->find("latency_seconds_count"); count != grown->end())
-        requests_ += count->second;
+    requests_ += counter_in(*grown, "latency_seconds_count").value_or(0);
     if (const auto batch = growth(begun_, counters);
         batch && requests_in(*batch) >= requests_in_batch) {
         batches_.push_back(traffic_figures(*batch, at_seconds - begun_at_));
@@ -242,9 +242,9 @@ std::optional<TrafficFigures> ProductionCheck::add(const PageCounters& counters,
 std::vector<double> ProductionCheck::values_of(std::string_view name) const {
     std::vector<double> values;
     for (const TrafficFigures& batch : batches_)
-        if (const auto found = batch.find(name);
-            found != batch.end() && (found->second > 0 || name == "cache hits"))
-            values.push_back(found->second);
+        if (const auto value = counter_in(batch, name);
+            value && (*value > 0 || name == "cache hits"))
+            values.push_back(*value);
     return values;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/report.hpp"
 
+#include "chart.hpp"
 #include "content.hpp"
 #include "report_json.hpp"
+#include "servetune/detail/base/redactor.hpp"
 
 namespace servetune {
 namespace {
@@ -50,6 +52,55 @@ Reports all_reports(const StudySetup& setup, std::span<const Trial> trials,
         markdown_of(view, stop_reason, explained), json_of(view, stop_reason, &explained), {}};
     result.html = page_of({view, stop_reason, &explained}, result.json);
     return result;
+}
+
+namespace {
+
+/// Sources of a content security policy: these files and nothing else, whatever text of others may
+/// become.
+std::string allowed(const std::vector<const EmbeddedFile*>& files) {
+    std::string result;
+    for (const EmbeddedFile* file : files) {
+        std::string bytes;
+        for (std::size_t i = 0; i < file->sha256.size(); i += 2)
+            bytes +=
+                static_cast<char>(std::stoi(std::string(file->sha256.substr(i, 2)), nullptr, 16));
+        result += " 'sha256-" + base64(bytes) + "'";
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string page_of(const Content& content, const std::string& report_json,
+                    std::string_view live_version) {
+    const bool live = !live_version.empty();
+    const Document document = document_of(content);
+    const HtmlContent html = html_of(document, content.view.setup.file.secrets);
+    std::vector<const EmbeddedFile*> scripts{&chart_js, &plane_js, &parallel_js, &charts_js,
+                                             &page_js};
+    if (live) scripts.push_back(&live_js);
+    std::string elements;
+    for (const EmbeddedFile* script : scripts)
+        elements += "<script>" + std::string(script->text) + "</script>\n";
+    const std::string live_bar =
+        "\n<div id=\"live\" class=\"live\" data-version=\"" + html_text(live_version) +
+        "\"><p role=\"status\" id=\"live-trial\">This page follows the study.</p><p "
+        "id=\"live-now\"></p></div>\n<noscript><p>Without JavaScript this page stays as it is: "
+        "load it again.</p></noscript>";
+    TemplateValues values;
+    values.texts = {
+        {"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) +
+                       "; script-src" + allowed(scripts) + (live ? "; connect-src 'self'" : "")},
+        {"title", html_text(content.clean(document.title))},
+        {"style", std::string(page_css.text)},
+        {"contents", html.contents},
+        {"live", live ? live_bar : ""},
+        {"content", html.body},
+        {"network", live ? "" : " This file needs no network."},
+        {"data", html_data(content, report_json)},
+        {"scripts", elements}};
+    return fill_template(page_html.text, values);
 }
 
 }  // namespace servetune

@@ -207,6 +207,12 @@ void add_recommended(OrderedJson& object, const ReportView& view, std::string_vi
     }
 }
 
+OrderedJson gain_json(const CredibleInterval& gain, const FigureScale& scale) {
+    return {{"value", scale.stated(gain.value)},
+            {"low", scale.stated(gain.low)},
+            {"high", scale.stated(gain.high)}};
+}
+
 OrderedJson predicted_json(const Predicted& predicted) {
     OrderedJson rows = OrderedJson::array();
     for (const Predicted::Row& row : predicted.rows)
@@ -250,10 +256,10 @@ OrderedJson effects_json(const Effects& effects, const SearchSpace& space,
     return result;
 }
 
-OrderedJson ladder_json(const Ladder& ladder, const FigureScale& scale) {
-    const auto gain = [](const std::optional<LadderGain>& one) {
-        OrderedJson result;
-        if (one) result = gain_json(one->gain), result["measured"] = one->measured;
+OrderedJson ladder_json(const Ladder& ladder) {
+    const auto gain = [](const LadderGain& one) {
+        OrderedJson result = gain_json(one.gain);
+        result["measured"] = one.measured;
         return result;
     };
     OrderedJson steps = OrderedJson::array();
@@ -261,15 +267,9 @@ OrderedJson ladder_json(const Ladder& ladder, const FigureScale& scale) {
         steps.push_back({{"changes", step.changes},
                          {"configuration", to_json(step.to)},
                          {"gain", gain(step.gain)},
-                         {"alone", gain(step.alone)},
-                         {"last", gain(step.last)},
+                         {"alone", step.alone ? gain(*step.alone) : OrderedJson()},
                          {"refused", text_or_null(step.refused)}});
-    OrderedJson result{{"total", gain_json(ladder.total)}, {"alone_together", nullptr}};
-    if (const auto apart = ladder.not_together)
-        result["alone_together"] =
-            scale.stated(std::expm1(*apart + std::log1p(ladder.total.value)));
-    result["steps"] = steps;
-    return result;
+    return {{"total", gain_json(ladder.total)}, {"steps", steps}};
 }
 
 OrderedJson limits_json(const WhatLimits& limits) {
@@ -295,21 +295,33 @@ OrderedJson limits_json(const WhatLimits& limits) {
 }
 
 OrderedJson cost_json(const ServingCosts& costs) {
-    const auto figure = [](const std::optional<ServingCost::Figure>& one) {
-        OrderedJson result;
-        if (one)
-            result = {
-                {"value", one->value}, {"low", or_null(one->low)}, {"high", or_null(one->high)}};
-        return result;
+    const auto figure = [](const ServingCost::Figure& one) -> OrderedJson {
+        return {{"value", one.value}, {"low", or_null(one.low)}, {"high", or_null(one.high)}};
     };
     OrderedJson rows = OrderedJson::array();
     for (const ServingCost& one : costs.all)
         rows.push_back({{"unit", one.unit},
                         {"million_tokens", one.tokens},
-                        {"default", figure(one.of_default)},
+                        {"default", one.of_default ? figure(*one.of_default) : OrderedJson()},
                         {"recommended", figure(one.of_recommended)},
-                        {"change", figure(one.change)}});
+                        {"change", one.change ? figure(*one.change) : OrderedJson()}});
     return {{"figures", rows}, {"no_dollars", costs.no_dollars}, {"no_energy", costs.no_energy}};
+}
+
+OrderedJson account_json(const Account& account, const FigureScale& scale) {
+    OrderedJson result{
+        {"ladder", account.ladder ? ladder_json(*account.ladder) : OrderedJson()},
+        {"what_limits", account.limits ? limits_json(*account.limits) : OrderedJson()},
+        {"one_more_hour", nullptr},
+        {"cost", cost_json(account.costs)}};
+    if (const auto& more = account.more)
+        result["one_more_hour"] = {
+            {"trials", more->further.trials},
+            {"seconds", more->seconds > 0 ? OrderedJson(more->seconds) : OrderedJson()},
+            {"gain", gain_json(more->further.gain, scale)},
+            {"chance_worth_having", more->further.chance_changed},
+            {"likely", more->likely}};
+    return result;
 }
 
 }  // namespace
@@ -325,28 +337,9 @@ OrderedJson gain_json(const Gain& gain) {
             {"high", known ? OrderedJson(gain.scale.stated(gain.high)) : OrderedJson()}};
 }
 
-OrderedJson gain_json(const CredibleInterval& gain, const FigureScale& scale) {
-    return {{"value", scale.stated(gain.value)},
-            {"low", scale.stated(gain.low)},
-            {"high", scale.stated(gain.high)}};
-}
-
-OrderedJson account_json(const Account& account, const ReportView& view) {
-    const FigureScale& scale = view.scale();
-    OrderedJson result{
-        {"ladder", account.ladder ? ladder_json(*account.ladder, scale) : OrderedJson()},
-        {"what_limits", account.limits ? limits_json(*account.limits) : OrderedJson()},
-        {"one_more_hour", nullptr},
-        {"cost", cost_json(account.costs)}};
-    if (account.more)
-        result["one_more_hour"] = {
-            {"trials", account.more->further.trials},
-            {"seconds",
-             account.more->seconds > 0 ? OrderedJson(account.more->seconds) : OrderedJson()},
-            {"gain", gain_json(account.more->further.gain, scale)},
-            {"chance_worth_having", account.more->further.chance_changed},
-            {"likely", account.more->likely}};
-    return result;
+OrderedJson json_of(const Explained& explained, const ReportView& view) {
+    return {{"effects", effects_json(explained.effects, view.problem().space, view.scale())},
+            {"explanation", account_json(explained.account, view.scale())}};
 }
 
 std::string json_of(const ReportView& view, std::string_view stop_reason,
@@ -381,10 +374,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason,
     add_deciding_figures(object, view);
     if (const auto predicted = predicted_of(view)) object["predicted"] = predicted_json(*predicted);
     add_trials(object, view);
-    if (explained != nullptr) {
-        object["effects"] = effects_json(explained->effects, view.problem().space, view.scale());
-        object["explanation"] = account_json(explained->account, view);
-    }
+    if (explained != nullptr) object.update(json_of(*explained, view));
     object["environment_changes"] = environment_changes(view.trials);
     object["cost_seconds"] = time_spent_in(view.trials).trials;
     object["stop_reason"] = text_or_null(stop_reason);

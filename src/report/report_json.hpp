@@ -18,8 +18,8 @@ nlohmann::ordered_json or_null(const std::optional<Value>& value) {
 nlohmann::ordered_json text_or_null(std::string_view text);
 /// A gain as it is stated. An interval that is not known is null.
 nlohmann::ordered_json gain_json(const Gain& gain);
-nlohmann::ordered_json gain_json(const CredibleInterval& gain, const FigureScale& scale);
-nlohmann::ordered_json account_json(const Account& account, const ReportView& view);
+/// What takes fitting the models: `effects` and `explanation`, of the report and of `explain`.
+nlohmann::ordered_json json_of(const Explained& explained, const ReportView& view);
 /// The report; `explained`: null: not asked for.
 std::string json_of(const ReportView& view, std::string_view stop_reason,
                     const Explained* explained);

@@ -90,35 +90,7 @@ Section gains_section(const Content& content) {
 
 Section search_section(const Content& content) {
     Section section{"search", "Path of the search"};
-    section.page_only = true;
     section.draw(path_figure(content));
-    if (section.blocks.empty()) return section;
-    section.draw(cost_figure(content));
-    const Goal& goal = content.view.goal();
-    Table table{"The path of the search",
-                {"trial", "setting", metric_title(goal.metric), "best so far", "outcome", "seconds",
-                 "minutes at its end"}};
-    table.folded = true;
-    table.texts = 2;
-    std::optional<double> best;
-    double spent = 0;
-    for (const Trial& trial : content.view.trials) {
-        spent += trial.cost_seconds() / 60;
-        const auto at = content.row_of(trial.configuration);
-        if (!trial.of_search() || !trial.told() || !at) continue;
-        const ResultRow& row = content.rows[*at];
-        const auto figure = content.figure_of(trial);
-        if (figure && row.standing->passes() && (!best || goal.better(*figure, *best)))
-            best = figure;
-        table.rows.push_back({{std::to_string(trial.id), row.name, figure_cell(goal.metric, figure),
-                               figure_cell(goal.metric, best),
-                               trial.failure() != nullptr
-                                   ? std::string(name_in(failure_kinds, trial.failure()->kind))
-                               : row.standing->passes() ? "measured"
-                                                        : "refused",
-                               fixed_text(trial.cost_seconds(), 1), fixed_text(spent, 1)}});
-    }
-    section.show(std::move(table));
     return section;
 }
 
@@ -169,52 +141,32 @@ Section ladder_section(const Ladder& ladder, const FigureScale& scale) {
     section.kind = "brief";
     const bool several = ladder.steps.size() > 1;
     Table table{section.title, {"change", "gain", "interval", "by"}};
-    if (several) table.header.insert(table.header.end(), {"as the only change", "as the last one"});
-    const auto short_gain = [](const std::optional<LadderGain>& one) -> std::string {
-        return one ? gain_text(one->gain.value, one->gain.scale) +
-                         (one->measured ? "" : " (predicted)")
-                   : "-";
-    };
-    std::vector<std::string> notes;
+    if (several) table.header.emplace_back("as the only change");
+    std::vector<std::string> texts;
     for (const LadderStep& step : ladder.steps) {
         Row& row = table.rows.emplace_back(
             Row{{joined(step.changes), gain_text(step.gain.gain.value, scale),
                  interval_or_none(step.gain.gain), step.gain.measured ? "measured" : "predicted"}});
-        if (several)
-            row.cells.insert(row.cells.end(), {short_gain(step.alone), short_gain(step.last)});
-        if (several && !step.refused.empty())
-            notes.push_back("Not to be served after " + joined(step.changes) + ": " + step.refused +
+        if (!several) continue;
+        row.cells.emplace_back(step.alone ? gain_text(step.alone->gain.value, scale) +
+                                                (step.alone->measured ? "" : " (predicted)")
+                                          : "-");
+        if (!step.refused.empty())
+            texts.push_back("Not to be served after " + joined(step.changes) + ": " + step.refused +
                             ".");
     }
     section.show(std::move(table));
-    if (!several) {
-        if (ladder.steps.front().changes.size() > 1)
-            section.say(
-                "What each of them gives is not known: no trial has one without the others, and "
-                "too few configurations were measured for the models.");
-        return section;
-    }
-    const std::string total = gain_text(ladder.total.value, scale);
-    std::vector<std::string> texts{fmt::format(
-        "In this order the gains {} to {}. Next comes the change with the best figure, measured "
-        "where it was; another order gives each another share.",
-        scale.ratios() ? "multiply" : "add up", total)};
-    if (!ladder.all_measured())
-        texts.emplace_back(
-            "Predicted gains are of models fitted to the trials, with 95 % intervals that hold "
-            "together; they are shifted so that steps between two measured commands come to what "
-            "was measured.");
-    if (ladder.not_together) {
-        const double alone = std::expm1(*ladder.not_together + std::log1p(ladder.total.value));
-        const auto& spread = ladder.not_together_reach;
-        texts.push_back(fmt::format(
-            "Each as the only change, they would come to {}: {}.", gain_text(alone, scale),
-            !spread ? "whether they act together is not known, for nothing was measured twice"
-            : std::abs(*ladder.not_together) < *spread ? "that they act together is not proven"
-            : *ladder.not_together > 0                 ? "together they give less than that"
-                                                       : "together they give more than that"));
-    }
-    texts.insert(texts.end(), notes.begin(), notes.end());
+    if (several)
+        section.say(fmt::format(
+            "In this order the gains {} to {}. Another order shares it out "
+            "differently.",
+            scale.ratios() ? "multiply" : "add up", gain_text(ladder.total.value, scale)));
+    else if (ladder.steps.front().changes.size() > 1)
+        section.say("Too few configurations were measured to tell what each of them gives.");
+    if (several && !ladder.all_measured())
+        section.say(
+            "Predicted gains are of models fitted to the trials; their 95 % intervals hold "
+            "together.");
     section.list(texts);
     return section;
 }
@@ -289,36 +241,29 @@ Section more_section(const Account& account, const FigureScale& scale) {
     return section;
 }
 
-std::string cost_text(const std::string& unit, const std::optional<ServingCost::Figure>& one) {
-    if (!one) return "-";
-    const auto text = [&](double value) {
-        return fmt::format("{:.{}g}", value, unit == "USD" ? 4 : 3);
-    };
-    return text(one->value) +
-           (one->low ? fmt::format(" ({} to {})", text(*one->low), text(*one->high)) : "");
-}
-
 Section cost_section(const ServingCosts& costs) {
     Section section{"cost", "Cost of a million tokens"};
     section.kind = "brief";
+    using Figure = ServingCost::Figure;
+    const auto cell = [](const std::optional<Figure>& one, const auto& text) -> std::string {
+        if (!one) return "-";
+        return text(one->value) +
+               (one->low ? fmt::format(" ({} to {})", text(*one->low), text(*one->high)) : "");
+    };
     Table table{section.title, {"a million", "default", "recommended", "change"}};
-    bool without = false;
-    for (const ServingCost& one : costs.all) {
-        std::string change = "-";
-        if (one.change)
-            change = percent(one.change->value) +
-                     (one.change->low ? fmt::format(" ({} to {})", percent(*one.change->low),
-                                                    percent(*one.change->high))
-                                      : "");
-        table.rows.push_back(
-            {{one.unit + ", " + one.tokens + " tokens", cost_text(one.unit, one.of_default),
-              cost_text(one.unit, one.of_recommended), change}});
-        without = without || !one.of_recommended.low;
-    }
     std::vector<std::string> texts;
+    for (const ServingCost& one : costs.all) {
+        const auto amount = [&](double value) {
+            return fmt::format("{:.{}g}", value, one.unit == "USD" ? 4 : 3);
+        };
+        table.rows.push_back(
+            {{one.unit + ", " + one.tokens + " tokens", cell(one.of_default, amount),
+              cell(one.of_recommended, amount), cell(one.change, percent)}});
+    }
     if (!costs.all.empty())
-        texts.emplace_back(without ? "Nothing was measured twice, so there are no intervals."
-                                   : "In brackets: 95 % intervals.");
+        texts.emplace_back(costs.all.front().of_recommended.low
+                               ? "In brackets: 95 % intervals."
+                               : "No intervals: nothing was measured twice.");
     section.show(std::move(table));
     if (!costs.no_dollars.empty()) texts.push_back("No dollars: " + costs.no_dollars + ".");
     if (!costs.no_energy.empty()) texts.push_back("No energy: " + costs.no_energy + ".");
@@ -362,8 +307,7 @@ Section confidence_section(const Content& content) {
                                 ? "> 99 %"
                                 : fmt::format("{:.0f} %", *result.p_best * 100)));
         if (result.gain.has_interval() && result.gain.low <= 0)
-            say("That interval holds zero: by these measurements alone the default cannot be told "
-                "apart from the recommendation.");
+            say("That interval holds zero: the default may be as good.");
     }
     say(headline.unsound);
     if (!result.tied.empty()) {
@@ -460,44 +404,13 @@ Section front_section(const Content& content) {
 
 Section trade_section(const Content& content) {
     Section section{"trade-offs", "Trade-offs"};
-    section.page_only = true;
     section.draw(trade_figure(content));
-    if (section.blocks.empty()) return section;
-    const std::string& y = content.metrics[content.trade().second];
-    const std::string& x = content.metrics[content.trade().first];
-    Table table{"The trade-off", {"setting", metric_title(y), metric_title(x), "verdict"}};
-    table.folded = true;
-    table.id = "trade-table";
-    for (const ResultRow& row : content.rows)
-        if (const auto up = value_in(row.means, y), across = value_in(row.means, x); up && across)
-            table.rows.push_back(
-                {{row.name, figure_cell(y, up), figure_cell(x, across), row.verdict}});
-    section.show(std::move(table));
     return section;
 }
 
 Section latency_section(const Content& content) {
     Section section{"latency", "Latencies"};
-    section.page_only = true;
     section.draw(latency_figure(content));
-    const ResultRow* of_default = content.row_of_kind("usual");
-    const ResultRow* recommended = content.row_of_kind("recommended");
-    Table table{"Latencies", {"latency", "default"}};
-    if (recommended != nullptr) table.header.emplace_back("recommended");
-    table.folded = true;
-    table.id = "latency-table";
-    for (const LatencyFamily& family : content.latencies)
-        for (const auto& [level, place] : family.levels) {
-            const std::string& metric = content.metrics[place];
-            const auto cell = [&, &metric = metric](const ResultRow* row) {
-                return figure_cell(metric,
-                                   row == nullptr ? std::nullopt : value_in(row->means, metric));
-            };
-            Row& row = table.rows.emplace_back(Row{{metric_title(metric), cell(of_default)}});
-            if (recommended != nullptr) row.cells.push_back(cell(recommended));
-            row.data = fmt::format("metric=\"{}\"", place);
-        }
-    section.show(std::move(table));
     return section;
 }
 
@@ -544,7 +457,7 @@ public:
             verdict == "recommended" || verdict == "carried on";
         if (row == nullptr) return;
         out.kind = row->kind;
-        out.data = fmt::format("of=\"{}\"", row - content_.rows.data());
+        out.of = static_cast<std::size_t>(row - content_.rows.data());
     }
     [[nodiscard]] Table& table() { return table_; }
 
@@ -672,21 +585,17 @@ Section interactions_section(const Content& content) {
     Section section{"parallel", "Interactions"};
     section.draw(parallel_figure(content));
     if (content.explained == nullptr || !content.explained->effects.learned()) return section;
+    const FigureScale& scale = content.view.scale();
     std::vector<std::string> texts;
     for (const PairEffect& pair : content.explained->effects.pairs())
         if (pair.gain.known())
             texts.push_back(fmt::format(
-                "{} and {}: {:.0f} % of the differences; largest at {} and {}: {} (95 % interval "
-                "{}), measured together {} times.",
-                pair.parameters[0], pair.parameters[1], pair.share * 100, text_of(pair.levels[0]),
-                text_of(pair.levels[1]), gain_text(pair.gain.value, content.view.scale()),
-                credible_text(pair.gain, content.view.scale()), pair.together));
-    section.say(texts.empty()
-                    ? "No pair of parameters is known to do more or less together than each does "
-                      "alone."
-                    : "Some parameters do more or less together than the sum of what each does "
-                      "alone: how much of all differences in the space comes from that, and where "
-                      "it is largest.");
+                "{} and {}: {:.0f} % of all differences in the space; {} = {} with {} = {} gives "
+                "{} (95 % interval {}) beyond what each gives alone, measured together {} times.",
+                pair.parameters[0], pair.parameters[1], pair.share * 100, pair.parameters[0],
+                text_of(pair.levels[0]), pair.parameters[1], text_of(pair.levels[1]),
+                gain_text(pair.gain.value, scale), credible_text(pair.gain, scale), pair.together));
+    if (texts.empty()) section.say("None is known: no two parameters are proven to interact.");
     section.list(texts);
     return section;
 }
@@ -695,51 +604,46 @@ Section effects_section(const Content& content) {
     Section section{"effects", "What the parameters do"};
     if (content.explained == nullptr) return section;
     const Effects& effects = content.explained->effects;
+    const EffectsFloor& floor = effects.floor();
     const SearchSpace& space = content.view.problem().space;
     const FigureScale& scale = content.view.scale();
-    if (effects.floor().varied == 0) return section;
-    if (!effects.floor().enough()) {
-        section.say(not_said(effects.floor()));
+    if (floor.varied == 0) return section;
+    if (!floor.enough()) {
+        section.say(
+            fmt::format("Not known yet: {} measured, {} needed to tell the effects of {} apart.",
+                        counted_text(floor.measured, "configuration"), floor.needed(),
+                        counted_text(floor.varied, "parameter")));
         return section;
     }
-    if (!effects.learned())
-        section.say(fmt::format(
-            "{} configurations were measured, and none of the effects is proven: every 95 % "
-            "interval includes 0.",
-            effects.floor().measured));
-    else
-        section.say(fmt::format(
-            "The models learned from {} configurations what each level of a parameter does to {}. "
-            "\"gain\" compares the level with the average over all levels of the same parameter "
-            "that were not refused, while everything else stays as it is "
-            "(docs/explanation/optimizer.md). With a probability of 95 % all intervals of the "
-            "table are right at once.",
-            effects.floor().measured, metric_title(content.view.goal().metric)));
+    section.say(fmt::format(
+        "Of each level on {}, over the average of the parameter's levels while everything else "
+        "stays as it is, as models learned it from {} configurations "
+        "(docs/explanation/optimizer.md). With 95 % all intervals hold at once.{}",
+        metric_title(content.view.goal().metric), floor.measured,
+        effects.learned() ? "" : " No effect is proven: every interval includes 0."));
     section.draw(effects_figure(content));
     std::set<std::string> known;
+    std::set<std::string> unknown;
     for (const MainEffect& effect : effects.main())
         if (effect.known()) known.insert(effect.parameter);
     Table table{"The effect of each flag", {"parameter", "level", "gain", "interval", "measured"}};
     table.texts = 2;
-    std::vector<std::string> unknown;
-    std::vector<std::string> refused;
     for (const MainEffect& effect : effects.main()) {
-        const std::string level = text_of(effect.level);
-        if (!effect.refused.empty())
-            refused.push_back(effect.parameter + " = " + level + ": " + effect.refused);
-        else if (known.contains(effect.parameter))
-            table.rows.push_back(
-                {{effect.parameter,
-                  level + (effect.level == space.at(effect.parameter).default_value ? " (default)"
-                                                                                    : ""),
-                  gain_text(effect.gain.value, scale),
-                  credible_text(effect.gain, scale) + (effect.known() ? ""
-                                                       : effect.measured == 0
-                                                           ? " (not measured at this level)"
-                                                           : " (not proven: includes 0)"),
-                  std::to_string(effect.measured)}});
-        else if (unknown.empty() || unknown.back() != effect.parameter)
-            unknown.push_back(effect.parameter);
+        const bool refused = !effect.refused.empty();
+        if (!refused && !known.contains(effect.parameter)) {
+            unknown.insert(effect.parameter);
+            continue;
+        }
+        const bool is_default = effect.level == space.at(effect.parameter).default_value;
+        table.rows.push_back(
+            {{effect.parameter, text_of(effect.level) + (is_default ? " (default)" : ""),
+              refused ? "refused" : gain_text(effect.gain.value, scale),
+              refused ? effect.refused
+                      : credible_text(effect.gain, scale) + (effect.known() ? ""
+                                                             : effect.measured == 0
+                                                                 ? " (not measured at this level)"
+                                                                 : " (not proven: includes 0)"),
+              std::to_string(effect.measured)}});
     }
     section.show(std::move(table));
     for (const Parameter& parameter : space.parameters())
@@ -747,12 +651,8 @@ Section effects_section(const Content& content) {
             more > 0 && known.contains(parameter.name))
             section.say(fmt::format("Not in the table: {} of {}.", counted_text(more, "more level"),
                                     parameter.name));
-    if (!refused.empty())
-        section.say("No configuration with one of these levels passed, so none has a gain:");
-    section.list(refused);
     if (effects.learned() && !unknown.empty())
-        section.say("No effect is proven, as the interval of every measured level includes 0: " +
-                    joined(unknown) + ".");
+        section.say("No effect is proven of " + joined({unknown.begin(), unknown.end()}) + ".");
     return section;
 }
 
@@ -866,27 +766,26 @@ Section predicted_section(const Content& content) {
                 {"setting", metric_title(metric) + ", measured", "predicted before any trial",
                  "predicted by the trials before it"}};
     constexpr std::size_t most = 12;
-    const auto cell = [&](double value, double measured) {
-        return plain_figure_text(metric, value) + " (" + percent(value / measured - 1) + ")";
-    };
-    for (std::size_t i = 0; i < std::min(most, found->rows.size()); ++i) {
-        const Predicted::Row& row = found->rows[i];
+    bool fitted = false;
+    for (const Predicted::Row& row : found->rows) {
+        fitted = fitted || row.fitted;
+        if (table.rows.size() == most) continue;
+        const auto cell = [&](const std::optional<double>& value) -> std::string {
+            if (!value) return "-";
+            return plain_figure_text(metric, *value) + " (" + percent(*value / row.measured - 1) +
+                   ")";
+        };
         table.rows.push_back({{view.changes(row.configuration), figure_cell(metric, row.measured),
-                               cell(row.shipped, row.measured),
-                               row.fitted ? cell(*row.fitted, row.measured) : "-"}});
+                               cell(row.shipped), cell(row.fitted)}});
     }
     section.show(std::move(table));
     if (found->rows.size() > most)
         section.say(fmt::format("And {} more.", found->rows.size() - most));
-    const bool fitted =
-        std::any_of(found->rows.begin(), found->rows.end(),
-                    [](const Predicted::Row& row) { return row.fitted.has_value(); });
-    section.say(
-        fitted ? fmt::format("Median error: {} before any trial, {} by the trials before each. At "
-                             "the end: {}.",
-                             plain_percent(found->shipped_error),
-                             plain_percent(found->fitted_error), found->by)
-               : "From now on: " + found->by + ".");
+    if (fitted)
+        section.say(fmt::format("Median error: {} before any trial, {} by the trials before each.",
+                                plain_percent(found->shipped_error),
+                                plain_percent(found->fitted_error)));
+    section.say("From now on: " + found->by + ".");
     for (const std::string& doubt : found->doubts) section.say("Before any trial, " + doubt + ".");
     return section;
 }
@@ -1020,18 +919,20 @@ std::vector<GainRow> gain_rows(const Content& content) {
     return rows;
 }
 
-std::string not_said(const EffectsFloor& floor) {
-    return fmt::format("Not known yet: {} measured, {} needed to tell the effects of {} apart.",
-                       counted_text(floor.measured, "configuration"), floor.needed(),
-                       counted_text(floor.varied, "parameter"));
-}
-
 void add_account(Document& document, const Account& account, const ReportView& view) {
     if (account.ladder) document.add(ladder_section(*account.ladder, view.scale()));
     if (account.limits) document.add(limits_section(*account.limits, view));
     document.add(more_section(account, view.scale()));
     if (view.recommendation.conclusion != Conclusion::nothing_passes)
         document.add(cost_section(account.costs));
+}
+
+Document explanation_of(const Content& content) {
+    Document document{headline_of(content.view).title};
+    add_account(document, content.explained->account, content.view);
+    for (const auto& section : {interactions_section, effects_section})
+        document.add(section(content));
+    return document;
 }
 
 Document document_of(const Content& content) {

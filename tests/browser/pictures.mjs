@@ -20,7 +20,6 @@ await inBrowser(address, {viewport: {width: 1000, height: 900}}, async (page, to
   await page.evaluate(() => {  // what is between is left out
     for (const section of document.querySelectorAll('main > section'))
       if (!section.querySelector('#gains, #search, #parallel')) section.remove();
-    for (const extra of document.querySelectorAll('figure[data-chart=cost], details.data')) extra.remove();
   });
   await page.evaluate(() => scrollTo(0, 0));
   await page.waitForTimeout(500);  // charts take their new width

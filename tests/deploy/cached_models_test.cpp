@@ -68,10 +68,8 @@ public:
     static inline const std::string hub = ".cache/huggingface/hub";
 
 private:
-    static constexpr std::array<const char*, 7> names{
-        "HF_HOME",        "HF_HUB_CACHE",     "HUGGINGFACE_HUB_CACHE",
-        "XDG_CACHE_HOME", "MODELSCOPE_CACHE", "OLLAMA_MODELS",
-        "LLAMA_CACHE"};
+    static constexpr std::array<const char*, 5> names{
+        "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME", "LLAMA_CACHE"};
     TemporaryFolder folder_;
     std::vector<std::pair<std::string, std::string>> before_{};
 };
@@ -126,14 +124,10 @@ TEST_CASE(
     home.put(Home::hub + "/models--org--file", "no folder");
     fs::create_directories(home.path(Home::hub + "/models--"));
     fs::create_symlink("models--org--circle", home.path(Home::hub + "/models--org--circle"));
-    home.put(".ollama/models/manifests/registry.ollama.ai/library/m/latest",
-             "{\"layers\": [3, {\"mediaType\": 4}]}");
-    home.put(".ollama/models/manifests/stray", "x");
     CHECK(Home::found().empty());
 }
 
-TEST_CASE(
-    "cached models: files of an engine, ModelScope's folders and what Ollama's manifests name") {
+TEST_CASE("cached models: files that an engine's patterns name, if all parts are there") {
     const Home home;
     setenv("LLAMA_CACHE", home.path("kept").c_str(), 1);
     home.put("kept/a.gguf", "GGUF");
@@ -142,30 +136,13 @@ TEST_CASE(
     home.put("kept/c-00002-of-00002.gguf", "GGUF");
     home.put("kept/a.gguf.downloadInProgress", "GG");
     written_before(home.path("kept/b-00001-of-00002.gguf"), 1);
-    home.put(".cache/modelscope/hub/models/Qwen/Qwen3-4B/config.json", causal);
-    home.put(".cache/modelscope/hub/models/Qwen/Qwen3-4B/model.safetensors", "weights");
-    fs::create_directory_symlink("Qwen3-4B",
-                                 home.path(".cache/modelscope/hub/models/Qwen/Qwen3.4B"));
-    const std::string model = R"("mediaType": "application/vnd.ollama.image.model")";
-    home.put(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/3b",
-             R"({"layers": [{"mediaType": "x", "digest": "sha256:00"}, {)" + model +
-                 R"(, "digest": "sha256:ab"}]})");
-    home.put(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/lost",
-             "{\"layers\": [{" + model + R"(, "digest": "sha256:cd"}]})");
-    home.put(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/out",
-             "{\"layers\": [{" + model + R"(, "digest": "../../../kept/a.gguf"}]})");
-    home.put(".ollama/models/blobs/sha256-ab", "GGUF");
     const fs::path root = fs::canonical(home.path("."));
     const std::vector<CachedModel> found = cached_models(gguf_files);
     Names names;
     for (const CachedModel& one : found) names.push_back(one.name);
-    REQUIRE(names == Names{root / "kept/a.gguf", root / "kept/b-00001-of-00002.gguf",
-                           root / ".cache/modelscope/hub/models/Qwen/Qwen3-4B",
-                           root / ".ollama/models/blobs/sha256-ab"});
+    REQUIRE(names == Names{root / "kept/a.gguf", root / "kept/b-00001-of-00002.gguf"});
     CHECK(found[0].where == "in " + (root / "kept").string());
-    CHECK(found[2].ending.empty());
-    CHECK(found[3].where == "Ollama: llama3.2:3b");
-    CHECK(found[3].ending == ".gguf");
+    CHECK(found[1].ending == ".gguf");
 }
 
 TEST_CASE(

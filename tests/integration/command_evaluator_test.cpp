@@ -202,20 +202,15 @@ TEST_CASE("command: what is no answer is refused with the reason") {
         return refused("{\"metrics\": {\"tokens_per_second\": " + json + "}}");
     };
     CHECK(of_metric("\"5\"") == "metric 'tokens_per_second' must be a finite number, got '\"5\"'");
-    CHECK(
-        of_metric("NaN") ==
-        "metric 'tokens_per_second' must be a finite number, got '\"NaN\"'");  // as Python prints it
-    CHECK(of_metric("-Infinity") ==
-          "metric 'tokens_per_second' must be a finite number, got '\"-Infinity\"'");
-    CHECK(of_metric("{\"value\": Infinity}") ==
-          "metric 'tokens_per_second' must be a finite number, got '\"Infinity\"'");
+    for (const char* python : {"NaN", "-Infinity", "{\"value\": Infinity}"})
+        CHECK(has(of_metric(python), "what it printed is not JSON: "));
     CHECK(has(of_metric("1e999"), "number overflow"));
     CHECK(of_metric("{\"value\": 1, \"stderr\": 1}") ==
           "unknown key 'stderr' in metric 'tokens_per_second'; known: value, standard_error");
     CHECK(of_metric("{\"standard_error\": 1}") == "metric 'tokens_per_second' has no 'value'");
     CHECK(of_metric("{\"value\": 1, \"standard_error\": -1}") ==
           "the standard_error of metric 'tokens_per_second' is below 0");
-    CHECK(of_metric("5, \"x\": NaN") == "metric 'x' must be a finite number, got '\"NaN\"'");
+    CHECK(has(of_metric("5, \"x\": NaN"), "\"x\": N"));
     CHECK(of_metric("5, \"\": 1") == "a metric needs a name (name or name@workload), got ''");
     // Whether the metrics of the objective are there is for the study to see; any finite number is
     // one.

@@ -2,7 +2,7 @@
 // Weights that stay in the devices' memory between trials: the daemons alone, and whole studies
 // with simengine in the part of vLLM and of its daemon.
 #include "deploy/weight_cache.hpp"
-#include "deploy/checkpoint_files.hpp"
+#include "deploy/cached_models.hpp"
 
 #include "base/files.hpp"
 #include "servetune/catalogue.hpp"

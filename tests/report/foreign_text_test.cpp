@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "base/url.hpp"
 #include "load/http.hpp"
-#include "report/escape.hpp"
+#include "report/document.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/error.hpp"

@@ -97,46 +97,35 @@ TEST_CASE("objective: one metric or several, under one key or both, the first wr
 }
 
 TEST_CASE("objective: what is no list of goals is refused with its place") {
-    CHECK(goals_error("{maximize: total_tokens_per_second, minimize: [watts, watts]}") ==
-          "DIR/study.yaml:6:66: 'objective.minimize[1]': 'watts' is a goal already");
-    CHECK(goals_error("{maximize: watts, minimize: watts}") ==
-          "DIR/study.yaml:6:40: 'objective.minimize': 'watts' is a goal already");
-    CHECK(goals_error("{maximize: []}") ==
-          "DIR/study.yaml:6:23: 'objective.maximize': a metric or a list of metrics wanted, got a "
-          "list");
-    CHECK(goals_error("{limits: [\"watts <= 400\"]}") ==
-          "DIR/study.yaml:6:12: 'objective': an objective has a goal: maximize or minimize, with a "
-          "metric or a list of metrics");
+    const auto refused_at = [](const std::string& objective, const std::string& place) {
+        const std::string error = goals_error(objective);
+        INFO(error);
+        CHECK(error.starts_with("DIR/study.yaml:" + place));
+    };
+    refused_at("{maximize: total_tokens_per_second, minimize: [watts, watts]}",
+               "6:66: 'objective.minimize[1]'");
+    refused_at("{maximize: watts, minimize: watts}", "6:40: 'objective.minimize'");
+    refused_at("{maximize: []}", "6:23: 'objective.maximize'");
+    refused_at("{limits: [\"watts <= 400\"]}", "6:12: 'objective'");
+    refused_at("{maximize: [total_tokens_per_second, {a: b}]}", "6:");
     CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: wats}"),
-              "t.csv has no metric 'wats'; it has: watts, "));
-    CHECK(goals_error("{maximize: [total_tokens_per_second, {a: b}]}")
-              .starts_with("DIR/study.yaml:6:"));
+              "no metric 'wats'; it has: watts, "));
     // No table to look into: what a load test measures is known.
-    CHECK(has(goals_error(
-                  "{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}",
-                  "bayesian", "{deploy: {}}"),
-              "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: "
-              "time_to_first_token_p9"));
-    const std::string unpriced =
-        goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{deploy: {}}");
     CHECK(
-        has(unpriced,
-            "'usd_per_million_tokens' needs a price: write `hardware: {price_per_hour: DOLLARS}`"));
-    CHECK_FALSE(has(unpriced, "has no metric"));
+        has(goals_error("{minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
+            "it has: time_to_first_token_p9"));
+    CHECK(has(goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{deploy: {}}"),
+              "'usd_per_million_tokens' needs a price"));
     CHECK(has(goals_error("{minimize: usd_per_million_tokens}", "bayesian",
                           "{attach: {url: \"http://127.0.0.1:1\"}}"),
-              "'usd_per_million_tokens' cannot be had: the devices of a server that runs already "
-              "are not known"));
+              "'usd_per_million_tokens' cannot be had"));
 }
 
 TEST_CASE(
     "objective: strategies that compare one number refuse several goals, the others take them") {
     const std::string both = "{maximize: total_tokens_per_second, minimize: watts}";
-    CHECK(goals_error(both, "staged") ==
-          "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are "
-          "several goals; these take several: "
-          "random, exhaustive, quasi_random, bayesian");
-    CHECK(has(goals_error(both, "local_search"), "the strategy local_search compares one number"));
+    for (const char* strategy : {"staged", "local_search"})
+        CHECK(has(goals_error(both, strategy), " compares one number"));
     for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"})
         CHECK(goals_error(both, strategy).empty());
     for (const char* strategy : {"staged", "local_search"})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/gate_report.hpp"
+#include "report/comparison.hpp"
 #include "support/test.hpp"
 
 using namespace servetune;

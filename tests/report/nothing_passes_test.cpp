@@ -71,22 +71,19 @@ TEST_CASE(
             "8,fp8,out_of_memory,no room,,,,,\n",
         limited);
     CHECK(said.headline.conclusion == Conclusion::nothing_passes);
-    CHECK(said.headline.reason ==
-          "No measured configuration passes. Nearest is seqs = 16: it breaks "
-          "time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms, "
-          "success_ratio >= 0.99 by 1 %: 0.98. 1 trial failed, out_of_memory: no room.");
-    CHECK(said.headline.advice ==
-          "It passes with 'time_to_first_token_p95_seconds <= 124 ms' and 'success_ratio >= 0.98'. "
-          "Loosen that far or "
-          "widen the space, then run the study in a new folder.");
+    for (const char* what : {"Nearest is seqs = 16", "by 23.4 %: 123.4 ms", "by 1 %: 0.98",
+                             "1 trial failed, out_of_memory: no room."})
+        CHECK(has(said.headline.reason, what));
+    for (const char* what :
+         {"'time_to_first_token_p95_seconds <= 124 ms'", "'success_ratio >= 0.98'"})
+        CHECK(has(said.headline.advice, what));
     const auto& closest = said.json.at("closest");
     CHECK(closest["configuration"]["seqs"] == 16);
     CHECK(closest["broken"][0]["metric"] == "time_to_first_token_p95_seconds");
     CHECK(closest["broken"][0]["at_most"] == 0.1);
     CHECK(closest["broken"][0]["value"] == 0.1234);
     CHECK(closest["broken"][0]["passes_with"] == 0.124);
-    CHECK(
-        has(said.text, "it breaks time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms"));
+    CHECK(has(said.text, "123.4 ms"));
     CHECK(has(said.html, "Nearest is seqs = 16"));
 }
 
@@ -107,14 +104,11 @@ TEST_CASE("nothing passes: where all failed or the audit refused all, the common
                           "room for 3 blocks,,,,,\n"
                           "32,none,out_of_memory,no room,,,,,\n",
                       limited);
-    CHECK(failed.headline.reason ==
-          "No measured configuration passes. 3 trials failed, most often out_of_memory: no room "
-          "for 3 blocks.");
+    CHECK(has(failed.headline.reason,
+              "3 trials failed, most often out_of_memory: no room for 3 blocks."));
     CHECK(failed.json.at("closest").is_null());
     const Said alone(columns + "8,none,out_of_memory,no room,,,,,\n", limited);
-    CHECK(alone.headline.reason ==
-          "The default does not pass, and nothing else was tried. 1 trial failed, out_of_memory: "
-          "no room.");
+    CHECK(has(alone.headline.reason, "nothing else was tried. 1 trial failed, out_of_memory: "));
     // The default fails and all others are refused by the audit.
     const Said unsound(
         columns +
@@ -156,17 +150,13 @@ TEST_CASE("other work: reports name both lengths and say what a changed quantiza
     const Said said(head + "8,none,ok,10,4000,80000,128000\n8,fp8,ok,20,4000,80000,64000\n",
                     "{maximize: requests_per_second}");
     CHECK(said.headline.conclusion == Conclusion::inconclusive);
-    CHECK(said.headline.reason ==
-          "What looks best (bits = fp8) did other work than the default: 16 output tokens a "
-          "request, 32 with the default. bits changes what "
-          "the model computes, and nobody compared the answers: answers of another length are what "
-          "a broken quantization looks like.");
+    for (const char* what : {"(bits = fp8) did other work", "16 output tokens a request, 32 with",
+                             "nobody compared the answers"})
+        CHECK(has(said.headline.reason, what));
     CHECK(has(said.headline.advice, "'ignore_eos: true'"));
     CHECK(said.json["other_work"][0]["mean"] == 16);
     CHECK(said.json["other_work"][0]["default"] == 32);
-    CHECK(has(said.text,
-              "Other work: bits = fp8 had requests of other lengths, beyond noise (16 output "
-              "tokens a request, 32 with the default)"));
+    CHECK(has(said.text, "Other work: bits = fp8"));
     CHECK(has(said.html, "Other work: bits = fp8"));
     // The winner's lengths stand beside the default's.
     const Said equal(head + "8,none,ok,10,4000,80000,128000\n16,none,ok,20,4000,80000,128000\n",

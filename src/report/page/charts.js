@@ -54,10 +54,10 @@ const setUpPath = (plane, {data}) => {
   });
 };
 
-// Any two metrics against each other, with the front of both and their table.
-const setUpTrade = (plane, {data, cells}) => {
+// Any two metrics against each other, with the front of both.
+const setUpTrade = (plane, {data}) => {
   const fields = ['trade-x', 'trade-y'].map((id) => document.getElementById(id));
-  const table = document.getElementById('trade-table'), caption = plane.figure.querySelector('figcaption');
+  const caption = plane.figure.querySelector('figcaption');
   const better = (a, b, metric) => data.less[metric] ? a <= b : a >= b;
   const show = () => {
     const [x, y] = fields.map((field) => Number(field.value)), [titleX, titleY] = [data.titles[x], data.titles[y]];
@@ -76,13 +76,6 @@ const setUpTrade = (plane, {data, cells}) => {
     plane.layout();
     set(plane.box, {'aria-label': `${titleY} against ${titleX}, ${both.length} configurations, ${front.length} of them on the front`});
     caption.textContent = `${front.length} of ${passing.length} configurations that pass are on the front of these two.`;
-    const heads = table.tHead.rows[0].cells;
-    [heads[1].textContent, heads[2].textContent] = [titleY, titleX];
-    table.tBodies[0].replaceChildren();
-    for (const item of both) {
-      const row = table.tBodies[0].insertRow(), {name, verdict} = data.configurations[item.of];
-      cells(row, [[name, 'text'], [item.y], [item.x], [verdict, 'text']], heads);
-    }
   };
   for (const field of fields) field.addEventListener('change', show);
 };
@@ -110,7 +103,7 @@ const setUpLatency = (plane, {data}) => {
   choose();
 };
 
-// `page`: {data, choose, keep, cells}; called each time that the content is new.
+// `page`: {data, choose, keep}; called each time that the content is new.
 charts.show = (of) => {
   // The table shows what one chart has chosen; a choice in another chart takes its place.
   const keep = (numbers, chart) => {
@@ -119,7 +112,7 @@ charts.show = (of) => {
   };
   const page = {...of, keep};
   const setUps = {path: setUpPath, trade: setUpTrade};
-  const zooms = {path: 'x', cost: 'x', drift: 'x', trade: 'xy'};
+  const zooms = {path: 'x', drift: 'x', trade: 'xy'};
   for (const one of charts.all) one.end();
   charts.all = [];
   for (const figure of all('figure[data-chart]')) {

@@ -69,7 +69,6 @@
   };
   const chosen = () => ({
     fields: all('main select, main input').filter((one) => one.id).map((one) => [one.id, one.value]),
-    open: all('main details').map((one) => [one.querySelector('summary').textContent.split(':')[0], one.open]),
     sorted: all('table.sortable').map((table) => {
       const heads = Array.from(table.querySelectorAll('thead th'));
       const at = heads.findIndex((head) => head.hasAttribute('aria-sort'));
@@ -80,10 +79,6 @@
     at: [scrollX, scrollY],
   });
   const choose = (before) => {
-    all('main details').forEach((one) => {
-      const known = before.open.find(([name]) => name === one.querySelector('summary').textContent.split(':')[0]);
-      if (known) one.open = known[1];
-    });
     for (const [id, value] of before.fields) {
       const field = document.getElementById(id);
       if (!field || field.value === value) continue;

@@ -3,11 +3,6 @@
 // downloads. Without it everything is seen all the same.
 document.documentElement.classList.add('has-script');
 
-const cells = (row, texts, heads) => texts.forEach(([textContent, className = ''], column) => {
-  const cell = Object.assign(row.insertCell(), {textContent, className});
-  if (heads) cell.dataset.title = heads[column].textContent;
-});
-
 // A column's button sorts by it.
 const sortable = (table) => all('thead th', table).forEach((head, column) => {
   const key = ({cells: {[column]: cell}}) => cell.dataset.value === undefined ? cell.textContent.toLowerCase()
@@ -86,22 +81,6 @@ const setUpChoice = (data) => {
   };
 };
 
-// A trial beside the others in the table of latencies.
-const setUpLatencyTable = (data) => {
-  const field = document.getElementById('latency-trial'), table = document.getElementById('latency-table');
-  if (field) field.addEventListener('change', () => {
-    const trial = data.trials.find((one) => String(one.id) === field.value);
-    for (const cell of all('.of-trial', table)) cell.remove();
-    if (!trial) return;
-    const textContent = 'trial ' + trial.id;
-    table.tHead.rows[0].append(made('th', {className: 'of-trial', textContent}, {scope: 'col'}));
-    for (const row of table.tBodies[0].rows) {
-      const value = trial.values[Number(row.dataset.metric)];
-      cells(row, [[value === null ? '–' : value, 'of-trial']], [{textContent}]);
-    }
-  });
-};
-
 const setUpDownloads = (data) => {
   const offer = (name, type, text) => {
     const link = made('a', {href: URL.createObjectURL(new Blob([text], {type})), download: name});
@@ -137,9 +116,8 @@ const showPage = () => {
   all('table.sortable').forEach(sortable);
   all('button[data-copy]').forEach(copyButton);
   const keep = setUpRows();
-  setUpLatencyTable(data);
   setUpDownloads(data);
   const choose = setUpChoice(data);
-  charts.show({data, choose, keep, cells});
+  charts.show({data, choose, keep});
 };
 showPage();

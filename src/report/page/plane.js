@@ -29,7 +29,7 @@ class Plane extends Chart {
       const ticks = box.dataset[name].split(' ')[2];
       this.axes[name] = {low, high, ticks, label: box.querySelector('.label.' + name)};
     }
-    this.items = all('.mark', box).map((element) => ({...itemOf(element), bar: element.matches('.bar'),
+    this.items = all('.mark', box).map((element) => ({...itemOf(element),
       x: Number(element.dataset.x), y: Number(element.dataset.y)}));
     this.lines = all('.line', box).map((element) => ({element, stepped: element.matches('.stepped'),
       points: element.dataset.points ? element.dataset.points.split(',').map(numbers) : []}));
@@ -102,14 +102,9 @@ class Plane extends Chart {
   }
   move(item, x, y) {
     const within = (value, {low, high}) => low <= value && value <= high;
-    item.seen = within(item.x, x) && (item.bar ? item.y >= y.low : within(item.y, y));
+    item.seen = within(item.x, x) && within(item.y, y);
     item.place = item.seen ? [x.place(item.x), y.place(item.y)] : null;
-    const half = 0.42;  // of a bar
-    if (item.bar) {
-      const from = x.place(item.x - half), top = y.place(item.y);
-      set(item.element, {x: from, y: top, width: Math.max(0.5, x.place(item.x + half) - from),
-        height: Math.max(0, y.from - top)});
-    } else if (item.seen) {
+    if (item.seen) {
       set(item.element, {transform: `translate(${item.place.map((one) => one.toFixed(1)).join(' ')})`});
       item.element.removeAttribute('display');
     } else {
@@ -121,7 +116,7 @@ class Plane extends Chart {
     let best = null, least = farFromMark;
     for (const item of this.order) {
       const [x, y] = item.place;
-      const far = item.bar && py >= this.room.top ? Math.abs(x - px) : Math.hypot(x - px, y - py);
+      const far = Math.hypot(x - px, y - py);
       if (far <= least) [best, least] = [item, far];
     }
     return best;
