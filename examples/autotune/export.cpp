@@ -6,7 +6,7 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "handover/optuna_export.hpp"
+#include "handover/result_export.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"

@@ -4,7 +4,7 @@
 #include "clocks.hpp"
 #include "machine_facts.hpp"
 
-#include "engine/model_file.hpp"
+#include "engine/launcher.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/detail/load/dataset.hpp"

@@ -9,7 +9,7 @@
 #include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
 #include "engine/flag_facts.hpp"
-#include "engine/model_file.hpp"
+#include "engine/launcher.hpp"
 #include "predict/cost_belief.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"

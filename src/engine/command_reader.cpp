@@ -5,7 +5,7 @@
 #include "base/nesting.hpp"
 #include "base/variable_name.hpp"
 #include "flag_facts.hpp"
-#include "json_form.hpp"
+#include "engine_value.hpp"
 #include "launcher.hpp"
 
 #include <nlohmann/json.hpp>

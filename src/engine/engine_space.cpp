@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_space.hpp"
 
-#include "engine/entry_errors.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "engine_value.hpp"
-#include "json_form.hpp"
 #include "load_level.hpp"
-#include "rule_text.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"

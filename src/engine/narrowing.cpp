@@ -2,10 +2,9 @@
 // What a study makes of the engine's parameters: narrowed, fixed, added, without the values that
 // its chip refuses. Those of which the chip or the version takes no value leave the space, and what
 // names them goes on without them.
-#include "engine/entry_errors.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
-#include "json_form.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"

@@ -3,7 +3,7 @@
 #include "base/nesting.hpp"
 #include "base/variable_name.hpp"
 #include "engine_space.hpp"
-#include "json_form.hpp"
+#include "engine_value.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefill and decode apart: the parameters that each role has of its own.
-#include "engine/entry_errors.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "engine_space.hpp"
-#include "rule_text.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"

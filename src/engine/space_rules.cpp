@@ -3,7 +3,6 @@
 // layout, or all servers together, may take.
 #include "engine_space.hpp"
 #include "engine_value.hpp"
-#include "rule_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
 #include "servetune/detail/space/rule_values.hpp"

@@ -10,7 +10,6 @@
 #include "study/table.hpp"
 #include "study_file/parameter_reader.hpp"
 #include "study_file/yaml_text.hpp"
-#include "study_tree.hpp"
 
 #include <nlohmann/json.hpp>
 

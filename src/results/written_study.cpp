@@ -5,11 +5,11 @@
 #include "base/lower_case.hpp"
 #include "base/whole_number.hpp"
 #include "engine/engine_value.hpp"
-#include "server_settings.hpp"
+#include "import.hpp"
 #include "servetune/error.hpp"
 #include "study_file/engine_sets.hpp"
 #include "study_file/yaml_text.hpp"
-#include "study_tree.hpp"
+#include "plain_table.hpp"
 #include "workloads.hpp"
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // Engines: search_spaces/engines/*.yaml.
 #include "all_errors.hpp"
 #include "base/nesting.hpp"
-#include "engine/json_form.hpp"
+#include "engine/engine_value.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "parameter_reader.hpp"

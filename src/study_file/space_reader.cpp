@@ -7,7 +7,7 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
-#include "engine/entry_errors.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "found_hardware.hpp"

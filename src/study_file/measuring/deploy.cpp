@@ -2,7 +2,7 @@
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
 #include "base/variable_name.hpp"
 #include "deploy/trial_folders.hpp"
-#include "engine/installed_version.hpp"
+#include "engine/launcher.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/processor.hpp"
 #include "kind.hpp"
