@@ -120,6 +120,24 @@ std::vector<PublishedResult> read_rows(const nlohmann::json& value,
     return results;
 }
 
+void drop_unmeasured(BenchmarkResult& figures) {
+    const auto all_zero = [](const TimeSummary& times) {
+        return std::all_of(time_statistics.begin(), time_statistics.end(), [&](auto statistic) {
+            return (times.*statistic).value_or(0) == 0;
+        });
+    };
+    const bool none_succeeded = figures.successful_requests && *figures.successful_requests <= 0;
+    const bool tokens_took_time = !all_zero(figures.time_per_output_token);
+    for (const auto family : time_families) {
+        const bool a_finding = family == &BenchmarkResult::inter_token_latency && tokens_took_time;
+        if (none_succeeded || (all_zero(figures.*family) && !a_finding)) figures.*family = {};
+    }
+    if (none_succeeded) return;
+    for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
+                         &figures.peak_output_tokens_per_second})
+        if (*figure == 0) figure->reset();  // a success cannot do without: not counted
+}
+
 std::optional<double> total_of(const std::optional<double>& mean,
                                const std::optional<double>& successes) {
     const double total = std::round(mean.value_or(0) * std::max(0.0, successes.value_or(0)));

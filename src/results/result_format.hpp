@@ -92,6 +92,9 @@ std::optional<double> setting_at(const nlohmann::json& value, std::string_view p
 std::string text_at(const nlohmann::json& value, std::string_view path);
 TimeSummary times_at(const nlohmann::json& value, std::string_view path,
                      const StatisticNames& statistics, int exponent = 0);
+/// The tools write 0 for what they did not measure: gaps of one-token answers, times of a run
+/// without a success. Gaps of 0 in answers whose tokens took time stay: they are a finding.
+void drop_unmeasured(BenchmarkResult& figures);
 /// The total of a mean of all successes, rounded; nothing for 0 and what is not finite.
 std::optional<double> total_of(const std::optional<double>& mean,
                                const std::optional<double>& successes);

@@ -122,16 +122,6 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
         result.input_tokens = input_tokens;
 }
 
-/// vLLM and SGLang write 0 for times that were not measured (the mean of an empty list): mean,
-/// median and deviation of 0 mean that nothing was streamed, nothing succeeded, or every answer had
-/// one token.
-void drop_zeros(TimeSummary& times) {
-    bool any = false, zeros = true;
-    for (const auto& value : {times.mean, times.p50, times.standard_deviation})
-        if (value) any = true, zeros = zeros && value == 0;
-    if (any && zeros) times = {};
-}
-
 PublishedResult read_flat(const Json& object, bool sglang) {
     const ToolFields fields{sglang ? "sglang" : "vllm", serving_figures, serving_texts,
                             serving_statistics};
@@ -146,15 +136,8 @@ PublishedResult read_flat(const Json& object, bool sglang) {
         auto& p50 = (figures.*row.place.times).p50;
         if (!p50) p50 = figure_at(object, key, row.exponent);
     }
-    for (const auto family : time_families) drop_zeros(figures.*family);
+    drop_unmeasured(figures);
     read_details(object, !sglang, figures);
-    if (figures.successful_requests.value_or(0) > 0) {
-        for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
-                             &figures.peak_output_tokens_per_second})
-            if (*figure == 0) figure->reset();  // a success cannot do without: not counted
-    } else {
-        for (const auto family : time_families) figures.*family = {};
-    }
     // The argument, not the number issued (a data set may have fewer): taken only where nothing
     // better is known, as then requests that vanished without a line (before 0.11.1) would
     // otherwise go unnoticed.
