@@ -29,10 +29,10 @@ TemplateMark next_mark(std::string_view text, std::size_t from) {
                 (end + 2 == text.size() || text[end + 2] == '\n')};
 }
 /// What goes with a mark that is alone: the blanks before it and the line end behind it.
-std::size_t start_of(const TemplateMark& mark, std::string_view text) {
+std::size_t begin_with_blanks(const TemplateMark& mark, std::string_view text) {
     return mark.alone ? text.rfind('\n', mark.begin) + 1 : mark.begin;
 }
-std::size_t end_of(const TemplateMark& mark, std::string_view text) {
+std::size_t end_with_line(const TemplateMark& mark, std::string_view text) {
     return mark.alone && mark.end < text.size() ? mark.end + 1 : mark.end;
 }
 
@@ -69,15 +69,16 @@ private:
             const std::string_view name = mark.name.substr(mark.name.empty() ? 0 : 1);
             if (kind == '/') wrong_template("no begin of", name);
             const bool section = kind == '#' || kind == '?' || kind == '^';
-            const std::size_t until = section || kind == '!' ? start_of(mark, text) : mark.begin;
+            const std::size_t until =
+                section || kind == '!' ? begin_with_blanks(mark, text) : mark.begin;
             result.append(text.substr(at, until - at));
-            at = section || kind == '!' ? end_of(mark, text) : mark.end;
+            at = section || kind == '!' ? end_with_line(mark, text) : mark.end;
             if (section) at = put_section(kind, name, text, at, result);
             if (section || kind == '!') continue;
             std::string value = kind == '>' ? included(name) : text_of_place(mark.name);
             if (mark.alone && value.empty()) {
                 result.resize(result.rfind('\n') + 1);
-                at = end_of(mark, text);
+                at = end_with_line(mark, text);
             } else if (mark.alone || kind == '>') {
                 if (value.ends_with('\n')) value.pop_back();
                 put_lines(value, result);
@@ -98,15 +99,15 @@ private:
             else if (std::string_view("#?^").find(end.name.front()) != std::string_view::npos)
                 ++depth;
         }
-        const std::string_view body = text.substr(at, start_of(end, text) - at);
+        const std::string_view body = text.substr(at, begin_with_blanks(end, text) - at);
         const auto* list = find(&TemplateValues::lists, name);
         const auto* one = list == nullptr ? find(&TemplateValues::texts, name) : nullptr;
         const bool there = list != nullptr ? !list->empty() : one != nullptr && !one->empty();
-        if (there == (kind == '^')) return end_of(end, text);
+        if (there == (kind == '^')) return end_with_line(end, text);
         if (kind == '#' && list != nullptr)
             for (const TemplateValues& entry : *list) result += fill(body, entry);
         else result += filled(body);
-        return end_of(end, text);
+        return end_with_line(end, text);
     }
 
     std::string included(std::string_view name) {
@@ -135,7 +136,8 @@ private:
     std::string escaped(std::string text, std::string_view by) {
         do {
             const std::size_t next = std::min(by.find('|', 1), by.size());
-            const std::string_view name = by.substr(by.empty() ? 0 : 1, next - (by.empty() ? 0 : 1));
+            const std::string_view name =
+                by.substr(by.empty() ? 0 : 1, next - (by.empty() ? 0 : 1));
             const auto escape = escapes_.find(name);
             if (escape != escapes_.end()) text = escape->second(text);
             else if (!name.empty()) wrong_template("no escape", name);

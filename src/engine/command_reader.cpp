@@ -4,8 +4,8 @@
 #include "base/lower_case.hpp"
 #include "base/nesting.hpp"
 #include "base/variable_name.hpp"
-#include "flag_facts.hpp"
 #include "engine_value.hpp"
+#include "flag_facts.hpp"
 #include "launcher.hpp"
 
 #include <nlohmann/json.hpp>

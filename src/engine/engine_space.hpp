@@ -17,6 +17,11 @@
 
 namespace servetune {
 
+template <class Item>
+bool lists(const std::vector<Item>& list, const Item& wanted) {
+    return std::find(list.begin(), list.end(), wanted) != list.end();
+}
+
 /// What may be searched: the parameters of a study's engines, narrowed, under the names of its
 /// space. It points into itself.
 class EngineSpace {

@@ -88,7 +88,8 @@ std::string unit_place(const std::string& word, std::string_view doubled) {
 
 /// What ExecStart= begins with changes how it is run, and no variable is put in there.
 std::string unit_program(const std::string& path) {
-    if (path.empty() || path.find(variable_mark) != std::string::npos || std::string_view("@-:+!").find(path.front()) != std::string_view::npos ||
+    if (path.empty() || path.find(variable_mark) != std::string::npos ||
+        std::string_view("@-:+!").find(path.front()) != std::string_view::npos ||
         path.find('$') != std::string::npos)
         throw UsageError("a systemd unit cannot start '" + path +
                          "': a program that begins with none of @-:+! and has no $ wanted");
@@ -158,18 +159,17 @@ std::string filled_artefact(std::string_view text, const OrderedJson& values) {
         {"unit", [](Text word) { return unit_place(word, "%$"); }},
         {"unit_value", [](Text word) { return unit_place(word, "%"); }},
         {"unit_program", unit_program},
-        {"yaml",
-         [](Text word) { return yaml_scalar(word_as(word, same_text, no_variable)); }},
+        {"yaml", [](Text word) { return yaml_scalar(word_as(word, same_text, no_variable)); }},
         {"json", [](Text word) { return json_text(word_as(word, same_text, no_variable)); }},
         {"compose",
          [](Text word) {
-             return yaml_scalar(word_as(word, doubled_dollars,
-                                        [](Text name) { return "${" + name + "?}"; }));
+             return yaml_scalar(
+                 word_as(word, doubled_dollars, [](Text name) { return "${" + name + "?}"; }));
          }},
         {"kubernetes",
          [](Text word) {
-             return yaml_scalar(word_as(word, doubled_dollars,
-                                        [](Text name) { return "$(" + name + ")"; }));
+             return yaml_scalar(
+                 word_as(word, doubled_dollars, [](Text name) { return "$(" + name + ")"; }));
          }},
         {"comment", comment_place},
         {"go_template", go_template_place}};

@@ -434,10 +434,9 @@ void add_rayservice(const DeploymentModel& deployment, OrderedJson& values) {
     OrderedJson head = values;
     pod(head, true);
     pod(values, false);
-    values.update(OrderedJson{
-        {"ray_head", head},
-        {"backend", deployment.platforms.ray},
-        {"engine_kwargs", json_text(arguments, 2)}});
+    values.update(OrderedJson{{"ray_head", head},
+                              {"backend", deployment.platforms.ray},
+                              {"engine_kwargs", json_text(arguments, 2)}});
 }
 
 void add_gpustack(const DeploymentModel& deployment, OrderedJson& values) {

@@ -13,8 +13,9 @@ namespace servetune {
 /// Before and behind the name of a variable in a word; no word has it otherwise.
 inline const std::string variable_mark(1, '\0');
 
-/// What every template may name: texts, words with variables in `variable_mark`, JSON as text, lists
-/// of these; `engines` has a row for each server, and the values of the first stand beside it.
+/// What every template may name: texts, words with variables in `variable_mark`, JSON as text, and
+/// lists of these; `engines` has a row for each server, and the values of the first stand beside
+/// it.
 nlohmann::ordered_json values_of(const DeploymentModel& deployment);
 
 // What templates of a cluster name beside that. All throw UsageError for an engine that the

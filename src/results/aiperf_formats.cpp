@@ -45,8 +45,8 @@ constexpr std::array<FigureRow, 10> aiperf_figures{
      {"total_osl>avg", &B::output_tokens},
      {"total_token_throughput>avg", &B::total_tokens_per_second},
      {"goodput>avg", &B::goodput_requests_per_second}}};
-constexpr std::array<TextRow, 2> aiperf_texts{{{"aiperf_version", &PublishedResult::tool_version},
-                                               {"start_time", &PublishedResult::date}}};
+constexpr std::array<TextRow, 2> aiperf_texts{
+    {{"aiperf_version", &PublishedResult::tool_version}, {"start_time", &PublishedResult::date}}};
 /// Names in AIPerf's records and exports. Its inter-token latency is (latency - time to first
 /// token) / (tokens - 1) of each request: what we, and vLLM, call time per output token.
 constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_times{
@@ -56,14 +56,25 @@ constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_ti
      {"request_latency", &B::latency}}};
 
 /// Metrics that figures are made of, or that say the same again.
-constexpr std::array<std::string_view, 19> metrics_read{
-    "request_count",         "request_throughput",    "output_token_throughput",
-    "request_latency",       "time_to_first_token",   "inter_token_latency",
-    "inter_chunk_latency",   "goodput",               "request_goodput",
-    "error_request_count",   "request_error_rate",    "completed_request_count",
-    "benchmark_duration",    "min_request_timestamp", "max_response_timestamp",
-    "total_isl",             "total_osl",             "total_token_throughput",
-    "effective_concurrency"};
+constexpr std::array<std::string_view, 19> metrics_read{"request_count",
+                                                        "request_throughput",
+                                                        "output_token_throughput",
+                                                        "request_latency",
+                                                        "time_to_first_token",
+                                                        "inter_token_latency",
+                                                        "inter_chunk_latency",
+                                                        "goodput",
+                                                        "request_goodput",
+                                                        "error_request_count",
+                                                        "request_error_rate",
+                                                        "completed_request_count",
+                                                        "benchmark_duration",
+                                                        "min_request_timestamp",
+                                                        "max_response_timestamp",
+                                                        "total_isl",
+                                                        "total_osl",
+                                                        "total_token_throughput",
+                                                        "effective_concurrency"};
 
 TimeSummary metric_times_at(const Json& value, std::string_view metric) {
     const auto exponent = time_exponent_of(text_at(value, std::string(metric) + ">unit"));
@@ -136,8 +147,8 @@ std::optional<double> load_setting(const Json& value, const std::string& name,
 }
 
 PublishedResult read_aiperf(const Json& value) {
-    PublishedResult result = read_metrics(
-        value, {.tool = "aiperf", .figures = aiperf_figures, .texts = aiperf_texts});
+    PublishedResult result =
+        read_metrics(value, {.tool = "aiperf", .figures = aiperf_figures, .texts = aiperf_texts});
     BenchmarkResult& figures = result.result;
     // The count is left out of a run without errors; two other fields then say that there were
     // none. A run without successes has no count of them either.
@@ -187,36 +198,28 @@ PublishedResult read_means(const Json* metrics) {
     return result;
 }
 
-std::vector<PublishedResult> read_aiperf_runs(const Json& value) {
-    PublishedResult result = read_means(node_at(value, "metrics"));
-    result.tool_version = text_at(value, "aiperf_version");
+/// One combination of a sweep, or the runs of one.
+PublishedResult read_aiperf_runs(const Json& runs) {
+    PublishedResult result = read_means(node_at(runs, "metrics"));
+    result.tool_version = text_at(runs, "aiperf_version");
     for (const std::string count : {"num_profile_runs", "num_successful_runs"})
-        if (const Json* node = node_at(value, "metadata>" + count))
+        if (const Json* node = node_at(runs, "metadata>" + count))
             if (const auto text = scalar_text(*node)) result.unread[count] = *text;
-    return {result};
-}
-
-std::vector<PublishedResult> read_aiperf_sweep(const Json& value) {
-    std::vector<PublishedResult> results;
-    for (const Json& combination : *node_at(value, "per_combination_metrics")) {
-        PublishedResult result = read_means(node_at(combination, "metrics"));
-        const Json* parameters = node_at(combination, "parameters");
-        std::map<std::string, std::string> said;
-        if (parameters != nullptr && parameters->is_object())
-            for (const auto& [path, parameter] : parameters->items()) {
-                // `concurrency`, or its path in the configuration.
-                const std::string leaf = path.substr(path.rfind('.') + 1);
-                const auto number = figure_at(parameter, {});
-                if (leaf == "concurrency" && number) result.result.maximum_concurrency = number;
-                if ((leaf == "request_rate" || leaf == "rate") && number)
-                    result.result.requested_rate_per_second = number;
-                if (const auto text = scalar_text(parameter))
-                    result.unread[one_line(path)] = said[leaf] = *text;
-            }
-        if (!said.empty()) result.labels.push_back(one_line(settings_text(said)));
-        results.push_back(std::move(result));
-    }
-    return results;
+    const Json* parameters = node_at(runs, "parameters");
+    std::map<std::string, std::string> said;
+    if (parameters != nullptr && parameters->is_object())
+        for (const auto& [path, parameter] : parameters->items()) {
+            // `concurrency`, or its path in the configuration.
+            const std::string leaf = path.substr(path.rfind('.') + 1);
+            const auto number = figure_at(parameter, {});
+            if (leaf == "concurrency" && number) result.result.maximum_concurrency = number;
+            if ((leaf == "request_rate" || leaf == "rate") && number)
+                result.result.requested_rate_per_second = number;
+            if (const auto text = scalar_text(parameter))
+                result.unread[one_line(path)] = said[leaf] = *text;
+        }
+    if (!said.empty()) result.labels.push_back(one_line(settings_text(said)));
+    return result;
 }
 
 bool is_genai_perf(const Json& value) {
@@ -230,13 +233,18 @@ constexpr std::array<ResultFormat, 4> known_aiperf_formats{
           return combinations != nullptr && combinations->is_array() &&
                  text_at(value, "aggregation_type") == "sweep";
       },
-      read_aiperf_sweep},
+      [](const Json& value) {
+          std::vector<PublishedResult> results;
+          for (const Json& combination : value["per_combination_metrics"])
+              results.push_back(read_aiperf_runs(combination));
+          return results;
+      }},
      {"aiperf", "metadata.aggregation_type confidence, and metrics",
       [](const Json& value) {
           return text_at(value, "metadata>aggregation_type") == "confidence" &&
                  node_at(value, "metrics") != nullptr;
       },
-      read_aiperf_runs},
+      [](const Json& value) { return std::vector{read_aiperf_runs(value)}; }},
      {"aiperf",
       "aiperf_version, schema_version or benchmark_duration, and request_throughput with unit and "
       "avg",

@@ -76,8 +76,8 @@ PublishedResult read_guidellm_benchmark(Json benchmark) {
         metrics != benchmark.end() && metrics->is_object())
         for (auto& [name, metric] : metrics->items())
             if (figure_at(metric, "successful>count") == 0) metric = nullptr;
-    PublishedResult result = read_fields(
-        benchmark, {"guidellm", guidellm_figures, guidellm_texts, guidellm_statistics});
+    PublishedResult result =
+        read_fields(benchmark, {"guidellm", guidellm_figures, guidellm_texts, guidellm_statistics});
     BenchmarkResult& figures = result.result;
     // Cancelled at the time limit: neither successful nor failed.
     if (const auto cut = figure_at(benchmark, "metrics>request_totals>incomplete"); cut && *cut > 0)
@@ -143,7 +143,7 @@ std::vector<PublishedResult> read_guidellm(const Json& value) {
 
 constexpr std::array<FigureRow, 18> evalscope_figures{
     {{"Test Duration (s)", &B::duration_seconds},
-     {"Concurrency", &B::maximum_concurrency},                // -1: no cap
+     {"Concurrency", &B::maximum_concurrency},                 // -1: no cap
      {"Request Rate (req/s)", &B::requested_rate_per_second},  // -1: all at once
      {"Total Requests", &B::requested_requests},
      {"Success Requests", &B::successful_requests},
@@ -177,8 +177,7 @@ std::vector<PublishedResult> read_evalscope(const Json& value) {
         *tokens = total_of(*tokens, figures.successful_requests);
     // Means are -1 where nothing succeeded, 0 where nothing was measured.
     for (const auto family : time_families)
-        if (!(figures.successful_requests > 0) || (figures.*family).mean == 0)
-            figures.*family = {};
+        if (!(figures.successful_requests > 0) || (figures.*family).mean == 0) figures.*family = {};
     // An answer that was not streamed has its latency as the time to the first token, and no time
     // per token.
     if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
@@ -204,8 +203,7 @@ bool is_inferencex_row(const Json& row) {
         return node != nullptr && node->is_number();
     };
     const Json* hardware = node_at(row, "hw");
-    return hardware != nullptr && hardware->is_string() && number("conc") &&
-           number("tput_per_gpu");
+    return hardware != nullptr && hardware->is_string() && number("conc") && number("tput_per_gpu");
 }
 
 /// Rates of the deployment, from those of one GPU of all, of the prompts' and of the answers'.
@@ -287,15 +285,14 @@ PublishedResult read_bench_test(const Json& value) {
         result.tool_version = "b" + scalar_text(*build).value_or("");
     BenchmarkResult& figures = result.result;
     std::string label;
-    for (auto [tokens, name] : {std::pair{&figures.input_tokens, "pp"},
-                                std::pair{&figures.output_tokens, "tg"}}) {
+    for (auto [tokens, name] :
+         {std::pair{&figures.input_tokens, "pp"}, std::pair{&figures.output_tokens, "tg"}}) {
         if (!(*tokens > 0)) tokens->reset();
         else label += (label.empty() ? "" : "+") + std::string(name) + short_number_text(**tokens);
     }
     (figures.input_tokens && figures.output_tokens ? figures.total_tokens_per_second
      : figures.input_tokens                        ? figures.input_tokens_per_second
-                                                   : figures.output_tokens_per_second) =
-        figure_at(value, "avg_ts");
+                            : figures.output_tokens_per_second) = figure_at(value, "avg_ts");
     // Behind a context of so many tokens, which are in no rate and no time.
     if (const auto depth = setting_at(value, "n_depth"); depth && *depth > 0)
         label += " @ d" + short_number_text(*depth);
@@ -330,8 +327,9 @@ constexpr std::array<ResultFormat, 6> other_known_formats{
                  node_at(value.front(), "Percentiles") != nullptr;
       },
       [](const Json&) -> std::vector<PublishedResult> {
-          throw ParseError("percentiles of evalscope without its counts: give the summary beside "
-                           "them, benchmark_summary.json");
+          throw ParseError(
+              "percentiles of evalscope without its counts: give the summary beside "
+              "them, benchmark_summary.json");
       }},
      {"inferencex", "hw, conc and tput_per_gpu", is_row_or_list<is_inferencex_row>,
       [](const Json& value) {

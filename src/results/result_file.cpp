@@ -112,9 +112,8 @@ std::vector<PublishedResult> read_rows(const nlohmann::json& value,
     std::vector<PublishedResult> results;
     for (const nlohmann::json& row : value) {
         if (!is_row(row))
-            throw ParseError("value " + std::to_string(results.size() + 1) +
-                             " of the list is no " + std::string(what) +
-                             " wanted, as in those before it");
+            throw ParseError("value " + std::to_string(results.size() + 1) + " of the list is no " +
+                             std::string(what) + " wanted, as in those before it");
         results.push_back(read(row));
     }
     return results;
@@ -122,9 +121,8 @@ std::vector<PublishedResult> read_rows(const nlohmann::json& value,
 
 void drop_unmeasured(BenchmarkResult& figures) {
     const auto all_zero = [](const TimeSummary& times) {
-        return std::all_of(time_statistics.begin(), time_statistics.end(), [&](auto statistic) {
-            return (times.*statistic).value_or(0) == 0;
-        });
+        return std::all_of(time_statistics.begin(), time_statistics.end(),
+                           [&](auto statistic) { return (times.*statistic).value_or(0) == 0; });
     };
     const bool none_succeeded = figures.successful_requests && *figures.successful_requests <= 0;
     const bool tokens_took_time = !all_zero(figures.time_per_output_token);

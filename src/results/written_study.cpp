@@ -6,10 +6,10 @@
 #include "base/whole_number.hpp"
 #include "engine/engine_value.hpp"
 #include "import.hpp"
+#include "plain_table.hpp"
 #include "servetune/error.hpp"
 #include "study_file/engine_sets.hpp"
 #include "study_file/yaml_text.hpp"
-#include "plain_table.hpp"
 #include "workloads.hpp"
 
 #include <nlohmann/json.hpp>

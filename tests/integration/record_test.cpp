@@ -4,8 +4,8 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "handover/request_lines.hpp"
 #include "handover/kept_load_test.hpp"
+#include "handover/request_lines.hpp"
 #include "handover/study_record.hpp"
 
 #include <nlohmann/json.hpp>

@@ -172,9 +172,8 @@ TEST_CASE("result files: hostile ones of every later format end with our errors"
             return;
         }
     };
-    for (const char* file :
-         {"sweep-summary.json", "aiperf-0.13.json", "aiperf-sweep.json", "inferencex.json",
-          "evalscope-1.10.json", "llama-bench.json"}) {
+    for (const char* file : {"sweep-summary.json", "aiperf-0.13.json", "aiperf-sweep.json",
+                             "inferencex.json", "evalscope-1.10.json", "llama-bench.json"}) {
         INFO(file);
         const std::string whole = sample_text(file);
         for (std::size_t length = 1; length < whole.size(); length += 41)
