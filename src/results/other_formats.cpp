@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports of GuideLLM since 0.4 (one element of `benchmarks` a rate), summaries of
-// `evalscope perf` since 1.7, aggregates of InferenceX, and the tests of llama-bench.
+// `evalscope perf` since 0.17.1, aggregates of InferenceX, and the tests of llama-bench.
 #include "result_format.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
@@ -139,37 +139,61 @@ std::vector<PublishedResult> read_guidellm(const Json& value) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// evalscope since 1.7, which has milliseconds for the times of tokens
+// evalscope: names and units changed, seconds until 1.6, milliseconds from 1.7 for times of tokens
 
-constexpr std::array<FigureRow, 18> evalscope_figures{
-    {{"Test Duration (s)", &B::duration_seconds},
-     {"Concurrency", &B::maximum_concurrency},                 // -1: no cap
-     {"Request Rate (req/s)", &B::requested_rate_per_second},  // -1: all at once
+constexpr std::array<FigureRow, 33> evalscope_figures{
+    {{"Time taken for tests (s)", &B::duration_seconds},
+     {"Test Duration (s)", &B::duration_seconds},
+     {"Number of concurrency", &B::maximum_concurrency},  // -1: no cap
+     {"Concurrency", &B::maximum_concurrency},
+     {"Request rate (req/s)", &B::requested_rate_per_second},  // -1: all at once
+     {"Request Rate (req/s)", &B::requested_rate_per_second},
+     {"Total requests", &B::requested_requests},
      {"Total Requests", &B::requested_requests},
+     {"Succeed requests", &B::successful_requests},
      {"Success Requests", &B::successful_requests},
+     {"Failed requests", &B::failed_requests},
      {"Failed Requests", &B::failed_requests},
+     {"Request throughput (req/s)", &B::requests_per_second},
      {"Req Throughput (req/s)", &B::requests_per_second},
+     {"Output token throughput (tok/s)", &B::output_tokens_per_second},
      {"Output Throughput (tok/s)", &B::output_tokens_per_second},
+     {"Total token throughput (tok/s)", &B::total_tokens_per_second},
      {"Total Throughput (tok/s)", &B::total_tokens_per_second},
-     {"Avg Input Tokens", &B::input_tokens},  // of one request, as the next
+     {"Average input tokens per request", &B::input_tokens},
+     {"Avg Input Tokens", &B::input_tokens},
+     {"Average output tokens per request", &B::output_tokens},
      {"Avg Output Tokens", &B::output_tokens},
+     {"Average latency (s)", &B::latency},
      {"Avg Latency (s)", &B::latency},
+     {"Average time to first token (s)", &B::time_to_first_token},
      {"TTFT (ms)", &B::time_to_first_token, -3},
      {"Avg TTFT (ms)", &B::time_to_first_token, -3},
+     {"Average time per output token (s)", &B::time_per_output_token},
      {"TPOT (ms)", &B::time_per_output_token, -3},
      {"Avg TPOT (ms)", &B::time_per_output_token, -3},
+     {"Average inter-token latency (s)", &B::inter_token_latency},
      {"ITL (ms)", &B::inter_token_latency, -3},
      {"Avg ITL (ms)", &B::inter_token_latency, -3}}};
 
 bool is_evalscope(const Json& value) {
-    return node_at(value, "Success Requests") != nullptr &&
-           node_at(value, "Avg Latency (s)") != nullptr;
+    const auto any = [&](std::initializer_list<std::string_view> names) {
+        return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+            return node_at(value, name) != nullptr;
+        });
+    };
+    return any({"Succeed requests", "Success Requests"}) &&
+           any({"Average latency (s)", "Avg Latency (s)"});
 }
 
 std::vector<PublishedResult> read_evalscope(const Json& value) {
     const ToolFields fields{.tool = "evalscope", .figures = evalscope_figures};
     PublishedResult result = read_fields(value, fields);
     BenchmarkResult& figures = result.result;
+    if (!figures.inter_token_latency.mean)
+        throw ParseError(
+            "a summary of evalscope before 0.17.1, whose time per output token is another: "
+            "measure with a later one");
     for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
         if (*load <= 0) load->reset();
     if (figures.failed_requests) figures.requested_requests.reset();
@@ -307,7 +331,7 @@ bool is_row_or_list(const Json& value) {
     return is_row(value) || (value.is_array() && !value.empty() && is_row(value.front()));
 }
 
-constexpr std::array<ResultFormat, 6> other_known_formats{
+constexpr std::array<ResultFormat, 5> other_known_formats{
     {{"guidellm", "benchmarks with metrics.request_latency and metrics.time_to_first_token_ms",
       is_guidellm, read_guidellm},
      {"llama-bench", "avg_ts, n_prompt, n_gen", is_row_or_list<is_bench_test>,
@@ -315,12 +339,7 @@ constexpr std::array<ResultFormat, 6> other_known_formats{
           return read_rows(value, is_bench_test, read_bench_test,
                            "test of llama-bench: avg_ts, n_prompt and n_gen");
       }},
-     {"evalscope", "Success Requests and Avg Latency (s)", is_evalscope, read_evalscope},
-     {"evalscope", "Succeed requests: a summary before 1.7",
-      [](const Json& value) { return node_at(value, "Succeed requests") != nullptr; },
-      [](const Json&) -> std::vector<PublishedResult> {
-          throw ParseError("a summary of evalscope before 1.7: measure with a later one");
-      }},
+     {"evalscope", "Success Requests and Avg Latency (s), or their older names", is_evalscope, read_evalscope},
      {"evalscope", "a list of rows with Percentiles",
       [](const Json& value) {
           return value.is_array() && !value.empty() &&

@@ -402,7 +402,7 @@ TEST_CASE("result files: what is no longer read says so in one sentence") {
               "f:1:1: a report of GuideLLM before 0.4"},
              {R"_({"Time taken for tests (s)": 5.0, "Number of concurrency": 4,
                  "Succeed requests": 10, "Average latency (s)": 1.5})_",
-              "f:1:1: a summary of evalscope before 1.7"},
+              "f:1:1: a summary of evalscope before 0.17.1"},
              {R"_([{"Percentiles": "50%", "Latency (s)": 1.5}])_",
               "f:1:1: percentiles of evalscope without its counts"},
              {R"({"run_number": 1, "error_type": "E", "error": "e", "serve_overrides": {}})",

@@ -89,7 +89,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "result files of evalscope: milliseconds of 1.10, what did not stream, what did not succeed") {
+    "result files of evalscope: milliseconds of 1.10, seconds before 1.7, what did not stream or succeed") {
     const PublishedResult newest = sample_results("evalscope-1.10.json").front();
     check_figures(newest, {{"requested_requests", 42},
                            {"successful_requests", 40},
@@ -109,6 +109,31 @@ TEST_CASE(
     CHECK(newest.unread == Unread{{"KV Cache Hit Rate (%)", "12.5"},
                                   {"Non-Stream Requests", "0"},
                                   {"Stream Requests", "42"}});
+    const auto seconds = [](const std::string& more) {
+        return R"_({"Time taken for tests (s)": 5.0, "Number of concurrency": 4, "Total requests": 10, "Succeed requests": 10,
+            "Failed requests": 0, "Request throughput (req/s)": 2.0, "Output token throughput (tok/s)": 100.0,
+            "Average latency (s)": 1.5, "Average time to first token (s)": 0.2, "Average time per output token (s)": 0.025,
+            "Average input tokens per request": 20.0, "Average output tokens per request": 50.0)_" +
+               more + "}";
+    };
+    const PublishedResult middle =
+        results_in(
+            seconds(R"_(, "Average inter-token latency (s)": 0.0251, "Request rate (req/s)": 2)_"))
+            .front();
+    check_figures(middle, {{"requested_requests", 10},
+                           {"successful_requests", 10},
+                           {"failed_requests", 0},
+                           {"duration_seconds", 5},
+                           {"maximum_concurrency", 4},
+                           {"requested_rate_per_second", 2},
+                           {"input_tokens", 200},
+                           {"output_tokens", 500},
+                           {"requests_per_second", 2},
+                           {"output_tokens_per_second", 100},
+                           {"time_to_first_token_mean_seconds", 0.2},
+                           {"time_per_output_token_mean_seconds", 0.025},
+                           {"inter_token_latency_mean_seconds", 0.0251},
+                           {"latency_mean_seconds", 1.5}});
     // Not streamed: the first token is the whole answer's time.
     Json changed = Json::parse(sample_text("evalscope-1.10.json"));
     changed["Avg TTFT (ms)"] = 540.0;
