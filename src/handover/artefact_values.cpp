@@ -242,7 +242,7 @@ OrderedJson texts_of_items(const nlohmann::json& list) {
 /// The user's pod; one container without anything where the study has none.
 struct PodTemplate {
     explicit PodTemplate(const std::string& text) {
-        const auto pod = nlohmann::json::parse(text, nullptr, false);
+        const auto pod = shallow_json<nlohmann::json>(text);
         const auto containers = nlohmann::json::json_pointer("/spec/containers");
         if (!pod.is_object() || pod.value(containers, nlohmann::json::array()).empty()) return;
         spec = pod["spec"];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deployment_model.hpp"
 
+#include "base/nesting.hpp"
 #include "base/variable_name.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
@@ -114,7 +115,7 @@ Json pod_of(const WrappedOptions& launcher) {
     Json result = Json::object();
     for (const auto& [word, text] : launcher.lines)
         if (word == "data" && text.starts_with("template ")) {
-            result = Json::parse(text.substr(text.find(' ') + 1), nullptr, false);
+            result = shallow_json<Json>(text.substr(text.find(' ') + 1));
             if (result.is_object() && result.contains("template")) result = result["template"];
         }
     return result.is_object() && result.contains("spec") && result["spec"].is_object()

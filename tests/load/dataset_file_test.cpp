@@ -365,13 +365,12 @@ TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the
         Workload workload = read("use: " + std::string(shipped) + "\nrequests: 20");
         CHECK(plan_requests(workload).requests.size() == 20);
     }
-    CHECK(failure(folder,
-                  [&] { (void)read("{workload: w, dataset: {kind: multi_turn, turns: 2}}"); }) ==
-          "DIR/w.yaml:1:24: 'dataset': a multi_turn data set needs turns, input_tokens and "
-          "output_tokens");
+    CHECK(failure(folder, [&] {
+              (void)read("{workload: w, dataset: {kind: multi_turn, turns: 2}}");
+          }) == "DIR/w.yaml:1:24: 'dataset': a data set of kind multi_turn needs input_tokens");
     CHECK(failure(folder, [&] {
               (void)read(
                   "{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {ramp: {from: 0, "
                   "to: 0}}}");
-          }).find("rates of at least 0 wanted, one of them positive") != std::string::npos);
+          }).find("rates of at least 0 wanted, one of them from 1e-6") != std::string::npos);
 }

@@ -72,7 +72,7 @@ TEST_CASE("document: HTML has every section in its contents, escaped, with what 
          {"<section class=\"brief\" aria-labelledby=\"one\"><h2 id=\"one\">First|section</h2>",
           "<p><strong>bold *text* ${KEY}</strong></p>", "<h3>more</h3>",
           "<li>with a log<pre>line\n```\n</pre></li>",
-          "<table id=\"results\" class=\"sortable\"><thead><tr><th scope=\"col\" "
+          " id=\"results\" class=\"sortable\"><thead><tr><th scope=\"col\" "
           "class=\"text\">setting</th><th scope=\"col\">rate</th>",
           "<tr class=\"passing\" data-of=\"3\"><td class=\"text\">a|b</td><td "
           "data-value=\"12.5\">12</td><td class=\"text\"><strong>wins</strong></td></tr>",

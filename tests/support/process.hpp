@@ -59,17 +59,29 @@ public:
         std::vector<char*> words;
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
+        // From here on the output is that of this program, not of one before it in the folder.
+        const int out = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        const int err = open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        // A signal to a child that has not started the program yet must not reach the handlers of
+        // the tests.
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
         pid_ = fork();
+        if (pid_ != 0) {
+            pthread_sigmask(SIG_SETMASK, &before, nullptr);
+            close(out);
+            close(err);
+        }
         if (pid_ < 0) throw std::runtime_error("cannot fork");
         if (pid_ == 0) {
-            const int out = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-            const int err = open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
             if (chdir(folder.c_str()) != 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
             const rlimit limit{largest_file, largest_file};
             if (largest_file > 0 && setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
             // The tests may themselves have been started in the background of a script, where INT
             // is ignored.
             for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) ::signal(number, SIG_DFL);
+            pthread_sigmask(SIG_SETMASK, &before, nullptr);
             execv(words[0], words.data());
             _exit(127);
         }
