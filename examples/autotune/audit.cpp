@@ -5,7 +5,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "handover/record_manifest.hpp"
+#include "handover/study_record.hpp"
 #include "results/workloads.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"

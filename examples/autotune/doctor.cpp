@@ -8,7 +8,7 @@
 #include "deploy/cached_models.hpp"
 #include "deploy/launch_clients.hpp"
 #include "engine/flag_facts.hpp"
-#include "engine/installed_version.hpp"
+#include "engine/launcher.hpp"
 #include "host/environment.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/power_tool.hpp"

@@ -7,7 +7,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "handover/optuna_export.hpp"
+#include "handover/result_export.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"
 #include "study/table.hpp"

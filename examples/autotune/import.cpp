@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "results/import.hpp"
 #include "results/plain_table.hpp"
-#include "results/server_settings.hpp"
 #include "results/traffic.hpp"
 #include "results/workloads.hpp"
 #include "results/written_study.hpp"

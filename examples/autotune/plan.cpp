@@ -3,7 +3,7 @@
 
 #include "machine_facts.hpp"
 
-#include "engine/model_file.hpp"
+#include "engine/launcher.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/detail/base/number_text.hpp"

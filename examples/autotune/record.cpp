@@ -6,7 +6,6 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "handover/record_manifest.hpp"
 #include "handover/study_record.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"

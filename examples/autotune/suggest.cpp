@@ -10,7 +10,7 @@
 #include "base/present.hpp"
 #include "base/text.hpp"
 #include "engine/flag_facts.hpp"
-#include "engine/model_file.hpp"
+#include "engine/launcher.hpp"
 #include "predict/cost_belief.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"

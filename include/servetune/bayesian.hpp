@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
 #include <cstddef>

@@ -3,128 +3,167 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 namespace servetune {
 namespace {
-
-using TemplateScope = std::vector<const TemplateValues*>;  ///< the innermost is the last
 
 [[noreturn]] void wrong_template(const std::string& what, std::string_view name) {
     throw std::logic_error("a template: " + what + " '" + std::string(name) + "'");
 }
 
-const std::string* text_in(const TemplateScope& scope, std::string_view name) {
-    for (auto one = scope.rbegin(); one != scope.rend(); ++one)
-        if (const auto at = (*one)->texts.find(name); at != (*one)->texts.end()) return &at->second;
-    return nullptr;
+struct TemplateMark {
+    std::size_t begin = 0, end = 0;  ///< with its braces
+    std::string_view name{};         ///< what stands between them
+    bool alone = false;              ///< on its line
+};
+
+/// The next mark; of a run of braces the last two open it.
+TemplateMark next_mark(std::string_view text, std::size_t from) {
+    std::size_t begin = text.find("{{", from);
+    const std::size_t end = begin == text.npos ? begin : text.find("}}", begin);
+    if (end == text.npos) return {text.size(), text.size()};
+    while (text.substr(begin + 2).starts_with('{')) ++begin;
+    const std::size_t line = text.rfind('\n', begin) + 1;  // 0 if there is none
+    return {begin, end + 2, text.substr(begin + 2, end - begin - 2),
+            text.find_first_not_of(' ', line) == begin &&
+                (end + 2 == text.size() || text[end + 2] == '\n')};
+}
+/// What goes with a mark that is alone: the blanks before it and the line end behind it.
+std::size_t begin_with_blanks(const TemplateMark& mark, std::string_view text) {
+    return mark.alone ? text.rfind('\n', mark.begin) + 1 : mark.begin;
+}
+std::size_t end_with_line(const TemplateMark& mark, std::string_view text) {
+    return mark.alone && mark.end < text.size() ? mark.end + 1 : mark.end;
 }
 
-const std::vector<TemplateValues>* list_in(const TemplateScope& scope, std::string_view name) {
-    for (auto one = scope.rbegin(); one != scope.rend(); ++one)
-        if (const auto at = (*one)->lists.find(name); at != (*one)->lists.end()) return &at->second;
-    return nullptr;
-}
-
-std::string indented_lines(std::string_view text, std::string_view indentation) {
-    std::string result;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        result += text[i];
-        if (text[i] == '\n' && i + 1 < text.size() && text[i + 1] != '\n') result += indentation;
+/// With its further lines as far in as the line that it is put into.
+void put_lines(std::string_view value, std::string& result) {
+    const std::size_t line = result.rfind('\n') + 1;
+    const std::size_t in = std::min(result.find_first_not_of(" -", line), result.size()) - line;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+        result += value[i];
+        if (value[i] == '\n' && i + 1 < value.size() && value[i + 1] != '\n')
+            result.append(in, ' ');
     }
-    return result;
 }
 
 class TemplateFiller {
 public:
-    TemplateFiller(std::string_view text, const TemplateEscapes& escapes)
-        : text_(text), escapes_(escapes) {}
+    TemplateFiller(const TemplateEscapes& escapes, const TemplateParts& parts)
+        : escapes_(escapes), parts_(parts) {}
 
-    /// Fills up to the end of the section `within`, or of the text.
-    void fill(const TemplateScope& scope, std::string_view within, bool shown) {
-        for (;;) {
-            const std::size_t open = text_.find("{{", at_);
-            const std::size_t close = open == text_.npos ? open : text_.find("}}", open);
-            if (close == text_.npos) {
-                if (!within.empty()) wrong_template("no end of", within);
-                result_.append(text_.substr(at_));
-                return;
-            }
-            const std::string_view mark = text_.substr(open + 2, close - open - 2);
-            const bool section = mark.starts_with('#') || mark.starts_with('^');
-            const bool end = mark.starts_with('/');
-            const std::size_t line = text_.rfind('\n', open) + 1;  // 0 if there is none
-            const std::size_t next = close + 2;
-            const bool alone = text_.find_first_not_of(' ', line) == open &&
-                               (next == text_.size() || text_[next] == '\n');
-            const bool drops = alone && (section || end);
-            const std::size_t from = at_;
-            const std::size_t until = drops ? std::max(line, from) : open;
-            if (shown) result_.append(text_.substr(from, until - from));
-            at_ = drops ? std::min(next + 1, text_.size()) : next;
-            if (end) {
-                if (mark.substr(1) != within) wrong_template("no begin of", mark.substr(1));
-                return;
-            }
-            if (section) fill_section(scope, mark, shown);
-            else if (shown) fill_place(scope, mark, alone, open - line);
-        }
+    std::string fill(std::string_view text, const TemplateValues& values) {
+        scopes_.push_back(&values);
+        std::string result = filled(text);
+        scopes_.pop_back();
+        return result;
     }
-
-    std::string take() { return std::move(result_); }
 
 private:
-    void fill_section(const TemplateScope& scope, std::string_view mark, bool shown) {
-        const std::string_view name = mark.substr(1);
-        const std::vector<TemplateValues>* list = list_in(scope, name);
-        const std::string* text = list == nullptr ? text_in(scope, name) : nullptr;
-        const bool there = list != nullptr ? !list->empty() : text != nullptr && !text->empty();
-        const std::size_t begin = at_;
-        if (!shown || there != mark.starts_with('#')) return fill(scope, name, false);
-        if (list == nullptr || !there) return fill(scope, name, true);
+    std::string filled(std::string_view text) {
+        std::string result;
+        for (std::size_t at = 0;;) {
+            const TemplateMark mark = next_mark(text, at);
+            if (mark.begin == text.size()) return result.append(text.substr(at));
+            const char kind = mark.name.empty() ? ' ' : mark.name.front();
+            const std::string_view name = mark.name.substr(mark.name.empty() ? 0 : 1);
+            if (kind == '/') wrong_template("no begin of", name);
+            const bool section = kind == '#' || kind == '?' || kind == '^';
+            const std::size_t until =
+                section || kind == '!' ? begin_with_blanks(mark, text) : mark.begin;
+            result.append(text.substr(at, until - at));
+            at = section || kind == '!' ? end_with_line(mark, text) : mark.end;
+            if (section) at = put_section(kind, name, text, at, result);
+            if (section || kind == '!') continue;
+            std::string value = kind == '>' ? included(name) : text_of_place(mark.name);
+            if (mark.alone && value.empty()) {
+                result.resize(result.rfind('\n') + 1);
+                at = end_with_line(mark, text);
+            } else if (mark.alone || kind == '>') {
+                if (value.ends_with('\n')) value.pop_back();
+                put_lines(value, result);
+            } else result += value;
+        }
+    }
+
+    /// The end of the section whose body begins at `at`.
+    std::size_t put_section(char kind, std::string_view name, std::string_view text, std::size_t at,
+                            std::string& result) {
+        TemplateMark end{};
+        std::size_t from = at;
+        for (std::size_t depth = 1; depth > 0; from = end.end) {
+            end = next_mark(text, from);
+            if (end.begin == text.size()) wrong_template("no end of", name);
+            if (end.name.size() < 2 || end.name.substr(1) != name) continue;
+            if (end.name.front() == '/') --depth;
+            else if (std::string_view("#?^").find(end.name.front()) != std::string_view::npos)
+                ++depth;
+        }
+        const std::string_view body = text.substr(at, begin_with_blanks(end, text) - at);
+        const auto* list = find(&TemplateValues::lists, name);
+        const auto* one = list == nullptr ? find(&TemplateValues::texts, name) : nullptr;
+        const bool there = list != nullptr ? !list->empty() : one != nullptr && !one->empty();
+        if (there == (kind == '^')) return end_with_line(end, text);
+        if (kind == '#' && list != nullptr)
+            for (const TemplateValues& entry : *list) result += fill(body, entry);
+        else result += filled(body);
+        return end_with_line(end, text);
+    }
+
+    std::string included(std::string_view name) {
+        if (const auto part = parts_.find(name); part != parts_.end()) return filled(part->second);
+        if (const auto* text = find(&TemplateValues::texts, name)) return *text;
+        wrong_template("no part", name);
+    }
+
+    std::string text_of_place(std::string_view place) {
+        const std::size_t bar = std::min(place.find('|'), place.size());
+        std::string_view name = place.substr(0, bar);
+        const bool commas = name.ends_with(',');
+        if (commas) name.remove_suffix(1);
+        const std::string_view by = place.substr(bar);
+        if (const auto* text = find(&TemplateValues::texts, name)) return escaped(*text, by);
+        const auto* list = find(&TemplateValues::lists, name);
+        if (list == nullptr) wrong_template("no text", name);
+        std::string result;
         for (const TemplateValues& entry : *list) {
-            TemplateScope inner = scope;
-            inner.push_back(&entry);
-            at_ = begin;
-            fill(inner, name, true);
+            if (&entry != &list->front()) result += commas ? ", " : " ";
+            result += escaped(entry.texts.at("."), by);
         }
+        return result;
+    }
+    /// `by`: `|a|b`.
+    std::string escaped(std::string text, std::string_view by) {
+        do {
+            const std::size_t next = std::min(by.find('|', 1), by.size());
+            const std::string_view name =
+                by.substr(by.empty() ? 0 : 1, next - (by.empty() ? 0 : 1));
+            const auto escape = escapes_.find(name);
+            if (escape != escapes_.end()) text = escape->second(text);
+            else if (!name.empty()) wrong_template("no escape", name);
+            by.remove_prefix(next);
+        } while (!by.empty());
+        return text;
     }
 
-    void fill_place(const TemplateScope& scope, std::string_view mark, bool alone,
-                    std::size_t indentation) {
-        const std::size_t bar = mark.find('|');
-        const std::string* text = text_in(scope, mark.substr(0, bar));
-        if (text == nullptr) wrong_template("no text", mark.substr(0, bar));
-        std::string shown = *text;
-        if (bar != mark.npos) {
-            const auto escape = escapes_.find(mark.substr(bar + 1));
-            if (escape == escapes_.end()) wrong_template("no escape", mark.substr(bar + 1));
-            shown = escape->second(shown);
-        }
-        if (!alone) {
-            result_ += shown;
-        } else if (shown.empty()) {
-            result_.resize(result_.size() - indentation);
-            at_ = std::min(at_ + 1, text_.size());
-        } else {
-            if (shown.back() == '\n') shown.pop_back();
-            result_ += indented_lines(shown, std::string(indentation, ' '));
-        }
+    template <class Map>
+    const typename Map::mapped_type* find(Map TemplateValues::*kind, std::string_view name) const {
+        for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+            if (const auto at = ((*scope)->*kind).find(name); at != ((*scope)->*kind).end())
+                return &at->second;
+        return nullptr;
     }
 
-    std::string_view text_;
     const TemplateEscapes& escapes_;
-    std::size_t at_ = 0;
-    std::string result_;
+    const TemplateParts& parts_;
+    std::vector<const TemplateValues*> scopes_{};  ///< the innermost is the last
 };
 
 }  // namespace
 
 std::string fill_template(std::string_view text, const TemplateValues& values,
-                          const TemplateEscapes& escapes) {
-    TemplateFiller filler(text, escapes);
-    filler.fill({&values}, "", true);
-    return filler.take();
+                          const TemplateEscapes& escapes, const TemplateParts& parts) {
+    return TemplateFiller(escapes, parts).fill(text, values);
 }
 
 }  // namespace servetune

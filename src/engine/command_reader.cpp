@@ -4,8 +4,8 @@
 #include "base/nesting.hpp"
 #include "base/text.hpp"
 #include "base/variable_name.hpp"
+#include "engine_value.hpp"
 #include "flag_facts.hpp"
-#include "json_form.hpp"
 #include "launcher.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/engine/composition.hpp"
 
+#include "base/text.hpp"
 #include "engine_space.hpp"
+#include "engine_value.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -48,6 +51,118 @@ std::vector<std::string> Composition::further_models() const {
         for (const Value& value : choice->values) found.insert(text_of(value));
     });
     return {found.begin(), found.end()};
+}
+namespace {
+
+/// Whether a served name is a copy of that checkpoint on a disk: a path, or a cache of downloads
+/// (`models--owner--name/snapshots/...`), or its name without the owner.
+bool is_copy_of(const std::string& served, const std::string& checkpoint) {
+    const auto slash = checkpoint.rfind('/');
+    std::string cached = lower_case(checkpoint);
+    if (slash != std::string::npos) cached.replace(cached.rfind('/'), 1, "--");
+    const std::string low = lower_case(served);
+    if (low.find("models--" + cached + "/") != std::string::npos ||
+        low.ends_with("models--" + cached))
+        return true;
+    std::string path = low;
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    const bool local = path.find('/') == std::string::npos || path.starts_with('/') ||
+                       path.starts_with('.') || path.starts_with('~') ||
+                       std::count(path.begin(), path.end(), '/') > 1;
+    return local && path.substr(path.rfind('/') + 1) ==
+                        lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
+}
+
+/// One command while its settings become values.
+class Parser {
+public:
+    Parser(const EngineSpace& space, const Engine& engine, const std::string& model)
+        : space_(space), model_(model), locals_(space.locals(engine)) {
+        result_.engine = &engine;
+        if (space.several_engines()) result_.values["engine"] = engine.name;
+    }
+
+    Composition::Parsed parsed(const std::vector<Setting>& settings) {
+        using Kind = Setting::Kind;
+        const std::vector<std::string> always = space_.arguments_of(*result_.engine);
+        for (const Setting& setting : settings) {
+            if (setting.kind == Kind::launch || setting.kind == Kind::json ||
+                std::find(always.begin(), always.end(), setting.words.front()) != always.end())
+                continue;
+            bool taken = setting.kind == Kind::model && serves(setting.value);
+            for (const EngineParameter* declared : setting.parameters)
+                taken = sets(declared->parameter.name, value_of(setting.value)) || taken;
+            if (!taken)
+                result_.unknown.push_back(setting.kind == Kind::model ? setting.value
+                                                                      : setting.text());
+        }
+        return std::move(result_);
+    }
+
+private:
+    /// Whether the study serves this model: its own, or a checkpoint, which is then set.
+    bool serves(const std::string& served) {
+        if (served == model_) return true;
+        for (const bool copies : {false, true}) {
+            for (const auto& [name, local] : locals_)
+                for (const auto& [value, checkpoint] : local.checkpoints)
+                    if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) &&
+                        sets(name, value_of(value)))
+                        return true;
+            if (copies && is_copy_of(served, model_)) return true;
+        }
+        return false;
+    }
+    /// False: the study cannot have that value. What the study holds at its default may be said,
+    /// and says nothing.
+    bool sets(const std::string& name, const Value& value) {
+        const auto found = locals_.find(name);
+        if (found == locals_.end()) return false;  // not of this version
+        const EngineSpace::Local& local = found->second;
+        const Value taken = as_engine_takes(*local.parameter, value);
+        if (!local.drafted_by.empty())  // the method decides which draft model it is
+            return std::any_of(local.drafts.begin(), local.drafts.end(),
+                               [&](const auto& draft) { return draft.second == text_of(value); });
+        if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
+        if (!space_.find(local.name_in_space)->contains(taken)) return false;
+        result_.values[local.name_in_space] = taken;
+        return true;
+    }
+
+    const EngineSpace& space_;
+    const std::string& model_;
+    const EngineSpace::Locals& locals_;
+    Composition::Parsed result_{};
+};
+
+}  // namespace
+
+Composition::Parsed Composition::parse(const std::vector<std::string>& words,
+                                       const std::string& model) const {
+    return parse(Command{words}, model);
+}
+
+Composition::Parsed Composition::parse(const Command& command, const std::string& model) const {
+    Parsed best;
+    for (const Engine& engine : engines()) {
+        const CommandSettings read = space_->commands().read(command, engine.name);
+        Parsed parsed = parse(read, model);
+        if (read.start != CommandSettings::Start::flags) return parsed;
+        if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty()))
+            best = std::move(parsed);
+    }
+    return best;
+}
+
+Composition::Parsed Composition::parse(const CommandSettings& read,
+                                       const std::string& model) const {
+    for (const Engine& engine : engines())
+        if (read.engine != nullptr && read.engine->name == engine.name &&
+            read.start != CommandSettings::Start::unknown)
+            return Parser(*space_, engine, model).parsed(read.settings);
+    Parsed result;
+    for (const Setting& setting : read.settings) result.unknown.push_back(setting.text());
+    return result;
 }
 
 }  // namespace servetune

@@ -3,11 +3,9 @@
 
 #include "base/nearest.hpp"
 #include "base/present.hpp"
-#include "engine/entry_errors.hpp"
 #include "engine_value.hpp"
-#include "json_form.hpp"
 #include "load_level.hpp"
-#include "rule_text.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"
 
@@ -15,14 +13,6 @@
 #include <set>
 
 namespace servetune {
-namespace {
-
-bool is_among(const std::vector<Value>& values, const Value& value) {
-    return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-}  // namespace
-
 EngineSpace::EngineSpace(SpaceDescription description) : description_(std::move(description)) {
     std::vector<Engine>& engines = description_.engines;
     if (engines.empty()) throw SpaceError("a study needs at least one engine");
@@ -162,7 +152,7 @@ void EngineSpace::keep_version(Engine& engine) const {
             for (const auto& [bound, values] : bounds)
                 if (!version_within(version, since ? bound : "", since ? "" : bound))
                     std::erase_if(choice->values, [&, &list = values](const Value& value) {
-                        return is_among(list, value);
+                        return lists(list, value);
                     });
         };
         if (choice == nullptr) continue;
@@ -300,8 +290,8 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
         if (!parent.name_in_space.empty())
             parameter.active_when.push_back(
                 {parent.name_in_space, with_unset(condition.values, parent.parameter->parameter)});
-        else if (!is_among(with_unset(condition.values, parent.parameter->parameter),
-                           parent.parameter->parameter.default_value))
+        else if (!lists(with_unset(condition.values, parent.parameter->parameter),
+                        parent.parameter->parameter.default_value))
             parameter.active_when.push_back({parent.parameter->parameter.name, {}});
     }
     parameters_.push_back(std::move(parameter));

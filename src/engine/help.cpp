@@ -4,7 +4,6 @@
 #include "base/files.hpp"
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"
-#include "installed_version.hpp"
 #include "launcher.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/error.hpp"

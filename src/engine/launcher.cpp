@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher.hpp"
 
+#include "base/text.hpp"
+#include "host/start_program.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <sstream>
 
 namespace servetune {
 namespace {
@@ -60,6 +71,77 @@ const Engine* engine_of_image(std::span<const Engine> engines, std::string_view 
                 return &engine;
         }
     return nullptr;
+}
+namespace {
+
+namespace fs = std::filesystem;
+
+/// By the name of the folder `NAME-VERSION.dist-info` (Python Packaging User Guide, recording
+/// installed projects); of several the greatest, as text. Empty: there is none.
+std::string version_of_package(const fs::path& folder, const std::string& package) {
+    constexpr std::string_view ending = ".dist-info";
+    std::string result;
+    std::error_code unknown;
+    for (const auto& entry : fs::directory_iterator(folder, unknown)) {
+        const std::string name = entry.path().filename().string();
+        const auto dash = name.find('-');
+        if (dash == std::string::npos || !name.ends_with(ending) ||
+            lower_case(name.substr(0, dash)) != package)
+            continue;
+        const auto from = dash + 1;
+        if (name.size() > from + ending.size())
+            result = std::max(result, name.substr(from, name.size() - from - ending.size()));
+    }
+    return result;
+}
+
+std::string stamp_of_program(const fs::path& program) {
+    struct stat there {};
+    std::tm written{};
+    if (stat(program.c_str(), &there) != 0 || gmtime_r(&there.st_mtim.tv_sec, &written) == nullptr)
+        return "";
+    return fmt::format("{} bytes of {:%Y-%m-%d %H:%M:%S} UTC", there.st_size, written);
+}
+
+}  // namespace
+
+fs::path interpreter_of(const fs::path& program) {
+    std::ifstream file(program, std::ios::binary);
+    std::string line;
+    if (file.get() != '#' || file.get() != '!' || !std::getline(file, line) || line.size() > 4096)
+        return {};
+    std::istringstream words(line);
+    std::string first;
+    words >> first;
+    if (std::string second; fs::path(first).filename() == "env" && words >> second)
+        return find_program(second);
+    return first;
+}
+
+std::vector<fs::path> package_folders(const fs::path& program) {
+    std::vector<fs::path> result;
+    std::error_code unknown;
+    const fs::path libraries = program.parent_path().parent_path() / "lib";
+    for (const auto& entry : fs::directory_iterator(libraries, unknown))
+        if (entry.path().filename().string().starts_with("python"))
+            for (const char* packages : {"site-packages", "dist-packages"})
+                if (fs::is_directory(entry.path() / packages, unknown))
+                    result.push_back(entry.path() / packages);
+    return result;
+}
+
+std::string installed_version(const std::vector<std::string>& launch, const std::string& path) {
+    const fs::path program = launch.empty() ? fs::path() : find_program(launch.front(), path);
+    if (program.empty()) return "";
+    const bool module = launch.size() > 2 && launch[1] == "-m";
+    std::string package =
+        lower_case(module ? launch[2].substr(0, launch[2].find('.')) : program.filename().string());
+    std::replace(package.begin(), package.end(), '-', '_');
+    for (const fs::path& place : {program, interpreter_of(program)})
+        for (const fs::path& folder : package_folders(place))
+            if (const std::string version = version_of_package(folder, package); !version.empty())
+                return version;
+    return module ? "" : stamp_of_program(program);  // an interpreter says nothing of its modules
 }
 
 }  // namespace servetune

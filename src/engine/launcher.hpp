@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/text.hpp"
 #include "servetune/engine.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,5 +35,45 @@ struct Launched {
 
 /// The engine whose container image a word names, whatever its registry and tag; null: none.
 [[nodiscard]] const Engine* engine_of_image(std::span<const Engine> engines, std::string_view word);
+
+/// The program that `#!` of a script names, with what it is to run; empty: it is no script.
+[[nodiscard]] std::filesystem::path interpreter_of(const std::filesystem::path& program);
+/// Where the Python environment of a program keeps its packages, as far as these folders are there.
+[[nodiscard]] std::vector<std::filesystem::path> package_folders(
+    const std::filesystem::path& program);
+
+/// The version of an engine that a command starts here, found without starting it: of the Python
+/// package that is called like the program or module (`0.11.0`); of another program its size and
+/// the time it was written. `path`: in place of $PATH, unless empty. Empty: it is not here, or
+/// nothing tells.
+[[nodiscard]] std::string installed_version(const std::vector<std::string>& launch,
+                                            const std::string& path = "");
+
+/// The ending of the files that an engine takes as its model, `.gguf`, where its launch flag is an
+/// alias of `{model}.gguf`; empty: it takes folders and the ids of a hub.
+inline std::string model_ending_of(const Engine& engine) {
+    const std::string model = "{model}";
+    const auto at = std::find(engine.launch.begin(), engine.launch.end(), model);
+    if (at == engine.launch.begin() || at == engine.launch.end()) return "";
+    const auto alias = engine.aliases.find(*(at - 1));
+    return alias == engine.aliases.end() || !alias->second.starts_with(model)
+               ? ""
+               : alias->second.substr(model.size());
+}
+
+/// What is missing where an engine takes its model as a file and `model` names none: `llama.cpp
+/// takes a model as a .gguf file, and Qwen/Qwen3-8B is none`. Empty: nothing is missing.
+inline std::string model_file_missing(const Engine& engine, const std::string& model) {
+    const std::string ending = model_ending_of(engine);
+    if (ending.empty() || model.empty() || lower_case(model).ends_with(ending)) return "";
+    return engine.name + " takes a model as a " + ending + " file, and " + model + " is none";
+}
+
+/// Another flag that takes a hub's repository of such files; empty: none is known.
+inline std::string hub_flag_of(const Engine& engine) {
+    for (const auto& [alias, meant] : engine.aliases)
+        if (meant == "{model}") return alias;
+    return "";
+}
 
 }  // namespace servetune

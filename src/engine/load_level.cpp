@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load_level.hpp"
 
-#include "engine/entry_errors.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 
 #include <utility>

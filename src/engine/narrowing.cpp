@@ -4,10 +4,9 @@
 // names them goes on without them.
 #include "base/nearest.hpp"
 #include "base/present.hpp"
-#include "engine/entry_errors.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
-#include "json_form.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "space/expression_rewriting.hpp"
 
@@ -26,11 +25,6 @@ std::vector<Value> ends_or_values(const Domain& domain) {
     if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values;
     if (std::holds_alternative<TextDomain>(domain)) return {};
     return {false, true};
-}
-
-template <class Item>
-bool lists(const std::vector<Item>& list, const Item& wanted) {
-    return std::find(list.begin(), list.end(), wanted) != list.end();
 }
 
 /// What the engine takes: the searched values, and those beside them.
@@ -185,8 +179,7 @@ void EngineSpace::read_entries(const Engine& engine) {
             if (is_unset(value)) {
                 entry.offers_unset = true;
                 if (!entry.default_value) entry.default_value = Unset{};
-            } else if (std::find(values.begin(), values.end(), value) == values.end())
-                values.push_back(value);
+            } else if (!lists(values, value)) values.push_back(value);
             else twice += (twice.empty() ? "" : ", ") + text_of(said);
         }
         if (!twice.empty())
@@ -359,11 +352,9 @@ void EngineSpace::merge_same_commands() {
         ChoiceDomain left;
         left.ordered = parameter.ordered();
         for (std::size_t i = 0; i < parameter.level_count(); ++i)
-            if (const Value level = parameter.level(i);
-                !is_unset(level) && std::find(gone.begin(), gone.end(), level) == gone.end())
+            if (const Value level = parameter.level(i); !is_unset(level) && !lists(gone, level))
                 left.values.push_back(level);
-        if (std::find(gone.begin(), gone.end(), Value(Unset{})) != gone.end())
-            parameter.offers_unset = false;
+        if (lists(gone, Value(Unset{}))) parameter.offers_unset = false;
         parameter.domain = std::move(left);
     }
 }

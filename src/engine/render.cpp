@@ -4,7 +4,7 @@
 #include "base/present.hpp"
 #include "base/variable_name.hpp"
 #include "engine_space.hpp"
-#include "json_form.hpp"
+#include "engine_value.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "shell_word.hpp"

@@ -58,7 +58,6 @@ private:
     }
 
     void quoted(char quote) {
-        const bool begins = !in_word_;
         take(1, "");
         quotes_ = true;
         while (at_ < text_.size() && text_[at_] != quote)
@@ -70,8 +69,6 @@ private:
             throw ParseError(std::string("a quote ") + quote + " is not closed");
         }
         take(1, "");
-        if (begins && (at_ == text_.size() || one_of(text_[at_], " \t\r\n;&|()<>")))
-            word_.quote = quote;
     }
 
     /// `$NAME`, `${...}`, `$(...)`, "`...`".

@@ -17,7 +17,6 @@ struct ShellWord {
     std::string text{};
     std::size_t begin = 0, end = 0;
     bool literal = true;  ///< no `$NAME`, `$(...)`, "`...`" or `~` in it: the text is all of it
-    char quote = 0;       ///< ' or ": that pair holds the whole word
 };
 using ShellCommand = std::vector<ShellWord>;
 

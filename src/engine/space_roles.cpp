@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefill and decode apart: the parameters that each role has of its own.
 #include "base/nearest.hpp"
-#include "engine/entry_errors.hpp"
 #include "engine_space.hpp"
-#include "rule_text.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"
 
@@ -97,7 +96,7 @@ void EngineSpace::add_roles() {
     for (const auto& [name, entries] : *description_.roles) {
         std::vector<std::string> known;
         for (const EngineRole& role : roles) known.push_back(role.name);
-        if (std::find(known.begin(), known.end(), name) == known.end())
+        if (!lists(known, name))
             throw EntryErrors("roles",
                               engine.name + " has no role '" + name + "'; it has " + listed(known));
     }

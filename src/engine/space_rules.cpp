@@ -4,20 +4,15 @@
 #include "base/present.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
-#include "rule_text.hpp"
-#include "servetune/error.hpp"
 #include "servetune/expression.hpp"
-#include "space/expression_rewriting.hpp"
 #include "space/rule_values.hpp"
+#include "servetune/error.hpp"
+#include "space/expression_rewriting.hpp"
 
 #include <algorithm>
 
 namespace servetune {
 namespace {
-
-bool contains(const std::vector<Value>& values, const Value& value) {
-    return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 std::int64_t largest(const Domain& domain) {
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) return range->high;
@@ -144,7 +139,7 @@ void EngineSpace::add_constraints(const Engine& engine, std::string_view role) {
                         searched != nullptr && searched->offers_unset
                             ? with_unset(values, of_engine)
                             : values;
-                else can_match = can_match && contains(values, of_engine.default_value);
+                else can_match = can_match && lists(values, of_engine.default_value);
             }
             if (!can_match) continue;
             if (renamed.values.empty()) impossible(constraint);
@@ -185,7 +180,7 @@ std::optional<Forbid> EngineSpace::without_drafts(const Engine& engine, const Fo
         std::erase_if(methods->second, [&, &values = forbidden](const Value& value) {
             const auto model = draft.drafts.find(text_of(value));
             const Value used = model == draft.drafts.end() ? Value(Unset{}) : Value(model->second);
-            return std::find(values.begin(), values.end(), used) == values.end();
+            return !lists(values, used);
         });
         if (methods->second.empty()) return std::nullopt;
     }

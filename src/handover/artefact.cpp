@@ -2,7 +2,10 @@
 #include "artefact.hpp"
 
 #include "artefact_values.hpp"
+#include "engine/shell_word.hpp"
+#include "base/text.hpp"
 #include "servetune/error.hpp"
+#include "study_file/yaml_text.hpp"
 #include "template_files.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +16,178 @@
 #include <string_view>
 
 namespace servetune {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+/// The word's text and variables, each put in its form.
+template <class Text, class Variable>
+std::string word_as(std::string_view word, const Text& text, const Variable& variable) {
+    std::string result;
+    for (bool is_variable = false;; is_variable = !is_variable) {
+        const std::string piece(word.substr(0, word.find(variable_mark)));
+        if (is_variable) result += variable(piece);
+        else if (!piece.empty()) result += text(piece);
+        if (piece.size() == word.size()) return result;
+        word.remove_prefix(piece.size() + 1);
+    }
+}
+
+std::string no_variable(const std::string& name) {
+    throw UsageError("${" + name +
+                     "} is a secret, and no variable can stand there; say it in an environment "
+                     "variable that the engine reads");
+}
+
+std::string same_text(const std::string& text) { return text; }
+
+std::string plain_place(const std::string& text) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+";
+    if (text.find_first_not_of(plain) != std::string::npos)
+        throw UsageError("'" + text + "' has a character that cannot stand there");
+    return text;
+}
+
+/// compose reads `$$` as `$` (Interpolation), Kubernetes in commands, arguments and variables alike
+/// (Define Dependent Environment Variables).
+std::string doubled_dollars(const std::string& text) {
+    std::string result;
+    for (const char c : text) result += c == '$' ? std::string("$$") : std::string(1, c);
+    return result;
+}
+
+std::string yaml_scalar(const std::string& text) {
+    for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(character_length(rest)))
+        if (character_length(rest) == 0)
+            throw UsageError("a word of the command is not UTF-8, and YAML cannot hold it");
+    return yaml_quoted(text);
+}
+
+/// systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers": `%` is doubled; systemd.service(5):
+/// `$` too on a command line.
+std::string unit_place(const std::string& word, std::string_view doubled) {
+    return "\"" +
+           word_as(
+               word,
+               [&](const std::string& text) {
+                   if (text.find_first_of("\n\r") != std::string::npos)
+                       throw UsageError(
+                           "a word of the command has a character that a systemd unit cannot hold");
+                   std::string result;
+                   for (const char c : text) {
+                       if (doubled.find(c) != std::string_view::npos) result += c;
+                       if (c == '"' || c == '\\') result += '\\';
+                       result += c;
+                   }
+                   return result;
+               },
+               [](const std::string& name) { return "${" + name + "}"; }) +
+           "\"";
+}
+
+/// What ExecStart= begins with changes how it is run, and no variable is put in there.
+std::string unit_program(const std::string& path) {
+    if (path.empty() || path.find(variable_mark) != std::string::npos ||
+        std::string_view("@-:+!").find(path.front()) != std::string_view::npos ||
+        path.find('$') != std::string::npos)
+        throw UsageError("a systemd unit cannot start '" + path +
+                         "': a program that begins with none of @-:+! and has no $ wanted");
+    return unit_place(path, "%$");
+}
+
+/// Go templates are put into the whole of an LLMInferenceService, the user's words too (kserve:
+/// ReplaceVariables in pkg/controller/v1alpha2/llmisvc/config_merge.go).
+std::string go_template_place(const std::string& text) {
+    std::string result;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool opens = text.compare(i, 2, "{{") == 0;
+        result += opens ? "{{`{{`}}" : std::string(1, text[i]);
+        if (opens) ++i;
+    }
+    return result;
+}
+
+/// Nothing in it ends its line, and it does not go on in the next one.
+std::string comment_place(const std::string& text) {
+    std::string line = printable_line(text);
+    if (line.ends_with('\\')) line += ' ';
+    return line;
+}
+
+/// As templates take them.
+TemplateValues template_values_of(const OrderedJson& object) {
+    const auto text = [](const OrderedJson& value) -> std::string {
+        if (value.is_boolean()) return value.get<bool>() ? "yes" : "";
+        return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+    };
+    TemplateValues result;
+    for (const auto& [key, value] : object.items())
+        if (value.is_object()) result.lists[key] = {template_values_of(value)};
+        else if (!value.is_array()) result.texts[key] = text(value);
+        else {
+            std::vector<TemplateValues>& list = result.lists[key];
+            for (const OrderedJson& item : value)
+                list.push_back(item.is_object() ? template_values_of(item)
+                                                : TemplateValues{{{".", text(item)}}, {}});
+        }
+    return result;
+}
+
+}  // namespace
+
+std::string json_text(const OrderedJson& value, int blanks) {
+    try {
+        return value.dump(blanks);
+    } catch (const OrderedJson::exception&) {
+        throw UsageError("a word of the command is not UTF-8, and JSON cannot hold it");
+    }
+}
+
+std::string shell_place(const std::string& word) {
+    const std::string result = word_as(
+        word, quoted_where_needed, [](const std::string& name) { return "\"${" + name + "}\""; });
+    return result.empty() ? "''" : result;
+}
+
+std::string filled_artefact(std::string_view text, const OrderedJson& values) {
+    using Text = const std::string&;
+    static const TemplateEscapes escapes{
+        {"", plain_place},
+        {"raw", same_text},
+        {"shell", shell_place},
+        {"unit", [](Text word) { return unit_place(word, "%$"); }},
+        {"unit_value", [](Text word) { return unit_place(word, "%"); }},
+        {"unit_program", unit_program},
+        {"yaml", [](Text word) { return yaml_scalar(word_as(word, same_text, no_variable)); }},
+        {"json", [](Text word) { return json_text(word_as(word, same_text, no_variable)); }},
+        {"compose",
+         [](Text word) {
+             return yaml_scalar(
+                 word_as(word, doubled_dollars, [](Text name) { return "${" + name + "?}"; }));
+         }},
+        {"kubernetes",
+         [](Text word) {
+             return yaml_scalar(
+                 word_as(word, doubled_dollars, [](Text name) { return "$(" + name + ")"; }));
+         }},
+        {"comment", comment_place},
+        {"go_template", go_template_place}};
+    static const TemplateParts parts{{"head", head_in.text},
+                                     {"exports", exports_in.text},
+                                     {"needs", needs_in.text},
+                                     {"files", files_in.text},
+                                     {"config_map", config_map_yaml_in.text},
+                                     {"pod", pod_in.text},
+                                     {"image", image_in.text},
+                                     {"engine", engine_in.text},
+                                     {"probes", probes_in.text},
+                                     {"engine_more", engine_more_in.text},
+                                     {"other_containers", other_containers_in.text},
+                                     {"volumes", volumes_in.text},
+                                     {"left_out", left_out_in.text}};
+    return fill_template(text, template_values_of(values), escapes, parts);
+}
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;

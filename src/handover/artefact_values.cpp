@@ -19,14 +19,11 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using Flags = std::vector<std::vector<Word>>;  ///< a flag, with the words that are its values
 
-OrderedJson word_value(const Word& word) {
-    if (word.empty()) return "";
-    if (word.size() == 1 && !word.front().variable) return word.front().text;
-    OrderedJson pieces = OrderedJson::array();
+std::string word_value(const Word& word) {
+    std::string result;
     for (const WordPiece& piece : word)
-        pieces.push_back(piece.variable ? OrderedJson{{"variable", piece.text}}
-                                        : OrderedJson(piece.text));
-    return {{"pieces", pieces}};
+        result += piece.variable ? variable_mark + piece.text + variable_mark : piece.text;
+    return result;
 }
 
 OrderedJson word_values(const std::vector<Word>& words) {
@@ -58,6 +55,7 @@ OrderedJson engine_values(const DeploymentModel& deployment, std::size_t i) {
                        {"port", engine.port},
                        {"container_port", deployment.first().port},
                        {"gpus", engine.gpus},
+                       {"takes_gpus", engine.gpus > 0},
                        {"devices", engine.devices},
                        {"variables", engine.variables},
                        {"environment", OrderedJson::array()},
@@ -231,7 +229,13 @@ OrderedJson further_keys(const nlohmann::json& object,
     OrderedJson result = OrderedJson::array();
     for (const auto& [key, value] : object.items())
         if (std::find(ours.begin(), ours.end(), key) == ours.end())
-            result.push_back({{"key", key}, {"value", value}});
+            result.push_back({{"key", key}, {"value", value.dump()}});
+    return result;
+}
+
+OrderedJson texts_of_items(const nlohmann::json& list) {
+    OrderedJson result = OrderedJson::array();
+    for (const nlohmann::json& item : list) result.push_back(item.dump());
     return result;
 }
 
@@ -289,9 +293,9 @@ void add_pod_with(const DeploymentModel& deployment, OrderedJson& values, std::i
     for (const auto& item : container.value("env", none))
         if (const std::string name = item.value("name", "");
             !engine.environment.contains(name) && !engine.variables.contains(name))
-            their_environment.push_back(OrderedJson(item));
+            their_environment.push_back(item.dump());
     for (std::size_t i = 0; i < pod.spec["containers"].size(); ++i)
-        if (i != pod.engine) others.push_back(OrderedJson(pod.spec["containers"][i]));
+        if (i != pod.engine) others.push_back(pod.spec["containers"][i].dump());
     constexpr std::array<std::string_view, 8> of_container{
         "name",      "image",        "imagePullPolicy", "env",
         "resources", "volumeMounts", "lifecycle",       "workingDir"};
@@ -310,17 +314,18 @@ void add_pod_with(const DeploymentModel& deployment, OrderedJson& values, std::i
         {"working_folder", container.value("workingDir", "")},
         {"device_resource", deployment.device_resource},
         {"gpus", gpus},
-        {"resources", resources},
+        {"takes_gpus", gpus > 0},
+        {"resources", resources.empty() ? "" : resources.dump()},
         {"of_guide", false},
         {"ready_path", deployment.ready_path},
         {"failures_at_start",
          static_cast<int>(std::ceil(deployment.ready_within_seconds / period_seconds)) + 1},
-        {"lifecycle", container.value("lifecycle", nlohmann::json())},
+        {"lifecycle", container.contains("lifecycle") ? container["lifecycle"].dump() : ""},
         {"container_more", further_keys(container, of_container)},
         {"pod_more", further_keys(pod.spec, of_pod)},
         {"other_containers", others},
-        {"their_mounts", their_mounts},
-        {"their_volumes", their_volumes},
+        {"their_mounts", texts_of_items(their_mounts)},
+        {"their_volumes", texts_of_items(their_volumes)},
         {"mounts", mounts},
         {"mounted", !mounts.empty() || !their_mounts.empty()},
         {"has_volumes", !mounts.empty() || !their_volumes.empty()},
@@ -356,6 +361,7 @@ OrderedJson values_of(const DeploymentModel& deployment) {
                               {"roles", deployment.has_roles()},
                               {"last_port", deployment.engines.back().port},
                               {"all_gpus", gpus},
+                              {"takes_all_gpus", gpus > 0},
                               {"variables", variables},
                               {"engines", engines}});
     return values;
@@ -380,7 +386,9 @@ void add_kserve(const DeploymentModel& deployment, OrderedJson& values) {
                          " is a folder here: hf://, s3://, oci:// or pvc:// wanted");
     add_pod_with(deployment, values, deployment.first().gpus, false);
     const bool hub = deployment.model.find("://") == std::string::npos;
-    const OrderedJson flags = word_values(deployment.first().flags());
+    std::string flags;
+    for (const Word& word : deployment.first().flags())
+        flags += (flags.empty() ? "" : " ") + shell_place(word_value(word));
     values.update(OrderedJson{{"command", OrderedJson::array()},
                               {"args", OrderedJson::array()},
                               {"uri", (hub ? "hf://" : "") + deployment.model},
@@ -426,8 +434,9 @@ void add_rayservice(const DeploymentModel& deployment, OrderedJson& values) {
     OrderedJson head = values;
     pod(head, true);
     pod(values, false);
-    values.update(OrderedJson{
-        {"ray_head", head}, {"backend", deployment.platforms.ray}, {"engine_kwargs", arguments}});
+    values.update(OrderedJson{{"ray_head", head},
+                              {"backend", deployment.platforms.ray},
+                              {"engine_kwargs", json_text(arguments, 2)}});
 }
 
 void add_gpustack(const DeploymentModel& deployment, OrderedJson& values) {
@@ -448,8 +457,8 @@ void add_gpustack(const DeploymentModel& deployment, OrderedJson& values) {
     values.update(OrderedJson{{"local", local},
                               {"source", local ? "local_path" : "huggingface"},
                               {"backend", deployment.platforms.gpustack},
-                              {"parameters", parameters},
-                              {"variables_set", set},
+                              {"parameters", json_text(parameters, 2)},
+                              {"variables_set", set.empty() ? "" : json_text(set, 2)},
                               {"left_out", left_out},
                               {"description", fmt::format("{}", fmt::join(description, " "))}});
 }

@@ -167,62 +167,49 @@ private:
             replace(unit.begin,
                     equals == std::string::npos ? value : first.substr(0, equals + 1) + value);
     }
-    /// The line of an item that stands alone on it.
-    [[nodiscard]] std::pair<std::size_t, std::size_t> line_of(const DeployWord& word) const {
-        const std::size_t begin = text_.rfind('\n', word.begin) + 1;
-        const std::size_t end = std::min(text_.find('\n', word.end), text_.size() - 1) + 1;
-        const std::string before = text_.substr(begin, word.begin - begin);
-        const std::string behind = text_.substr(word.end, end - word.end);
-        const std::size_t sign = behind.find_first_not_of(" \t\r\n");
-        if (before.find_first_not_of(" -") != std::string::npos ||
-            std::count(before.begin(), before.end(), '-') != 1 ||
-            (sign != std::string::npos && behind[sign] != '#'))
-            throw ParseError("an item of its command does not stand alone on its line");
+    /// A word with what goes and comes with it: of an item alone on its line that line, with the
+    /// line end before it; of others the blanks and the comma before them.
+    [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(std::size_t i) const {
+        const DeployWord& word = changeable(i);
+        const bool block = word.stands == Stands::block_item;
+        if (!block && (i == 0 || words_[i - 1].list != word.list))
+            throw ParseError("the first word of its list would go");
+        std::size_t begin = block ? text_.rfind('\n', word.begin) : changeable(i - 1).end;
+        std::size_t end = block ? std::min(text_.find('\n', word.end), text_.size()) : word.end;
+        if (block && text_[begin - 1] == '\r') --begin;
+        if (block && text_[end - 1] == '\r') --end;
+        const std::string before = text_.substr(begin, word.begin - begin),
+                          behind = text_.substr(word.end, end - word.end);
+        const std::size_t sign = std::min(behind.find_first_not_of(" \t"), behind.size());
+        if (before.find_first_not_of(block ? " \r\n-" : " \t\r\n,") != std::string::npos ||
+            (sign < behind.size() && behind[sign] != '#'))
+            throw ParseError("something else stands beside a word of its command");
         return {begin, end};
     }
     void remove(std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
-            const DeployWord& word = changeable(i);
             gone_[i] = true;
-            if (word.stands == Stands::block_item) {
-                const auto [from, to] = line_of(word);
-                edits_.emplace_back(from, to, "");
-                continue;
-            }
-            // With the blanks and the comma before it; of the first with those behind it.
-            const bool first = i == 0 || words_[i - 1].list != word.list;
-            const bool last = i + 1 == words_.size() || words_[i + 1].list != word.list;
-            if (first && last) throw ParseError("nothing would be left of the list");
-            if (first && i + 1 < end) throw ParseError("its first words would go");
-            const std::size_t from = first ? word.begin : words_[i - 1].end;
-            const std::size_t to = first ? words_[i + 1].begin : word.end;
-            const std::string between = first ? text_.substr(word.end, to - word.end)
-                                              : text_.substr(from, word.begin - from);
-            if (between.find_first_not_of(" \t\r\n,") != std::string::npos)
-                throw ParseError("a comment beside a word of it would go");
+            const auto [from, to] = place_of(i);
             edits_.emplace_back(from, to, "");
-        }
-        for (std::size_t i = begin; i < end; ++i)
             if (std::none_of(words_.begin(), words_.end(), [&](const DeployWord& other) {
                     return other.list == words_[i].list &&
                            !gone_[static_cast<std::size_t>(&other - words_.data())];
                 }))
                 throw ParseError("nothing would be left of the list");
+        }
     }
-    /// Behind the last word, each as an item of its own, or in the line.
+    /// Behind the last word, each as that stands.
     void add() {
         if (words_.empty() || gone_.back() ||
             std::find(now_.begin(), now_.end(), "--") != now_.end())
             throw ParseError("it has no word behind which a flag could be added");
         const DeployWord& last = changeable(words_.size() - 1);
-        std::string text;
+        std::string before = last.stands == Stands::flow_item ? ", " : " ", text;
         std::size_t at = last.end;
-        std::string before = last.stands == Stands::flow_item ? ", " : " ";
         if (last.stands == Stands::block_item) {
-            const auto [line, end] = line_of(last);
-            at = end > line && text_[end - 1] == '\n' ? end - 1 : end;
-            if (at > line && text_[at - 1] == '\r') --at;
-            before = (text_[at] == '\r' ? "\r\n" : "\n") + text_.substr(line, last.begin - line);
+            const auto [begin, end] = place_of(words_.size() - 1);
+            before = text_.substr(begin, last.begin - begin);
+            at = end;
         }
         for (const std::string& word : added_)
             text += before + written(word, last.stands, last.quote);

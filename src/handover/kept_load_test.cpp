@@ -3,14 +3,11 @@
 
 #include "base/nesting.hpp"
 #include "base/token_shapes.hpp"
-#include "gzip_lines.hpp"
 #include "request_lines.hpp"
 #include "servetune/benchmark_result.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 #include "study/json.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -29,56 +26,49 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kept_ending = ".jsonl.gz";
 constexpr std::size_t most_servers = 10'000;
 
-OrderedJson number_or_null(const std::optional<double>& value) {
-    return value && std::isfinite(*value) ? OrderedJson(*value) : OrderedJson(nullptr);
-}
-
 /// Figures that are not of the requests: the client's and the server's.
 bool is_beside_requests(const std::string& figure) {
     return figure.starts_with("client_") || figure.starts_with("server_");
 }
 
+/// The fields of a load test's line that are as they are.
+template <class Test, class Field>
+void for_each_field_of_test(Test& test, const Field& field) {
+    field("trial", test.trial);
+    field("seed", test.seed);
+    field("number", test.number);
+    field("called", test.called);
+    field("model", test.model);
+    field("devices", test.devices);
+    field("servers", test.servers);
+    field("duration_seconds", test.result.run.duration_seconds);
+    field("left_open", test.result.run.left_open);
+    field("stopped", test.result.run.stopped);
+    field("refused_fields", test.result.handshake.refused_fields);
+    field("lengths_exact", test.result.plan.lengths_exact);
+    field("mean_input_tokens", test.result.plan.mean_input_tokens);
+    field("mean_output_tokens", test.result.plan.mean_output_tokens);
+}
+
 std::string head_of(const KeptLoadTest& test) {
-    const LoadRun& run = test.result.run;
-    const Plan& plan = test.result.plan;
-    OrderedJson beside = OrderedJson::object();
+    OrderedJson object{{"servetune_load_test", 1}};
+    for_each_field_of_test(test, WriteFields{object});
+    object["configuration"] = OrderedJson::parse(json_of(test.configuration));
     BenchmarkResult figures;
-    figures.client = run.client;
-    figures.server = run.server;
+    figures.client = test.result.run.client;
+    figures.server = test.result.run.server;
+    OrderedJson& beside = object["figures"] = OrderedJson::object();
     for_each_figure(figures, [&](const std::string& name, const std::optional<double>& value) {
         if (value && std::isfinite(*value) && is_beside_requests(name)) beside[name] = *value;
     });
-    OrderedJson input = OrderedJson::array();
-    OrderedJson output = OrderedJson::array();
-    for (const PlannedRequest& request : plan.requests) {
+    OrderedJson input = OrderedJson::array(), output = OrderedJson::array();
+    for (const PlannedRequest& request : test.result.plan.requests) {
         input.push_back(request.input_tokens);
         output.push_back(request.output_tokens);
     }
-    const OrderedJson object{{"servetune_load_test", 1},
-                             {"trial", test.trial},
-                             {"seed", test.seed},
-                             {"number", test.number},
-                             {"configuration", OrderedJson::parse(json_of(test.configuration))},
-                             {"called", test.called},
-                             {"model", test.model},
-                             {"devices", test.devices},
-                             {"servers", test.servers},
-                             {"duration_seconds", run.duration_seconds},
-                             {"left_open", run.left_open},
-                             {"stopped", run.stopped},
-                             {"figures", beside},
-                             {"refused_fields", test.result.handshake.refused_fields},
-                             {"lengths_exact", plan.lengths_exact},
-                             {"mean_input_tokens", number_or_null(plan.mean_input_tokens)},
-                             {"mean_output_tokens", number_or_null(plan.mean_output_tokens)},
-                             {"input_tokens", input},
-                             {"output_tokens", output}};
+    object["input_tokens"] = std::move(input);
+    object["output_tokens"] = std::move(output);
     return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
-
-std::optional<double> planned_mean_in(const OrderedJson& object, const char* key) {
-    const OrderedJson& value = object.at(key);
-    return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
 KeptLoadTest read_head(const std::string& line) {
@@ -86,38 +76,22 @@ KeptLoadTest read_head(const std::string& line) {
     if (object.at("servetune_load_test").get<int>() != 1)
         throw ParseError("it is of a later version");
     KeptLoadTest test;
-    object.at("trial").get_to(test.trial);
-    object.at("seed").get_to(test.seed);
-    object.at("number").get_to(test.number);
+    for_each_field_of_test(test, ReadFields{object});
     test.configuration = configuration_from_json(object.at("configuration").dump());
-    object.at("called").get_to(test.called);
-    object.at("model").get_to(test.model);
-    object.at("devices").get_to(test.devices);
-    object.at("servers").get_to(test.servers);
     if (test.servers < 1 || test.servers > most_servers)
         throw ParseError("'servers' is not 1 to " + std::to_string(most_servers));
-    LoadRun& run = test.result.run;
-    object.at("duration_seconds").get_to(run.duration_seconds);
-    object.at("left_open").get_to(run.left_open);
-    object.at("stopped").get_to(run.stopped);
     BenchmarkResult figures;
     for_each_figure(figures, [&](const std::string& name, std::optional<double>& value) {
         if (is_beside_requests(name) && object.at("figures").contains(name))
             value = object.at("figures").at(name).get<double>();
     });
-    run.client = figures.client;
-    run.server = figures.server;
-    object.at("refused_fields").get_to(test.result.handshake.refused_fields);
+    test.result.run.client = figures.client;
+    test.result.run.server = figures.server;
     test.result.handshake.reasons.resize(test.result.handshake.refused_fields.size());
-    Plan& plan = test.result.plan;
-    object.at("lengths_exact").get_to(plan.lengths_exact);
-    plan.mean_input_tokens = planned_mean_in(object, "mean_input_tokens");
-    plan.mean_output_tokens = planned_mean_in(object, "mean_output_tokens");
-    const OrderedJson& input = object.at("input_tokens");
-    const OrderedJson& output = object.at("output_tokens");
+    const OrderedJson &input = object.at("input_tokens"), &output = object.at("output_tokens");
     if (input.size() != output.size()) throw ParseError("it plans two numbers of requests");
     for (std::size_t i = 0; i < input.size(); ++i) {
-        PlannedRequest& request = plan.requests.emplace_back();
+        PlannedRequest& request = test.result.plan.requests.emplace_back();
         input[i].get_to(request.input_tokens);
         output[i].get_to(request.output_tokens);
     }
@@ -144,7 +118,7 @@ void write_load_test(const fs::path& file, const KeptLoadTest& test, const Redac
 KeptLoadTest read_load_test(const fs::path& file) {
     KeptLoadTest test;
     std::size_t lines = 0;
-    each_gzip_line(file, {}, [&](std::size_t number, const std::string& line) {
+    each_gzip_line(file, [&](std::size_t number, const std::string& line) {
         lines = number;
         const std::string place = file.string() + ":" + std::to_string(number);
         if (number > 1) {

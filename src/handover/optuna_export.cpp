@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optuna_export.hpp"
+#include "result_export.hpp"
 
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "report/report_view.hpp"
+#include "space/value_json.hpp"
 #include "study/sqlite_connection.hpp"
 #include "template_files.hpp"
 
+#include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <ctime>
 #include <map>
@@ -22,29 +23,13 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson optuna_value(const Value& value) {
-    struct {
-        OrderedJson operator()(Unset) const { return std::string(unset_text); }
-        OrderedJson operator()(bool b) const { return b; }
-        OrderedJson operator()(std::int64_t i) const { return i; }
-        OrderedJson operator()(double d) const { return d; }
-        OrderedJson operator()(const std::string& s) const { return s; }
-    } visitor;
-    return std::visit(visitor, value);
-}
-
 /// As Optuna has it: the clock on the wall, without a zone.
 std::string optuna_time(double at) {
-    const double whole = std::floor(at);
-    const auto seconds = static_cast<std::time_t>(whole);
+    const auto seconds = static_cast<std::time_t>(std::floor(at));
     std::tm local{};
     localtime_r(&seconds, &local);
-    std::array<char, 64> text{};
-    const std::size_t written =
-        std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &local);
-    std::string micro = std::to_string(std::min(999'999L, std::lround((at - whole) * 1e6)));
-    micro.insert(0, 6 - micro.size(), '0');
-    return std::string(text.data(), written) + "." + micro;
+    return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}", local,
+                       std::min(999'999L, std::lround((at - std::floor(at)) * 1e6)));
 }
 
 /// A parameter as a distribution, the same in all trials.
@@ -54,6 +39,10 @@ public:
         const auto* range = std::get_if<IntegerDomain>(&parameter.domain);
         const auto* reals = std::get_if<RealDomain>(&parameter.domain);
         OrderedJson attributes;
+        const auto distribution = [&](const char* name) {
+            json_ = OrderedJson{{"name", name}, {"attributes", attributes}}.dump(
+                -1, ' ', false, OrderedJson::error_handler_t::replace);
+        };
         if (range != nullptr && !parameter.offers_unset) {
             const bool linear = range->scale == Scale::linear;
             const std::int64_t step =
@@ -62,7 +51,7 @@ public:
                           {"step", step},
                           {"low", range->low},
                           {"high", range->high - (range->high - range->low) % step}};
-            json_ = OrderedJson{{"name", "IntDistribution"}, {"attributes", attributes}}.dump();
+            distribution("IntDistribution");
             return;
         }
         if (reals != nullptr && !parameter.offers_unset) {
@@ -70,7 +59,7 @@ public:
                           {"low", reals->low},
                           {"high", reals->high},
                           {"log", reals->scale != Scale::linear}};
-            json_ = OrderedJson{{"name", "FloatDistribution"}, {"attributes", attributes}}.dump();
+            distribution("FloatDistribution");
             return;
         }
         // Numbers with a level beside them, choices and texts: all levels, or, of very many, those
@@ -91,9 +80,10 @@ public:
             choices_.assign(tried.begin(), tried.end());
         }
         attributes["choices"] = OrderedJson::array();
-        for (const Value& choice : choices_) attributes["choices"].push_back(optuna_value(choice));
-        json_ = OrderedJson{{"name", "CategoricalDistribution"}, {"attributes", attributes}}.dump(
-            -1, ' ', false, OrderedJson::error_handler_t::replace);
+        for (const Value& choice : choices_)
+            attributes["choices"].push_back(is_unset(choice) ? OrderedJson(unset_text)
+                                                             : to_json(choice));
+        distribution("CategoricalDistribution");
     }
 
     [[nodiscard]] const std::string& json() const { return json_; }
@@ -123,57 +113,47 @@ public:
     void write() {
         connection_.run(std::string(optuna_sql.text));
         const StudyFile& file = view_.setup.file;
-        SqliteConnection::Statement(connection_, "INSERT INTO studies VALUES (1, ?)")
-            .bind(file.name)
-            .step();
+        insert("studies (study_id, study_name)", std::uint64_t{1}, file.name);
         std::uint64_t objective = 0;
         for (const Goal& goal : view_.setup.problem->objective.goals)
-            SqliteConnection::Statement(
-                connection_,
-                "INSERT INTO study_directions (direction, study_id, objective) VALUES (?, 1, ?)")
-                .bind(std::string(goal.direction == Direction::maximize ? "MAXIMIZE" : "MINIMIZE"))
-                .bind(objective++)
-                .step();
-        for (const auto& [key, text] :
-             {std::pair("model", file.model), std::pair("hardware", file.machine.hardware)})
-            if (!text.empty()) study_attribute(key, text);
-        study_attribute("goal", view_.setup.problem->objective.goals_text());
+            insert("study_directions (study_id, direction, objective)", std::uint64_t{1},
+                   std::string(goal.direction == Direction::maximize ? "MAXIMIZE" : "MINIMIZE"),
+                   objective++);
         const Headline headline = headline_of(view_);
-        study_attribute("conclusion", headline.title);
-        if (!headline.command.empty()) study_attribute("command", headline.command);
+        for (const auto& [key, text] : std::map<std::string, std::string>{
+                 {"model", file.model},
+                 {"hardware", file.machine.hardware},
+                 {"goal", view_.setup.problem->objective.goals_text()},
+                 {"conclusion", headline.title},
+                 {"command", headline.command}})
+            if (!text.empty())
+                insert("study_user_attributes (study_id, \"key\", value_json)", std::uint64_t{1},
+                       key, json_text(text));
         for (std::size_t number = 0; number < trials_.size(); ++number)
             write(*trials_[number], number);
     }
 
 private:
-    void study_attribute(const std::string& key, const std::string& text) {
-        SqliteConnection::Statement(
-            connection_,
-            "INSERT INTO study_user_attributes (study_id, \"key\", value_json) VALUES (1, ?, ?)")
-            .bind(key)
-            .bind(json_text(text))
-            .step();
+    /// A row of `table (column, ...)`. Of a key that stands twice the first stays.
+    template <class... Cells>
+    void insert(const std::string& table, const Cells&... cells) {
+        std::string places;
+        for (std::size_t i = 0; i < sizeof...(cells); ++i) places += i == 0 ? "?" : ", ?";
+        const std::string sql = "INSERT OR IGNORE INTO " + table + " VALUES (" + places + ")";
+        SqliteConnection::Statement statement(connection_, sql.c_str());
+        (statement.bind(cells), ...);
+        statement.step();
     }
     [[nodiscard]] std::string json_text(const std::string& text) const {
         return OrderedJson(view_.setup.file.secrets(text))
             .dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-    }
-    void attribute(std::uint64_t trial, const std::string& key, const std::string& json) {
-        SqliteConnection::Statement(connection_,
-                                    "INSERT OR IGNORE INTO trial_user_attributes (trial_id, "
-                                    "\"key\", value_json) VALUES (?, ?, ?)")
-            .bind(trial)
-            .bind(key)
-            .bind(json)
-            .step();
     }
 
     /// The goals as the trial is judged by them; empty: it has not all of them.
     [[nodiscard]] std::vector<double> values_of(const Trial& trial,
                                                 const Standing& standing) const {
         std::vector<double> result;
-        for (std::size_t k = 0; k < standing.goals.size(); ++k) {
-            const GoalFigures& figures = standing.goals[k];
+        for (const GoalFigures& figures : standing.goals) {
             const auto at = std::find(figures.places.begin(), figures.places.end(),
                                       static_cast<double>(trial.id));
             if (at != figures.places.end())
@@ -193,56 +173,43 @@ private:
                                   : trial.failure() != nullptr ? "FAIL"
                                   : passes                     ? "COMPLETE"
                                                                : "PRUNED";
-        SqliteConnection::Statement(
-            connection_,
-            "INSERT INTO trials (trial_id, number, study_id, state) VALUES (?, ?, 1, ?)")
-            .bind(id)
-            .bind(number)
-            .bind(state)
-            .step();
-        const auto time = [&](const char* sql, double at) {
-            SqliteConnection::Statement(connection_, sql).bind(optuna_time(at)).bind(id).step();
-        };
-        if (trial.told() || trial.started_at)
-            time("UPDATE trials SET datetime_start = ? WHERE trial_id = ?",
-                 trial.started_at.value_or(trial.asked_at));
+        const std::string start = optuna_time(trial.started_at.value_or(trial.asked_at));
         if (trial.told())
-            time("UPDATE trials SET datetime_complete = ? WHERE trial_id = ?",
-                 trial.told_at.value_or(trial.asked_at));
+            insert("trials (trial_id, number, study_id, state, datetime_start, datetime_complete)",
+                   id, number, std::uint64_t{1}, state, start,
+                   optuna_time(trial.told_at.value_or(trial.asked_at)));
+        else if (trial.started_at)
+            insert("trials (trial_id, number, study_id, state, datetime_start)", id, number,
+                   std::uint64_t{1}, state, start);
+        else
+            insert("trials (trial_id, number, study_id, state)", id, number, std::uint64_t{1},
+                   state);
         for (const auto& [name, value] : trial.configuration.entries()) {
             const OptunaDistribution& distribution = distributions_.at(name);
-            SqliteConnection::Statement(connection_,
-                                        "INSERT INTO trial_params (trial_id, param_name, "
-                                        "param_value, distribution_json) VALUES (?, ?, ?, ?)")
-                .bind(id)
-                .bind(name)
-                .bind(distribution.stored(value))
-                .bind(distribution.json())
-                .step();
+            insert("trial_params (trial_id, param_name, param_value, distribution_json)", id, name,
+                   distribution.stored(value), distribution.json());
         }
         if (passes)
             for (std::uint64_t k = 0; k < values.size(); ++k)
-                SqliteConnection::Statement(connection_,
-                                            "INSERT INTO trial_values (trial_id, objective, value, "
-                                            "value_type) VALUES (?, ?, ?, 'FINITE')")
-                    .bind(id)
-                    .bind(k)
-                    .bind(values[k])
-                    .step();
-        attribute(id, "trial", std::to_string(trial.id));
-        attribute(id, "why", json_text(trial.why));
+                insert("trial_values (trial_id, objective, value, value_type)", id, k, values[k],
+                       std::string("FINITE"));
+        const auto attribute = [&](const std::string& key, const std::string& json) {
+            insert("trial_user_attributes (trial_id, \"key\", value_json)", id, key, json);
+        };
+        attribute("trial", std::to_string(trial.id));
+        attribute("why", json_text(trial.why));
         if (standing != nullptr && !standing->refused.empty())
-            attribute(id, "refused", json_text(standing->refused));
+            attribute("refused", json_text(standing->refused));
         if (const Failure* failure = trial.failure()) {
-            attribute(id, "failure", json_text(std::string(name_in(failure_kinds, failure->kind))));
-            attribute(id, "message", json_text(printable_line(failure->message)));
+            attribute("failure", json_text(std::string(name_in(failure_kinds, failure->kind))));
+            attribute("message", json_text(printable_line(failure->message)));
         }
         const Measurement* measurement = trial.measurement();
         if (measurement == nullptr) return;
-        attribute(id, "verdict",
+        attribute("verdict",
                   json_text(std::string(name_in(verdicts, measurement->validity.verdict))));
         for (const auto& [name, metric] : measurement->metrics)
-            attribute(id, name, OrderedJson(metric.value).dump());
+            attribute(name, OrderedJson(metric.value).dump());
     }
 
     ReportView view_;

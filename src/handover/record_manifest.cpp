@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "record_manifest.hpp"
+#include "study_record.hpp"
 
 #include "base/files.hpp"
 #include "base/nesting.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repeated_trial.hpp"
+#include "kept_load_test.hpp"
 
 #include "deploy/early_end.hpp"
 #include "engine/load_level.hpp"

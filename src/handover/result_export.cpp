@@ -29,18 +29,60 @@ OrderedJson count_json(double number) {
     return number;
 }
 
-struct Family {
-    const char* key;      ///< of vLLM's JSON
-    const char* printed;  ///< in its block
-    const char* title;
-    TimeSummary BenchmarkResult::*times;
+using B = BenchmarkResult;
+
+/// A figure in vLLM's JSON and in its block, in the order of the block; an empty name: not there.
+struct ExportRow {
+    const char* key;
+    const char* printed;
+    Figure B::*figure;
+    int decimals;  ///< 0: a count, an integer in the JSON
 };
-constexpr std::array<Family, 4> families{
-    {{"ttft", "TTFT", "Time to First Token", &BenchmarkResult::time_to_first_token},
-     {"tpot", "TPOT", "Time per Output Token (excl. 1st token)",
-      &BenchmarkResult::time_per_output_token},
-     {"itl", "ITL", "Inter-token Latency", &BenchmarkResult::inter_token_latency},
-     {"e2el", "E2EL", "End-to-end Latency", &BenchmarkResult::latency}}};
+constexpr std::array<ExportRow, 13> export_rows{
+    {{"completed", "Successful requests:", &B::successful_requests, 0},
+     {"failed", "Failed requests:", &B::failed_requests, 0},
+     {"", "Maximum request concurrency:", &B::maximum_concurrency, 0},
+     {"", "Request rate configured (RPS):", &B::requested_rate_per_second, 2},
+     {"duration", "Benchmark duration (s):", &B::duration_seconds, 2},
+     {"total_input_tokens", "Total input tokens:", &B::input_tokens, 0},
+     {"total_output_tokens", "Total generated tokens:", &B::output_tokens, 0},
+     {"request_throughput", "Request throughput (req/s):", &B::requests_per_second, 2},
+     {"", "Request goodput (req/s):", &B::goodput_requests_per_second, 2},
+     {"output_throughput", "Output token throughput (tok/s):", &B::output_tokens_per_second, 2},
+     {"max_output_tokens_per_s",
+      "Peak output token throughput (tok/s):", &B::peak_output_tokens_per_second, 2},
+     {"", "Peak concurrent requests:", &B::peak_concurrent_requests, 2},
+     {"total_token_throughput", "Total token throughput (tok/s):", &B::total_tokens_per_second,
+      2}}};
+struct ExportFamily {
+    const char* key;
+    const char* printed;
+    const char* title;
+    TimeSummary B::*times;
+};
+constexpr std::array<ExportFamily, 4> export_families{
+    {{"ttft_ms", "TTFT (ms):", "Time to First Token", &B::time_to_first_token},
+     {"tpot_ms", "TPOT (ms):", "Time per Output Token (excl. 1st token)",
+      &B::time_per_output_token},
+     {"itl_ms", "ITL (ms):", "Inter-token Latency", &B::inter_token_latency},
+     {"e2el_ms", "E2EL (ms):", "End-to-end Latency", &B::latency}}};
+struct ExportStatistic {
+    const char* key;
+    const char* printed;
+    Figure TimeSummary::*figure;
+};
+constexpr std::array<ExportStatistic, 6> export_statistics{
+    {{"mean_", "Mean ", &TimeSummary::mean},
+     {"median_", "Median ", &TimeSummary::p50},
+     {"p90_", "P90 ", &TimeSummary::p90},
+     {"p95_", "P95 ", &TimeSummary::p95},
+     {"p99_", "P99 ", &TimeSummary::p99},
+     {"std_", "", &TimeSummary::standard_deviation}}};
+
+/// In milliseconds; nothing where that is not finite.
+Figure milliseconds(const Figure& seconds) {
+    return finite(seconds ? Figure(*seconds * 1e3) : std::nullopt);
+}
 
 /// The arrays of a detailed result in vLLM's order: index = request as issued, seconds, zeros for
 /// what failed.
@@ -82,11 +124,9 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     const auto text = [](const std::string& value) {
         return value.empty() ? OrderedJson() : OrderedJson(value);
     };
-    const auto number = [&](const char* key, const Figure& figure) {
-        if (const Figure value = finite(figure)) json[key] = *value;
-    };
-    const auto integer = [&](const char* key, const Figure& figure) {
-        if (const Figure value = finite(figure)) json[key] = count_json(*value);
+    const auto or_else = [](const Figure& figure, OrderedJson none) {
+        const Figure value = finite(figure);
+        return value ? OrderedJson(*value) : std::move(none);
     };
     json["date"] = context.date;
     json["endpoint_type"] = context.backend;
@@ -94,41 +134,24 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     json["label"] = text(context.label);
     json["model_id"] = context.model;
     json["tokenizer_id"] = text(context.tokenizer);
-    integer("num_prompts", result.requested_requests);
-    const Figure rate = finite(result.requested_rate_per_second);
-    json["request_rate"] = rate ? OrderedJson(*rate) : OrderedJson("inf");
-    json["burstiness"] = std::isfinite(context.burstiness)
-                             ? OrderedJson(context.burstiness)
-                             : OrderedJson("inf");  // as of request_rate
+    if (const Figure value = finite(result.requested_requests))
+        json["num_prompts"] = count_json(*value);
+    json["request_rate"] = or_else(result.requested_rate_per_second, "inf");
+    json["burstiness"] = or_else(context.burstiness, "inf");  // as of request_rate
     const Figure concurrency = finite(result.maximum_concurrency);
     json["max_concurrency"] = concurrency ? count_json(*concurrency) : OrderedJson();
-    number("duration", result.duration_seconds);
-    integer("completed", result.successful_requests);
-    integer("failed", result.failed_requests);
-    integer("total_input_tokens", result.input_tokens);
-    integer("total_output_tokens", result.output_tokens);
-    number("request_throughput", result.requests_per_second);
-    const Figure goodput = finite(result.goodput_requests_per_second);
-    json["request_goodput"] = goodput ? OrderedJson(*goodput) : OrderedJson();
-    number("output_throughput", result.output_tokens_per_second);
-    number("total_token_throughput", result.total_tokens_per_second);
+    json["request_goodput"] = or_else(result.goodput_requests_per_second, nullptr);
+    if (const Figure peak = finite(result.peak_concurrent_requests))
+        json["max_concurrent_requests"] = count_json(*peak);
+    for (const ExportRow& row : export_rows)
+        if (const Figure value = finite(result.*row.figure); value && *row.key != '\0')
+            json[row.key] = row.decimals == 0 ? count_json(*value) : OrderedJson(*value);
     if (!records.empty()) write_records(json, records);
-    number("max_output_tokens_per_s", result.peak_output_tokens_per_second);
-    integer("max_concurrent_requests", result.peak_concurrent_requests);
     json["rtfx"] = 0.0;  // audio only
-    for (const Family& family : families) {
-        const TimeSummary& times = result.*family.times;
-        const std::string suffix = std::string(family.key) + "_ms";
-        const auto milliseconds = [&](const char* statistic, const Figure& figure) {
-            if (figure && std::isfinite(*figure * 1e3)) json[statistic + suffix] = *figure * 1e3;
-        };
-        milliseconds("mean_", times.mean);
-        milliseconds("median_", times.p50);
-        milliseconds("std_", times.standard_deviation);
-        milliseconds("p90_", times.p90);
-        milliseconds("p95_", times.p95);
-        milliseconds("p99_", times.p99);
-    }
+    for (const ExportFamily& family : export_families)
+        for (const ExportStatistic& one : export_statistics)
+            if (const Figure value = milliseconds(result.*family.times.*one.figure))
+                json[std::string(one.key) + family.key] = *value;
     OrderedJson& ours = json["servetune"];
     ours = {{"format", 1}};
     if (!context.dataset.empty()) ours["dataset"] = context.dataset;
@@ -143,39 +166,20 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
 
 std::string text_block(const BenchmarkResult& result) {
     constexpr int width = 50;
-    std::string block = fmt::format("{:=^{}}\n", " Serving Benchmark Result ", width);
-    const auto row = [&](const std::string& label, const Figure& figure, int decimals,
-                         double scale = 1) {
-        if (figure && std::isfinite(*figure * scale))
-            block += fmt::format("{:<40} {:<10}\n", label,
-                                 fmt::format("{:.{}f}", *figure * scale, decimals));
+    const auto row = [](const std::string& label, const Figure& figure, int decimals) {
+        return finite(figure) ? fmt::format("{:<40} {:<10}\n", label,
+                                            fmt::format("{:.{}f}", *figure, decimals))
+                              : "";
     };
-    row("Successful requests:", result.successful_requests, 0);
-    row("Failed requests:", result.failed_requests, 0);
-    row("Maximum request concurrency:", result.maximum_concurrency, 0);
-    row("Request rate configured (RPS):", result.requested_rate_per_second, 2);
-    row("Benchmark duration (s):", result.duration_seconds, 2);
-    row("Total input tokens:", result.input_tokens, 0);
-    row("Total generated tokens:", result.output_tokens, 0);
-    row("Request throughput (req/s):", result.requests_per_second, 2);
-    row("Request goodput (req/s):", result.goodput_requests_per_second, 2);
-    row("Output token throughput (tok/s):", result.output_tokens_per_second, 2);
-    row("Peak output token throughput (tok/s):", result.peak_output_tokens_per_second, 2);
-    row("Peak concurrent requests:", result.peak_concurrent_requests, 2);
-    row("Total token throughput (tok/s):", result.total_tokens_per_second, 2);
-    for (const Family& family : families) {
-        const TimeSummary& times = result.*family.times;
+    std::string block = fmt::format("{:=^{}}\n", " Serving Benchmark Result ", width);
+    for (const ExportRow& one : export_rows)
+        block += row(one.printed, result.*one.figure, one.decimals);
+    for (const ExportFamily& family : export_families) {
         std::string rows;
-        std::swap(rows, block);
-        const auto milliseconds = [&](const char* statistic, const Figure& figure) {
-            row(fmt::format("{} {} (ms):", statistic, family.printed), figure, 2, 1e3);
-        };
-        milliseconds("Mean", times.mean);
-        milliseconds("Median", times.p50);
-        milliseconds("P90", times.p90);
-        milliseconds("P95", times.p95);
-        milliseconds("P99", times.p99);
-        std::swap(rows, block);
+        for (const ExportStatistic& one : export_statistics)
+            if (*one.printed != '\0')
+                rows += row(std::string(one.printed) + family.printed,
+                            milliseconds(result.*family.times.*one.figure), 2);
         if (!rows.empty()) block += fmt::format("{:-^{}}\n{}", family.title, width, rows);
     }
     return block + std::string(width, '=') + "\n";

@@ -5,7 +5,6 @@
 #include "base/nesting.hpp"
 #include "base/sha256.hpp"
 #include "base/token_shapes.hpp"
-#include "record_manifest.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"

@@ -2,7 +2,6 @@
 #include "document.hpp"
 
 #include "base/text.hpp"
-#include "escape.hpp"
 
 #include <fmt/format.h>
 

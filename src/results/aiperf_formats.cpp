@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 #include <utility>
 
 namespace servetune {
@@ -26,22 +27,26 @@ bool is_metric(const Json& value, std::string_view name) {
            metric->contains("avg");
 }
 
-constexpr std::array<FigureField, 3> metrics_of_both{
+constexpr std::array<FigureRow, 5> genai_perf_figures{
     {{"request_count>avg", &B::successful_requests},
      {"request_throughput>avg", &B::requests_per_second},
-     {"output_token_throughput>avg", &B::output_tokens_per_second}}};
-constexpr std::array<FigureField, 2> genai_perf_load{
-    {{"input_config>perf_analyzer>stimulus>concurrency", &B::maximum_concurrency},
+     {"output_token_throughput>avg", &B::output_tokens_per_second},
+     {"input_config>perf_analyzer>stimulus>concurrency", &B::maximum_concurrency},
      {"input_config>perf_analyzer>stimulus>request_rate", &B::requested_rate_per_second}}};
 /// In flight over the whole window, failed requests too.
-constexpr std::array<FigureField, 7> aiperf_metrics{
-    {{"error_request_count>avg", &B::failed_requests},
+constexpr std::array<FigureRow, 10> aiperf_figures{
+    {{"request_count>avg", &B::successful_requests},
+     {"request_throughput>avg", &B::requests_per_second},
+     {"output_token_throughput>avg", &B::output_tokens_per_second},
+     {"error_request_count>avg", &B::failed_requests},
      {"effective_concurrency>avg", &B::mean_concurrency},
      {"effective_concurrency>max", &B::peak_concurrent_requests},
      {"total_isl>avg", &B::input_tokens},
      {"total_osl>avg", &B::output_tokens},
      {"total_token_throughput>avg", &B::total_tokens_per_second},
      {"goodput>avg", &B::goodput_requests_per_second}}};
+constexpr std::array<TextRow, 2> aiperf_texts{
+    {{"aiperf_version", &PublishedResult::tool_version}, {"start_time", &PublishedResult::date}}};
 /// Names in AIPerf's records and exports. Its inter-token latency is (latency - time to first
 /// token) / (tokens - 1) of each request: what we, and vLLM, call time per output token.
 constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_times{
@@ -50,28 +55,26 @@ constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_ti
      {"inter_chunk_latency", &B::inter_token_latency},
      {"request_latency", &B::latency}}};
 
-/// Titles of metrics in tables, in lower case (GenAI-Perf has `Time To`, AIPerf `Time to`), and
-/// their names in JSON. Figures are made of these, or they say the same again.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> metric_titles{
-    {{"request count", "request_count"},
-     {"request throughput", "request_throughput"},
-     {"output token throughput", "output_token_throughput"},
-     {"request latency", "request_latency"},
-     {"time to first token", "time_to_first_token"},
-     {"inter token latency", "inter_token_latency"},
-     {"inter chunk latency", "inter_chunk_latency"},
-     {"goodput", "goodput"},
-     {"request goodput", "request_goodput"},
-     {"error request count", "error_request_count"},
-     {"request error rate", "request_error_rate"},
-     {"completed request count", "completed_request_count"},
-     {"benchmark duration", "benchmark_duration"},
-     {"minimum request timestamp", "min_request_timestamp"},
-     {"maximum response timestamp", "max_response_timestamp"},
-     {"total input sequence length", "total_isl"},
-     {"total output sequence length", "total_osl"},
-     {"total token throughput", "total_token_throughput"},
-     {"effective concurrency", "effective_concurrency"}}};
+/// Metrics that figures are made of, or that say the same again.
+constexpr std::array<std::string_view, 19> metrics_read{"request_count",
+                                                        "request_throughput",
+                                                        "output_token_throughput",
+                                                        "request_latency",
+                                                        "time_to_first_token",
+                                                        "inter_token_latency",
+                                                        "inter_chunk_latency",
+                                                        "goodput",
+                                                        "request_goodput",
+                                                        "error_request_count",
+                                                        "request_error_rate",
+                                                        "completed_request_count",
+                                                        "benchmark_duration",
+                                                        "min_request_timestamp",
+                                                        "max_response_timestamp",
+                                                        "total_isl",
+                                                        "total_osl",
+                                                        "total_token_throughput",
+                                                        "effective_concurrency"};
 
 TimeSummary metric_times_at(const Json& value, std::string_view metric) {
     const auto exponent = time_exponent_of(text_at(value, std::string(metric) + ">unit"));
@@ -79,10 +82,9 @@ TimeSummary metric_times_at(const Json& value, std::string_view metric) {
     return times_at(value, std::string(metric) + ">*", metric_statistics, *exponent);
 }
 
-PublishedResult read_metrics(const Json& value) {
-    PublishedResult result;
+PublishedResult read_metrics(const Json& value, const ToolFields& fields) {
+    PublishedResult result = read_fields(value, fields);
     BenchmarkResult& figures = result.result;
-    read_fields(value, metrics_of_both, figures);
     for (const auto& [name, times] : metric_times) figures.*times = metric_times_at(value, name);
     // Without streaming GenAI-Perf writes the whole latency as the time to the first token.
     const Json* streaming = node_at(value, "input_config>endpoint>streaming");
@@ -96,27 +98,21 @@ PublishedResult read_metrics(const Json& value) {
             result.model = text_at(models->front(), {});
             if (result.model.empty()) result.model = text_at(models->front(), "name");
         }
-    result.arguments_unknown = true;
     if (value.is_object())
         for (const auto& [name, metric] : value.items()) {
-            const bool used =
-                std::any_of(metric_titles.begin(), metric_titles.end(),
-                            [&, n = name](const auto& one) { return one.second == n; });
-            const auto average =
-                used || !metric.is_object() || !metric.contains("unit") || !metric.contains("avg")
-                    ? std::nullopt
-                    : scalar_text(metric["avg"]);
+            const bool read =
+                std::find(metrics_read.begin(), metrics_read.end(), name) != metrics_read.end();
+            if (read || !is_metric(value, name)) continue;
             const std::string unit = text_at(metric, "unit");
-            if (average)
+            if (const auto average = scalar_text(metric["avg"]))
                 result.unread[one_line(name)] = *average + (unit.empty() ? "" : " " + unit);
         }
     return result;
 }
 
 PublishedResult read_genai_perf(const Json& value) {
-    PublishedResult result = read_metrics(value);
-    result.tool = "genai-perf";
-    read_fields(value, genai_perf_load, result.result);
+    PublishedResult result =
+        read_metrics(value, {.tool = "genai-perf", .figures = genai_perf_figures});
     result.result.inter_token_latency = {};
     // -1: without bounds on times.
     result.result.goodput_requests_per_second = setting_at(value, "request_goodput>avg");
@@ -151,12 +147,9 @@ std::optional<double> load_setting(const Json& value, const std::string& name,
 }
 
 PublishedResult read_aiperf(const Json& value) {
-    PublishedResult result = read_metrics(value);
-    result.tool = "aiperf";
-    result.tool_version = text_at(value, "aiperf_version");
-    result.date = text_at(value, "start_time");
+    PublishedResult result =
+        read_metrics(value, {.tool = "aiperf", .figures = aiperf_figures, .texts = aiperf_texts});
     BenchmarkResult& figures = result.result;
-    read_fields(value, aiperf_metrics, figures);
     // The count is left out of a run without errors; two other fields then say that there were
     // none. A run without successes has no count of them either.
     const Json* errors = node_at(value, "error_summary");
@@ -205,36 +198,28 @@ PublishedResult read_means(const Json* metrics) {
     return result;
 }
 
-std::vector<PublishedResult> read_aiperf_runs(const Json& value) {
-    PublishedResult result = read_means(node_at(value, "metrics"));
-    result.tool_version = text_at(value, "aiperf_version");
+/// One combination of a sweep, or the runs of one.
+PublishedResult read_aiperf_runs(const Json& runs) {
+    PublishedResult result = read_means(node_at(runs, "metrics"));
+    result.tool_version = text_at(runs, "aiperf_version");
     for (const std::string count : {"num_profile_runs", "num_successful_runs"})
-        if (const Json* node = node_at(value, "metadata>" + count))
+        if (const Json* node = node_at(runs, "metadata>" + count))
             if (const auto text = scalar_text(*node)) result.unread[count] = *text;
-    return {result};
-}
-
-std::vector<PublishedResult> read_aiperf_sweep(const Json& value) {
-    std::vector<PublishedResult> results;
-    for (const Json& combination : *node_at(value, "per_combination_metrics")) {
-        PublishedResult result = read_means(node_at(combination, "metrics"));
-        const Json* parameters = node_at(combination, "parameters");
-        std::map<std::string, std::string> said;
-        if (parameters != nullptr && parameters->is_object())
-            for (const auto& [path, parameter] : parameters->items()) {
-                // `concurrency`, or its path in the configuration.
-                const std::string leaf = path.substr(path.rfind('.') + 1);
-                const auto number = figure_at(parameter, {});
-                if (leaf == "concurrency" && number) result.result.maximum_concurrency = number;
-                if ((leaf == "request_rate" || leaf == "rate") && number)
-                    result.result.requested_rate_per_second = number;
-                if (const auto text = scalar_text(parameter))
-                    result.unread[one_line(path)] = said[leaf] = *text;
-            }
-        if (!said.empty()) result.labels.push_back(one_line(settings_text(said)));
-        results.push_back(std::move(result));
-    }
-    return results;
+    const Json* parameters = node_at(runs, "parameters");
+    std::map<std::string, std::string> said;
+    if (parameters != nullptr && parameters->is_object())
+        for (const auto& [path, parameter] : parameters->items()) {
+            // `concurrency`, or its path in the configuration.
+            const std::string leaf = path.substr(path.rfind('.') + 1);
+            const auto number = figure_at(parameter, {});
+            if (leaf == "concurrency" && number) result.result.maximum_concurrency = number;
+            if ((leaf == "request_rate" || leaf == "rate") && number)
+                result.result.requested_rate_per_second = number;
+            if (const auto text = scalar_text(parameter))
+                result.unread[one_line(path)] = said[leaf] = *text;
+        }
+    if (!said.empty()) result.labels.push_back(one_line(settings_text(said)));
+    return result;
 }
 
 bool is_genai_perf(const Json& value) {
@@ -248,13 +233,18 @@ constexpr std::array<ResultFormat, 4> known_aiperf_formats{
           return combinations != nullptr && combinations->is_array() &&
                  text_at(value, "aggregation_type") == "sweep";
       },
-      read_aiperf_sweep},
+      [](const Json& value) {
+          std::vector<PublishedResult> results;
+          for (const Json& combination : value["per_combination_metrics"])
+              results.push_back(read_aiperf_runs(combination));
+          return results;
+      }},
      {"aiperf", "metadata.aggregation_type confidence, and metrics",
       [](const Json& value) {
           return text_at(value, "metadata>aggregation_type") == "confidence" &&
                  node_at(value, "metrics") != nullptr;
       },
-      read_aiperf_runs},
+      [](const Json& value) { return std::vector{read_aiperf_runs(value)}; }},
      {"aiperf",
       "aiperf_version, schema_version or benchmark_duration, and request_throughput with unit and "
       "avg",
@@ -281,23 +271,23 @@ std::pair<std::string, std::string> metric_of_title(std::string_view title) {
         unit = title.substr(open + 2, title.size() - open - 3);
         title = title.substr(0, open);
     }
-    const std::string said = lower_case(std::string(title));
-    for (const auto& [known, name] : metric_titles)
-        if (known == said) return {std::string(name), std::string(unit)};
-    return {std::string(title), std::string(unit)};
+    std::string name = lower_case(std::string(title));
+    std::replace(name.begin(), name.end(), ' ', '_');
+    for (const auto& [spelled, in_json] :
+         {std::pair{"total_input_sequence_length", "total_isl"},
+          {"total_output_sequence_length", "total_osl"},
+          {"minimum_request_timestamp", "min_request_timestamp"},
+          {"maximum_response_timestamp", "max_response_timestamp"}})
+        if (name == spelled) name = in_json;
+    return {name, std::string(unit)};
 }
 
 /// A number with or without commas between its thousands.
-std::optional<double> number_with_commas(std::string_view cell) {
-    const std::string_view whole = cell.substr(0, cell.find('.'));
-    std::string digits;
-    for (std::size_t at = 0, end = 0; end < whole.size(); at = end + 1) {
-        end = std::min(whole.find(',', at), whole.size());
-        const bool alone = at == 0 && end == whole.size();
-        if (!alone && (at == 0 ? end == 0 || end > 3 : end - at != 3)) return std::nullopt;
-        digits += whole.substr(at, end - at);
-    }
-    return real_of(digits + std::string(cell.substr(whole.size())));
+std::optional<double> number_with_commas(std::string cell) {
+    static const std::regex thousands(R"(\d{1,3}(,\d{3})+(\.\d*)?)");
+    constexpr std::size_t longest = 40;  // std::regex recurses
+    if (cell.size() < longest && std::regex_match(cell, thousands)) std::erase(cell, ',');
+    return real_of(cell);
 }
 
 }  // namespace

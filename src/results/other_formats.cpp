@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of GuideLLM since 0.4 (one element of `benchmarks` a rate), summaries and percentiles of
+// Reports of GuideLLM since 0.4 (one element of `benchmarks` a rate), summaries of
 // `evalscope perf` since 0.17.1, aggregates of InferenceX, and the tests of llama-bench.
 #include "result_format.hpp"
 #include "servetune/detail/base/number_text.hpp"
@@ -20,35 +20,28 @@ namespace {
 using Json = nlohmann::json;
 using B = BenchmarkResult;
 
-PublishedResult result_of_tool(const char* tool) {
-    PublishedResult result;
-    result.tool = tool;
-    result.arguments_unknown = true;
-    return result;
-}
-
 // -------------------------------------------------------------------------------------------------
 // GuideLLM
 
-constexpr std::array<FigureField, 4> guidellm_counts{
-    {{"metrics>request_totals>successful", &B::successful_requests},
-     {"metrics>request_totals>errored", &B::failed_requests},
-     {"duration", &B::duration_seconds},
-     {"metrics>request_concurrency>successful>max", &B::peak_concurrent_requests}}};
 /// Of successful requests. The largest of the rates is that of an interval of 0.1 ms between two
 /// tokens: no peak.
-constexpr std::array<FigureField, 6> guidellm_figures{
-    {{"prompt_token_count>successful>total_sum", &B::input_tokens},
-     {"output_token_count>successful>total_sum", &B::output_tokens},
-     {"requests_per_second>successful>mean", &B::requests_per_second},
-     {"prompt_tokens_per_second>successful>mean", &B::input_tokens_per_second},
-     {"output_tokens_per_second>successful>mean", &B::output_tokens_per_second},
-     {"tokens_per_second>successful>mean", &B::total_tokens_per_second}}};
-constexpr std::array<TimesField, 4> guidellm_times{
-    {{"time_to_first_token_ms>successful>*", &B::time_to_first_token, -3},
-     {"time_per_output_token_ms>successful>*", &B::time_per_output_token, -3},
-     {"inter_token_latency_ms>successful>*", &B::inter_token_latency, -3},
-     {"request_latency>successful>*", &B::latency, 0}}};
+constexpr std::array<FigureRow, 14> guidellm_figures{
+    {{"duration", &B::duration_seconds},
+     {"metrics>request_totals>successful", &B::successful_requests},
+     {"metrics>request_totals>errored", &B::failed_requests},
+     {"metrics>request_concurrency>successful>max", &B::peak_concurrent_requests},
+     {"metrics>prompt_token_count>successful>total_sum", &B::input_tokens},
+     {"metrics>output_token_count>successful>total_sum", &B::output_tokens},
+     {"metrics>requests_per_second>successful>mean", &B::requests_per_second},
+     {"metrics>prompt_tokens_per_second>successful>mean", &B::input_tokens_per_second},
+     {"metrics>output_tokens_per_second>successful>mean", &B::output_tokens_per_second},
+     {"metrics>tokens_per_second>successful>mean", &B::total_tokens_per_second},
+     {"metrics>time_to_first_token_ms>successful>*", &B::time_to_first_token, -3},
+     {"metrics>time_per_output_token_ms>successful>*", &B::time_per_output_token, -3},
+     {"metrics>inter_token_latency_ms>successful>*", &B::inter_token_latency, -3},
+     {"metrics>request_latency>successful>*", &B::latency}}};
+constexpr std::array<TextRow, 1> guidellm_texts{
+    {{"config>backend>model", &PublishedResult::model}}};
 constexpr StatisticNames guidellm_statistics{
     "mean", "median", "percentiles>p90", "percentiles>p95", "percentiles>p99", "std_dev"};
 
@@ -73,32 +66,24 @@ std::string utc(double unix_seconds) {
     return gmtime_r(&seconds, &parts) == nullptr ? "" : fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
 }
 
-PublishedResult read_guidellm_benchmark(const Json& benchmark) {
-    static const Json nothing = Json::object();
-    const auto below = [&](std::string_view path) -> const Json& {
-        const Json* node = node_at(benchmark, path);
-        return node == nullptr || node->is_null() ? nothing : *node;
-    };
+PublishedResult read_guidellm_benchmark(Json benchmark) {
     if (benchmark.contains("args") || benchmark.contains("run_stats"))
         throw ParseError(
             "a report of GuideLLM before 0.4, whose time per output token is another: measure "
             "with a later one");
-    PublishedResult result = result_of_tool("guidellm");
-    BenchmarkResult& figures = result.result;
-    read_fields(benchmark, guidellm_counts, figures);
     // A distribution of nothing is written as zeros with count 0.
-    Json metrics = below("metrics");
-    if (metrics.is_object())
-        for (auto& [name, metric] : metrics.items())
+    if (const auto metrics = benchmark.find("metrics");
+        metrics != benchmark.end() && metrics->is_object())
+        for (auto& [name, metric] : metrics->items())
             if (figure_at(metric, "successful>count") == 0) metric = nullptr;
-    read_fields(metrics, guidellm_figures, figures);
-    read_fields(metrics, guidellm_times, guidellm_statistics, figures);
-    if (!node_at(metrics, "request_concurrency>successful"))
-        figures.peak_concurrent_requests.reset();
+    PublishedResult result =
+        read_fields(benchmark, {"guidellm", guidellm_figures, guidellm_texts, guidellm_statistics});
+    BenchmarkResult& figures = result.result;
     // Cancelled at the time limit: neither successful nor failed.
     if (const auto cut = figure_at(benchmark, "metrics>request_totals>incomplete"); cut && *cut > 0)
         result.unread["incomplete requests"] = text_of(*cut);
-    const Json& strategy = below("config>strategy");
+    const Json* found = node_at(benchmark, "config>strategy");
+    const Json strategy = found == nullptr ? Json() : *found;
     if (const std::string name = strategy_name(strategy); !name.empty()) {
         result.labels.push_back(name);
         figures.maximum_concurrency =
@@ -111,10 +96,9 @@ PublishedResult read_guidellm_benchmark(const Json& benchmark) {
     }
     // To the first token of the answer behind the reasoning; the same where there is none.
     const auto first_output =
-        figure_at(metrics, "time_to_first_output_token_ms>successful>mean", -3);
+        figure_at(benchmark, "metrics>time_to_first_output_token_ms>successful>mean", -3);
     if (first_output && first_output != figures.time_to_first_token.mean)
         result.unread["time_to_first_output_token mean"] = text_of(*first_output) + " s";
-    result.model = text_at(benchmark, "config>backend>model");
     if (const auto start = setting_at(benchmark, "start_time")) result.date = utc(*start);
     return result;
 }
@@ -157,7 +141,7 @@ std::vector<PublishedResult> read_guidellm(const Json& value) {
 // -------------------------------------------------------------------------------------------------
 // evalscope: names and units changed, seconds until 1.6, milliseconds from 1.7 for times of tokens
 
-constexpr std::array<FigureField, 18> evalscope_figures{
+constexpr std::array<FigureRow, 33> evalscope_figures{
     {{"Time taken for tests (s)", &B::duration_seconds},
      {"Test Duration (s)", &B::duration_seconds},
      {"Number of concurrency", &B::maximum_concurrency},  // -1: no cap
@@ -175,148 +159,75 @@ constexpr std::array<FigureField, 18> evalscope_figures{
      {"Output token throughput (tok/s)", &B::output_tokens_per_second},
      {"Output Throughput (tok/s)", &B::output_tokens_per_second},
      {"Total token throughput (tok/s)", &B::total_tokens_per_second},
-     {"Total Throughput (tok/s)", &B::total_tokens_per_second}}};
-/// Means of one request.
-constexpr std::array<FigureField, 4> evalscope_lengths{
-    {{"Average input tokens per request", &B::input_tokens},
+     {"Total Throughput (tok/s)", &B::total_tokens_per_second},
+     {"Average input tokens per request", &B::input_tokens},
      {"Avg Input Tokens", &B::input_tokens},
      {"Average output tokens per request", &B::output_tokens},
-     {"Avg Output Tokens", &B::output_tokens}}};
-constexpr std::array<TimesField, 11> evalscope_means{
-    {{"Average latency (s)", &B::latency, 0},
-     {"Avg Latency (s)", &B::latency, 0},
-     {"Average time to first token (s)", &B::time_to_first_token, 0},
+     {"Avg Output Tokens", &B::output_tokens},
+     {"Average latency (s)", &B::latency},
+     {"Avg Latency (s)", &B::latency},
+     {"Average time to first token (s)", &B::time_to_first_token},
      {"TTFT (ms)", &B::time_to_first_token, -3},
      {"Avg TTFT (ms)", &B::time_to_first_token, -3},
-     {"Average time per output token (s)", &B::time_per_output_token, 0},
+     {"Average time per output token (s)", &B::time_per_output_token},
      {"TPOT (ms)", &B::time_per_output_token, -3},
      {"Avg TPOT (ms)", &B::time_per_output_token, -3},
-     {"Average inter-token latency (s)", &B::inter_token_latency, 0},
+     {"Average inter-token latency (s)", &B::inter_token_latency},
      {"ITL (ms)", &B::inter_token_latency, -3},
      {"Avg ITL (ms)", &B::inter_token_latency, -3}}};
 
-/// Whether an object has any name of a figure.
-bool names_any(const Json& value, const auto& rows, const auto& figure) {
-    return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
-        bool same = false;
-        if constexpr (requires { row.figure == figure; }) same = row.figure == figure;
-        else same = row.times == figure;
-        return same && node_at(value, row.path) != nullptr;
-    });
-}
-
 bool is_evalscope(const Json& value) {
-    return names_any(value, evalscope_figures, &B::duration_seconds) &&
-           names_any(value, evalscope_figures, &B::maximum_concurrency) &&
-           names_any(value, evalscope_figures, &B::successful_requests) &&
-           names_any(value, evalscope_means, &B::latency);
+    const auto any = [&](std::initializer_list<std::string_view> names) {
+        return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+            return node_at(value, name) != nullptr;
+        });
+    };
+    return any({"Succeed requests", "Success Requests"}) &&
+           any({"Average latency (s)", "Avg Latency (s)"});
 }
 
 std::vector<PublishedResult> read_evalscope(const Json& value) {
-    if (!names_any(value, evalscope_means, &B::inter_token_latency))
+    const ToolFields fields{.tool = "evalscope", .figures = evalscope_figures};
+    PublishedResult result = read_fields(value, fields);
+    BenchmarkResult& figures = result.result;
+    if (!figures.inter_token_latency.mean)
         throw ParseError(
             "a summary of evalscope before 0.17.1, whose time per output token is another: "
             "measure with a later one");
-    PublishedResult result = result_of_tool("evalscope");
-    BenchmarkResult& figures = result.result;
-    read_fields(value, evalscope_figures, figures);
     for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
         if (*load <= 0) load->reset();
     if (figures.failed_requests) figures.requested_requests.reset();
-    BenchmarkResult lengths;
-    read_fields(value, evalscope_lengths, lengths);  // with four decimals
-    figures.input_tokens = total_of(lengths.input_tokens, figures.successful_requests);
-    figures.output_tokens = total_of(lengths.output_tokens, figures.successful_requests);
+    for (auto* tokens : {&figures.input_tokens, &figures.output_tokens})
+        *tokens = total_of(*tokens, figures.successful_requests);
     // Means are -1 where nothing succeeded, 0 where nothing was measured.
-    if (figures.successful_requests > 0)
-        for (const TimesField& row : evalscope_means)
-            if (const auto mean = figure_at(value, row.path, row.exponent); mean && mean != 0)
-                (figures.*row.times).mean = mean;
+    for (const auto family : time_families)
+        if (!(figures.successful_requests > 0) || (figures.*family).mean == 0) figures.*family = {};
     // An answer that was not streamed has its latency as the time to the first token, and no time
     // per token.
     if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
-    std::set<std::string> asked;
-    for (const auto& row : evalscope_figures) asked.emplace(row.path);
-    for (const auto& row : evalscope_lengths) asked.emplace(row.path);
-    for (const auto& row : evalscope_means) asked.emplace(row.path);
-    result.unread = scalars_of(value, asked);
-    return {result};
-}
-
-constexpr std::array<TimesField, 6> evalscope_percentiles{
-    {{"Latency (s)", &B::latency, 0},
-     {"TTFT (s)", &B::time_to_first_token, 0},
-     {"TTFT (ms)", &B::time_to_first_token, -3},
-     {"TPOT (ms)", &B::time_per_output_token, -3},
-     {"ITL (s)", &B::inter_token_latency, 0},
-     {"ITL (ms)", &B::inter_token_latency, -3}}};
-
-/// The order statistic at `count * p / 100`, not a value between two. Without the counts and means
-/// of the summary. In a file with seconds (before 1.7) the time per token may be the one from
-/// before 0.17.1, so it is not read.
-std::vector<PublishedResult> read_evalscope_percentiles(const Json& value) {
-    PublishedResult result = result_of_tool("evalscope");
-    BenchmarkResult& figures = result.result;
-    bool streamed = false;
-    for (const auto& [percentile, statistic] : {std::pair{"50%", &TimeSummary::p50},
-                                                {"90%", &TimeSummary::p90},
-                                                {"95%", &TimeSummary::p95},
-                                                {"99%", &TimeSummary::p99}})
-        for (const Json& row : value) {
-            if (text_at(row, "Percentiles") != percentile) continue;
-            std::set<std::string> asked{"Percentiles"};
-            for (const TimesField& field : evalscope_percentiles) {
-                if (const auto figure = figure_at(row, field.path, field.exponent))
-                    figures.*field.times.*statistic = figure;
-                asked.emplace(field.path);
-            }
-            const bool shown =
-                figures.time_per_output_token.*statistic > 0 || figure_at(row, "TPOT (s)") > 0;
-            streamed = streamed || (shown && figures.time_to_first_token.*statistic !=
-                                                 figures.latency.*statistic);
-            for (const auto& [name, text] : scalars_of(row, asked))
-                result.unread[name + " " + percentile] = text;
-        }
-    if (!streamed)
-        figures.time_to_first_token = figures.time_per_output_token =
-            figures.inter_token_latency = {};
-    if (!has_figures(figures)) return {};
+    result.unread = unread_of(value, fields);
     return {result};
 }
 
 // -------------------------------------------------------------------------------------------------
-// InferenceX (InferenceMAX before): agg_*.json of one run, or agg_bmk.json, a list of them. A row
-// of
-// a fixed load is made of vLLM's result: times in seconds, tokens a second of one GPU. A row of a
-// replayed agent is made of AIPerf's records and nests its figures.
+// InferenceX (InferenceMAX before): agg_*.json of one run, or agg_bmk.json, a list of them, made of
+// vLLM's result: times in seconds, tokens a second of one GPU.
 
-constexpr std::array<TimesField, 4> inferencex_times{{{"*_ttft", &B::time_to_first_token},
-                                                      {"*_tpot", &B::time_per_output_token},
-                                                      {"*_itl", &B::inter_token_latency},
-                                                      {"*_e2el", &B::latency}}};
-/// Its `itl` is the same as `tpot`, AIPerf's.
-constexpr std::array<TimesField, 3> agent_times{
-    {{"request_metrics>latency>ttft>*", &B::time_to_first_token},
-     {"request_metrics>latency>tpot>*", &B::time_per_output_token},
-     {"request_metrics>latency>e2el>*", &B::latency}}};
-constexpr std::array<FigureField, 5> agent_figures{
-    {{"num_requests_successful", &B::successful_requests},
-     {"request_metrics>throughput>duration_seconds", &B::duration_seconds},
-     {"request_metrics>throughput>input>tokens_per_second", &B::input_tokens_per_second},
-     {"request_metrics>throughput>output>tokens_per_second", &B::output_tokens_per_second},
-     {"request_metrics>throughput>total>tokens_per_second", &B::total_tokens_per_second}}};
-constexpr StatisticNames fixed_statistics{"mean", "median", "p90", "p95", "p99", "std"};
-constexpr StatisticNames agent_statistics{"mean", "p50", "p90", "p95", "p99", "std"};
+constexpr std::array<FigureRow, 5> inferencex_figures{{{"conc", &B::maximum_concurrency},
+                                                       {"*_ttft", &B::time_to_first_token},
+                                                       {"*_tpot", &B::time_per_output_token},
+                                                       {"*_itl", &B::inter_token_latency},
+                                                       {"*_e2el", &B::latency}}};
+constexpr std::array<TextRow, 1> model_text{{{"model", &PublishedResult::model}}};
+constexpr StatisticNames inferencex_statistics{"mean", "median", "p90", "p95", "p99", "std"};
 
-bool is_agent_row(const Json& row) { return node_at(row, "request_metrics>latency") != nullptr; }
 bool is_inferencex_row(const Json& row) {
-    const Json* hardware = node_at(row, "hw");
     const auto number = [&](const char* key) {
         const Json* node = node_at(row, key);
         return node != nullptr && node->is_number();
     };
-    return hardware != nullptr && hardware->is_string() && number("conc") &&
-           (number("tput_per_gpu") || is_agent_row(row));
+    const Json* hardware = node_at(row, "hw");
+    return hardware != nullptr && hardware->is_string() && number("conc") && number("tput_per_gpu");
 }
 
 /// Rates of the deployment, from those of one GPU of all, of the prompts' and of the answers'.
@@ -354,35 +265,13 @@ void read_rates(const Json& row, BenchmarkResult& figures, std::set<std::string>
 }
 
 PublishedResult read_inferencex_row(const Json& row) {
-    PublishedResult result = result_of_tool("inferencex");
-    BenchmarkResult& figures = result.result;
-    std::set<std::string> asked{"model", "num_requests_successful", "num_requests_total"};
-    const bool agent = is_agent_row(row);  // its `conc` counts agents, each with several in flight
-    if (agent) {
-        read_fields(row, agent_figures, figures);
-        read_fields(row, agent_times, agent_statistics, figures);
-        // Of the records that were dropped some are of the warm-up, with and without errors; the
-        // others failed.
-        const auto dropped = figure_at(row, "request_accounting>records_dropped_total"),
-                   warm_up = figure_at(row, "request_accounting>records_warmup_dropped");
-        if (dropped && warm_up && *dropped >= *warm_up)
-            figures.failed_requests = *dropped - *warm_up;
-        const auto total = [&](const char* path) {
-            return total_of(figure_at(row, path), figures.successful_requests);
-        };
-        figures.input_tokens = total("request_metrics>tokens>input>mean");
-        figures.output_tokens = total("request_metrics>tokens>output_actual>mean");
-    } else {
-        read_rates(row, figures, asked);
-        figures.maximum_concurrency = figure_at(row, "conc");
-        read_fields(row, inferencex_times, fixed_statistics, figures);
-        asked.insert("conc");
-        for (const std::string_view name : fixed_statistics)  // intvty: reciprocals of tpot
-            for (const char* family : {"_ttft", "_tpot", "_itl", "_e2el", "_intvty"})
-                asked.insert(std::string(name) + family);
-    }
+    const ToolFields fields{"inferencex", inferencex_figures, model_text, inferencex_statistics};
+    PublishedResult result = read_fields(row, fields);
+    std::set<std::string> asked;
+    for (const std::string_view name : inferencex_statistics)  // reciprocals of tpot
+        asked.insert(std::string(name) + "_intvty");
+    read_rates(row, result.result, asked);
     // The engine's flags are in a recipe elsewhere.
-    result.model = text_at(row, "model");
     const std::string framework = text_at(row, "framework");
     if (framework == "vllm" || framework == "sglang") result.engine = framework;
     std::string label;
@@ -393,34 +282,20 @@ PublishedResult read_inferencex_row(const Json& row) {
         if (const auto number = setting_at(row, key))
             label += std::string(" ") + key + "=" + text_of(*number);
     result.labels.push_back(label);
-    result.unread = scalars_of(row, asked);
-    if (agent)
-        for (const auto& [name, path] :
-             {std::pair{"qps mean", "request_metrics>qps>mean"},
-              {"theoretical_cache_hit_rate", "request_metrics>cache>theoretical_cache_hit_rate"},
-              {"gpu_cache_hit_rate", "server_metrics>cache>gpu_cache_hit_rate"},
-              {"warm-up requests", "request_accounting>records_warmup_dropped"}})
-            if (const Json* node = node_at(row, path))
-                if (const auto text = scalar_text(*node)) result.unread[name] = *text;
+    result.unread = unread_of(row, fields, std::move(asked));
     return result;
-}
-
-std::vector<PublishedResult> read_inferencex(const Json& value) {
-    if (!value.is_array()) return {read_inferencex_row(value)};
-    std::vector<PublishedResult> results;
-    for (const Json& row : value) {
-        if (!is_inferencex_row(row))
-            throw ParseError("value " + std::to_string(results.size() + 1) +
-                             " of the list is no row of InferenceX: hw, conc and tput_per_gpu " +
-                             "or request_metrics wanted, as in those before it");
-        results.push_back(read_inferencex_row(row));
-    }
-    return results;
 }
 
 // -------------------------------------------------------------------------------------------------
 // llama-bench: prompts alone, answers alone, or both, of one stream. No server and no requests:
 // rates and lengths only.
+
+constexpr std::array<FigureRow, 3> bench_figures{{{"n_prompt", &B::input_tokens},
+                                                  {"n_gen", &B::output_tokens},
+                                                  {"avg_ns", &B::duration_seconds, -9}}};
+constexpr std::array<TextRow, 3> bench_texts{{{"model_filename", &PublishedResult::model},
+                                              {"model_type", &PublishedResult::model},
+                                              {"test_time", &PublishedResult::date}}};
 
 bool is_bench_test(const Json& value) {
     return value.is_object() && value.contains("avg_ts") && value.contains("n_prompt") &&
@@ -428,45 +303,27 @@ bool is_bench_test(const Json& value) {
 }
 
 PublishedResult read_bench_test(const Json& value) {
-    PublishedResult result = result_of_tool("llama-bench");
+    const ToolFields fields{"llama-bench", bench_figures, bench_texts};
+    PublishedResult result = read_fields(value, fields);
     if (const Json* build = node_at(value, "build_number"); build != nullptr && build->is_number())
         result.tool_version = "b" + scalar_text(*build).value_or("");
-    result.model = text_at(value, "model_filename");
-    if (result.model.empty()) result.model = text_at(value, "model_type");
-    result.date = text_at(value, "test_time");
     BenchmarkResult& figures = result.result;
-    double prompt = setting_at(value, "n_prompt").value_or(0);
-    const double answer = setting_at(value, "n_gen").value_or(0);
-    auto depth = setting_at(value, "n_depth");
-    // ik_llama.cpp's tests of answers behind a prompt, which is not measured.
-    if (const std::string test = text_at(value, "test");
-        test.starts_with("tg") && test.find("@pp") != std::string::npos)
-        depth = std::exchange(prompt, 0);
-    if (prompt > 0) figures.input_tokens = prompt;
-    if (answer > 0) figures.output_tokens = answer;
-    figures.duration_seconds = figure_at(value, "avg_ns", -9);
-    (prompt > 0 && answer > 0 ? figures.total_tokens_per_second
-     : prompt > 0             ? figures.input_tokens_per_second
-                              : figures.output_tokens_per_second) = figure_at(value, "avg_ts");
-    const auto number = [](double tokens) { return short_number_text(tokens); };  // perhaps 1e308
-    std::string label = (prompt > 0 ? "pp" + number(prompt) : "") +
-                        (prompt > 0 && answer > 0 ? "+" : "") +
-                        (answer > 0 ? "tg" + number(answer) : "");
+    std::string label;
+    for (auto [tokens, name] :
+         {std::pair{&figures.input_tokens, "pp"}, std::pair{&figures.output_tokens, "tg"}}) {
+        if (!(*tokens > 0)) tokens->reset();
+        else label += (label.empty() ? "" : "+") + std::string(name) + short_number_text(**tokens);
+    }
+    (figures.input_tokens && figures.output_tokens ? figures.total_tokens_per_second
+     : figures.input_tokens                        ? figures.input_tokens_per_second
+                            : figures.output_tokens_per_second) = figure_at(value, "avg_ts");
     // Behind a context of so many tokens, which are in no rate and no time.
-    if (depth && *depth > 0) label += " @ d" + number(*depth);
+    if (const auto depth = setting_at(value, "n_depth"); depth && *depth > 0)
+        label += " @ d" + short_number_text(*depth);
     result.labels.push_back(label);
-    result.unread = scalars_of(value, {"n_prompt", "n_gen", "avg_ts", "avg_ns", "model_filename",
-                                       "test_time", "build_number"});
+    result.unread = unread_of(value, fields, {"avg_ts", "build_number"});
     result.server_settings = result.unread;  // n_batch, n_threads, type_k, ...
     return result;
-}
-
-std::vector<PublishedResult> read_llama_bench(const Json& value) {
-    if (!value.is_array()) return {read_bench_test(value)};
-    std::vector<PublishedResult> results;
-    for (const Json& test : value)
-        if (is_bench_test(test)) results.push_back(read_bench_test(test));
-    return results;
 }
 
 template <bool (*is_row)(const Json&)>
@@ -477,18 +334,27 @@ bool is_row_or_list(const Json& value) {
 constexpr std::array<ResultFormat, 5> other_known_formats{
     {{"guidellm", "benchmarks with metrics.request_latency and metrics.time_to_first_token_ms",
       is_guidellm, read_guidellm},
-     {"llama-bench", "avg_ts, n_prompt, n_gen", is_row_or_list<is_bench_test>, read_llama_bench},
-     {"evalscope", "Concurrency, Success Requests and Avg Latency (s), or their older names",
-      is_evalscope, read_evalscope},
-     {"evalscope", "a list of rows with Percentiles and Latency (s)",
+     {"llama-bench", "avg_ts, n_prompt, n_gen", is_row_or_list<is_bench_test>,
+      [](const Json& value) {
+          return read_rows(value, is_bench_test, read_bench_test,
+                           "test of llama-bench: avg_ts, n_prompt and n_gen");
+      }},
+     {"evalscope", "Success Requests and Avg Latency (s), or their older names", is_evalscope, read_evalscope},
+     {"evalscope", "a list of rows with Percentiles",
       [](const Json& value) {
           return value.is_array() && !value.empty() &&
-                 node_at(value.front(), "Percentiles") != nullptr &&
-                 node_at(value.front(), "Latency (s)") != nullptr;
+                 node_at(value.front(), "Percentiles") != nullptr;
       },
-      read_evalscope_percentiles},
-     {"inferencex", "hw, conc, and tput_per_gpu or request_metrics.latency",
-      is_row_or_list<is_inferencex_row>, read_inferencex}}};
+      [](const Json&) -> std::vector<PublishedResult> {
+          throw ParseError(
+              "percentiles of evalscope without its counts: give the summary beside "
+              "them, benchmark_summary.json");
+      }},
+     {"inferencex", "hw, conc and tput_per_gpu", is_row_or_list<is_inferencex_row>,
+      [](const Json& value) {
+          return read_rows(value, is_inferencex_row, read_inferencex_row,
+                           "row of InferenceX: hw, conc and tput_per_gpu");
+      }}}};
 
 }  // namespace
 

@@ -8,7 +8,6 @@
 #include "study/table.hpp"
 #include "study_file/readers.hpp"
 #include "study_file/yaml_text.hpp"
-#include "study_tree.hpp"
 #include "trial/metric_text.hpp"
 
 #include <nlohmann/json.hpp>

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "engine/launcher.hpp"
 #include "engine/shell_word.hpp"
+#include "result_format.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
@@ -41,56 +42,54 @@ std::string spelled(std::string_view label) {
 /// SGLang (2024-07 to 2026-09) and GPUStack's performance lab (2026). What looks alike and is
 /// something else must not match: the input tokens that are text, tokens counted anew from the
 /// text, probe requests, latencies that hold the client's queue.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> printed_labels{{
-    {"successful requests", "successful_requests"},
-    {"failed requests", "failed_requests"},
-    {"benchmark duration(s)", "duration_seconds"},
-    {"maximum request concurrency", "maximum_concurrency"},
-    {"max request concurrency", "maximum_concurrency"},
-    {"max reqeuest concurrency", "maximum_concurrency"},  // SGLang until 2025-05
-    {"peak concurrent requests", "peak_concurrent_requests"},
-    {"concurrency", "mean_concurrency"},  // SGLang: sum of latencies / duration
-    {"request rate configured(rps)", "requested_rate_per_second"},
-    {"traffic request rate", "requested_rate_per_second"},
-    {"total input tokens", "input_tokens"},
-    {"total generated tokens", "output_tokens"},
-    {"request throughput(req/s)", "requests_per_second"},
-    {"request goodput(req/s)", "goodput_requests_per_second"},
-    {"input token throughput(tok/s)", "input_tokens_per_second"},
-    {"output token throughput(tok/s)", "output_tokens_per_second"},
-    {"peak output token throughput(tok/s)", "peak_output_tokens_per_second"},
-    {"total token throughput(tok/s)",
-     "total_tokens_per_second"},  // vLLM until 2025-12 and GPUStack: "Total Token"
-    {"total throughput(tok/s)", "total_tokens_per_second"},  // SGLang's forks
+using B = BenchmarkResult;
+constexpr std::array<FigureRow, 25> printed_labels{{
+    {"successful requests", &B::successful_requests},
+    {"failed requests", &B::failed_requests},
+    {"benchmark duration(s)", &B::duration_seconds},
+    {"maximum request concurrency", &B::maximum_concurrency},
+    {"max request concurrency", &B::maximum_concurrency},
+    {"max reqeuest concurrency", &B::maximum_concurrency},  // SGLang until 2025-05
+    {"peak concurrent requests", &B::peak_concurrent_requests},
+    {"concurrency", &B::mean_concurrency},  // SGLang: sum of latencies / duration
+    {"request rate configured(rps)", &B::requested_rate_per_second},
+    {"traffic request rate", &B::requested_rate_per_second},
+    {"total input tokens", &B::input_tokens},
+    {"total generated tokens", &B::output_tokens},
+    {"request throughput(req/s)", &B::requests_per_second},
+    {"request goodput(req/s)", &B::goodput_requests_per_second},
+    {"input token throughput(tok/s)", &B::input_tokens_per_second},
+    {"output token throughput(tok/s)", &B::output_tokens_per_second},
+    {"peak output token throughput(tok/s)", &B::peak_output_tokens_per_second},
+    {"total token throughput(tok/s)", &B::total_tokens_per_second},  // GPUStack: "Total Token"
+    {"total throughput(tok/s)", &B::total_tokens_per_second},        // SGLang's forks
+    {"ttft(ms)", &B::time_to_first_token, -3},
+    {"tpot(ms)", &B::time_per_output_token, -3},
+    {"itl(ms)", &B::inter_token_latency, -3},
+    {"e2el(ms)", &B::latency, -3},
+    {"e2e latency(ms)", &B::latency, -3},
+    {"latency(s)", &B::latency},
 }};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> statistics{
-    {{"mean ", "mean"},
-     {"median ", "p50"},
-     {"p50 ", "p50"},
-     {"p90 ", "p90"},
-     {"p95 ", "p95"},
-     {"p99 ", "p99"},
-     {"std ", "standard_deviation"}}};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> times_of_block{
-    {{"ttft(ms)", "time_to_first_token"},
-     {"tpot(ms)", "time_per_output_token"},
-     {"itl(ms)", "inter_token_latency"},
-     {"e2el(ms)", "latency"},
-     {"e2e latency(ms)", "latency"},
-     {"latency(s)", "latency"}}};
+constexpr std::array<std::pair<std::string_view, std::optional<double> TimeSummary::*>, 7>
+    printed_statistics{{{"mean ", &TimeSummary::mean},
+                        {"median ", &TimeSummary::p50},
+                        {"p50 ", &TimeSummary::p50},
+                        {"p90 ", &TimeSummary::p90},
+                        {"p95 ", &TimeSummary::p95},
+                        {"p99 ", &TimeSummary::p99},
+                        {"std ", &TimeSummary::standard_deviation}}};
 
-/// The figure of a label, and the power of ten that turns its unit into ours.
-std::optional<std::pair<std::string, int>> figure_of(std::string_view label) {
-    for (const auto& [printed, metric] : printed_labels)
-        if (label == printed) return {{std::string(metric), 0}};
-    for (const auto& [statistic, name] : statistics) {
-        if (!label.starts_with(statistic)) continue;
-        for (const auto& [family, metric] : times_of_block)
-            if (label.substr(statistic.size()) == family)
-                return {{std::string(metric) + "_" + std::string(name) + "_seconds",
-                         family.ends_with("(ms)") ? -3 : 0}};
+/// The figure of a label, and the power of ten that turns its unit into ours; nullptr: none.
+std::pair<std::optional<double>*, int> figure_of(std::string_view label, BenchmarkResult& result) {
+    for (const FigureRow& row : printed_labels) {
+        if (row.place.figure != nullptr && label == row.path)
+            return {&(result.*row.place.figure), row.exponent};
+        if (row.place.times != nullptr && label.ends_with(row.path))
+            for (const auto& [name, statistic] : printed_statistics)
+                if (label.size() == name.size() + row.path.size() && label.starts_with(name))
+                    return {&(result.*row.place.times.*statistic), row.exponent};
     }
-    return std::nullopt;
+    return {nullptr, 0};
 }
 
 /// Who prints such a label and nobody else; vLLM's own are printed by others, too.
@@ -100,29 +99,6 @@ std::string_view tool_of(std::string_view label) {
           "mean e2e latency(ms)"})
         if (label == sglang) return "sglang";
     return label == "mean latency(s)" ? "gpustack" : "";
-}
-
-bool all_zero(const TimeSummary& times) {
-    const std::array printed{times.mean, times.p50, times.p90,
-                             times.p95,  times.p99, times.standard_deviation};
-    return std::all_of(printed.begin(), printed.end(),
-                       [](const auto& figure) { return figure.value_or(0) == 0; });
-}
-
-/// The tools print 0 for what they did not measure: gaps of one-token answers, times of a run
-/// without a success. Gaps of 0 in answers whose tokens took time stay: they are a finding.
-void drop_unmeasured(BenchmarkResult& figures) {
-    const bool none_succeeded = figures.successful_requests == 0;
-    const bool tokens_took_time = !all_zero(figures.time_per_output_token);
-    for (TimeSummary* times : {&figures.time_to_first_token, &figures.time_per_output_token,
-                               &figures.inter_token_latency, &figures.latency}) {
-        const bool a_finding = times == &figures.inter_token_latency && tokens_took_time;
-        if (none_succeeded || (all_zero(*times) && !a_finding)) *times = {};
-    }
-    if (none_succeeded) return;
-    for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
-                         &figures.peak_output_tokens_per_second})
-        if (*figure == 0) figure->reset();
 }
 
 /// GPUStack prints GuideLLM's largest rate as the peak: that of an interval of 0.1 ms between two
@@ -222,7 +198,7 @@ private:
 }  // namespace
 
 void read_block(std::string_view block, PublishedResult& into) {
-    std::set<std::string> seen, twice;  // figures that are printed, and those with two values
+    std::set<std::optional<double>*> seen, twice;  // that are printed, and with two values
     std::size_t label_start = 0;
     for (std::size_t colon = block.find(':'); colon != std::string_view::npos;
          colon = block.find(':', colon + 1)) {
@@ -246,26 +222,20 @@ void read_block(std::string_view block, PublishedResult& into) {
         label_start = end;
         if (name.empty() || value.empty()) continue;
         if (into.tool.empty()) into.tool = tool_of(name);
-        const auto figure = figure_of(name);
-        if (value == "N/A" || (figure && says_none(value))) continue;
+        const auto [figure, exponent] = figure_of(name, into.result);
+        if (value == "N/A" || (figure != nullptr && says_none(value))) continue;
         // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
         const auto number =
-            figure && !another && value != "-1"  // not known
-                ? real_of(figure->second == 0 ? value
-                                              : value + "e" + std::to_string(figure->second))
+            figure != nullptr && !another && value != "-1"  // not known
+                ? real_of(exponent == 0 ? value : value + "e" + std::to_string(exponent))
                 : std::nullopt;
         bool taken = false;
-        if (number && std::isfinite(*number))
-            for_each_figure(into.result,
-                            [&](const std::string& metric, std::optional<double>& field) {
-                                if (metric != figure->first) return;
-                                // Two blocks side by side: nobody knows whose it is.
-                                const bool other = !seen.insert(metric).second && field != number;
-                                if (other) twice.insert(metric);
-                                if (twice.contains(metric)) field.reset();
-                                else field = number;
-                                taken = !other;
-                            });
+        if (number && std::isfinite(*number)) {
+            // Two blocks side by side: nobody knows whose it is.
+            taken = seen.insert(figure).second || *figure == number;
+            if (!taken) twice.insert(figure);
+            *figure = twice.contains(figure) ? std::nullopt : number;
+        }
         if (taken) continue;
         std::string& unread = into.unread[name];
         unread += (unread.empty() ? "" : "; ") + value;  // some labels stand in two sections

@@ -5,14 +5,206 @@
 #include "base/nesting.hpp"
 #include "printed_block.hpp"
 #include "result_format.hpp"
+#include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <set>
+#include <utility>
 
 namespace servetune {
+
+const nlohmann::json* node_at(const nlohmann::json& value, std::string_view path) {
+    const nlohmann::json* at = &value;
+    while (!path.empty()) {
+        const std::string_view key = path.substr(0, path.find('>'));
+        path.remove_prefix(std::min(path.size(), key.size() + 1));
+        if (!at->is_object()) return nullptr;
+        const auto child = at->find(std::string(key));
+        if (child == at->end()) return nullptr;
+        at = &*child;
+    }
+    return at;
+}
+
+std::optional<double> figure_at(const nlohmann::json& value, std::string_view path, int exponent) {
+    const auto* node = node_at(value, path);
+    if (node == nullptr || !node->is_number()) return std::nullopt;
+    const double number = node->get<double>();
+    if (!std::isfinite(number)) return std::nullopt;
+    if (exponent == 0 || number == 0) return number;
+    // Shifted in the text, so that 15.12 ms is the double nearest to 0.01512.
+    const std::string text = text_of(number);
+    const auto power = text.find('e');
+    const auto digits = std::string_view(text).substr(0, power);
+    const std::int64_t shifted =
+        exponent +
+        (power == std::string::npos
+             ? 0
+             : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
+    return real_of(std::string(digits) + "e" + std::to_string(shifted));
+}
+
+std::optional<double> setting_at(const nlohmann::json& value, std::string_view path) {
+    const auto figure = figure_at(value, path);
+    return figure < 0.0 ? std::nullopt : figure;
+}
+
+std::string text_at(const nlohmann::json& value, std::string_view path) {
+    const auto* node = node_at(value, path);
+    return node != nullptr && node->is_string() ? one_line(node->get_ref<const std::string&>())
+                                                : "";
+}
+
+TimeSummary times_at(const nlohmann::json& value, std::string_view path,
+                     const StatisticNames& statistics, int exponent) {
+    TimeSummary result;
+    const std::size_t star = path.find('*');
+    if (star == std::string_view::npos) result.mean = figure_at(value, path, exponent);
+    else
+        for (std::size_t i = 0; i < statistics.size(); ++i)
+            if (!statistics[i].empty())
+                result.*time_statistics[i] =
+                    figure_at(value, std::string(path).replace(star, 1, statistics[i]), exponent);
+    return result;
+}
+
+PublishedResult read_fields(const nlohmann::json& value, const ToolFields& fields) {
+    PublishedResult result;
+    result.tool = fields.tool;
+    result.arguments_unknown = true;
+    for (const FigureRow& row : fields.figures)
+        if (row.place.figure != nullptr) {
+            if (const auto figure = figure_at(value, row.path, row.exponent))
+                result.result.*row.place.figure = figure;
+        } else {
+            TimeSummary& times = result.result.*row.place.times;
+            const TimeSummary found = times_at(value, row.path, fields.statistics, row.exponent);
+            for (const auto statistic : time_statistics)
+                if (found.*statistic) times.*statistic = found.*statistic;
+        }
+    for (const TextRow& row : fields.texts)
+        if (std::string& text = result.*row.text; text.empty()) text = text_at(value, row.path);
+    return result;
+}
+
+std::map<std::string, std::string> unread_of(const nlohmann::json& value, const ToolFields& fields,
+                                             std::set<std::string> others) {
+    for (const TextRow& row : fields.texts) others.emplace(row.path);
+    for (const FigureRow& row : fields.figures) {
+        others.emplace(row.path);
+        if (const std::size_t star = row.path.find('*'); star != std::string_view::npos)
+            for (const std::string_view name : fields.statistics)
+                others.insert(std::string(row.path).replace(star, 1, name));
+    }
+    return scalars_of(value, others);
+}
+
+std::vector<PublishedResult> read_rows(const nlohmann::json& value,
+                                       bool (*is_row)(const nlohmann::json& row),
+                                       PublishedResult (*read)(const nlohmann::json& row),
+                                       std::string_view what) {
+    if (!value.is_array()) return {read(value)};
+    std::vector<PublishedResult> results;
+    for (const nlohmann::json& row : value) {
+        if (!is_row(row))
+            throw ParseError("value " + std::to_string(results.size() + 1) + " of the list is no " +
+                             std::string(what) + " wanted, as in those before it");
+        results.push_back(read(row));
+    }
+    return results;
+}
+
+void drop_unmeasured(BenchmarkResult& figures) {
+    const auto all_zero = [](const TimeSummary& times) {
+        return std::all_of(time_statistics.begin(), time_statistics.end(),
+                           [&](auto statistic) { return (times.*statistic).value_or(0) == 0; });
+    };
+    const bool none_succeeded = figures.successful_requests && *figures.successful_requests <= 0;
+    const bool tokens_took_time = !all_zero(figures.time_per_output_token);
+    for (const auto family : time_families) {
+        const bool a_finding = family == &BenchmarkResult::inter_token_latency && tokens_took_time;
+        if (none_succeeded || (all_zero(figures.*family) && !a_finding)) figures.*family = {};
+    }
+    if (none_succeeded) return;
+    for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
+                         &figures.peak_output_tokens_per_second})
+        if (*figure == 0) figure->reset();  // a success cannot do without: not counted
+}
+
+std::optional<double> total_of(const std::optional<double>& mean,
+                               const std::optional<double>& successes) {
+    const double total = std::round(mean.value_or(0) * std::max(0.0, successes.value_or(0)));
+    return total != 0 && std::isfinite(total) ? std::optional(total) : std::nullopt;
+}
+
+std::string one_line(std::string_view text) {
+    constexpr std::size_t longest = 500;
+    std::string result(text.substr(0, longest));
+    if (text.size() > longest)  // not in the middle of a character
+        while (!result.empty() &&
+               (static_cast<unsigned char>(text[result.size()]) & 0xC0U) == 0x80U)
+            result.pop_back();
+    for (char& c : result)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+    return result;
+}
+
+std::optional<std::string> scalar_text(const nlohmann::json& value) {
+    if (value.is_string()) return one_line(value.get_ref<const std::string&>());
+    if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
+    if (value.is_number())
+        return value.is_number_float() ? text_of(value.get<double>()) : value.dump();
+    return std::nullopt;
+}
+
+std::map<std::string, std::string> scalars_of(const nlohmann::json& object,
+                                              const std::set<std::string>& without) {
+    std::map<std::string, std::string> result;
+    if (!object.is_object()) return result;
+    for (const auto& [key, value] : object.items())
+        if (const auto text = scalar_text(value); text && !without.contains(key))
+            result[one_line(key)] = *text;
+    return result;
+}
+
+std::string settings_text(const std::map<std::string, std::string>& settings) {
+    std::string text;
+    for (const auto& [name, value] : settings)
+        text += (text.empty() ? "" : ", ") + name + "=" + value;
+    return text;
+}
+
+std::optional<int> time_exponent_of(std::string_view unit) {
+    constexpr std::array<std::pair<std::string_view, int>, 6> units{
+        {{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
+    for (const auto& [name, exponent] : units)
+        if (unit == name) return exponent;
+    return std::nullopt;
+}
+
+TimeSummary summary_of_times(std::vector<double> samples) {
+    if (samples.empty()) return {};
+    TimeSummary summary = summary_of(std::move(samples));
+    for (const auto statistic : time_statistics)
+        if (auto& value = summary.*statistic; value && !std::isfinite(*value)) value.reset();
+    return summary;
+}
+
+bool has_figures(BenchmarkResult result) {
+    for (auto* asked : {&result.requested_requests, &result.maximum_concurrency,
+                        &result.requested_rate_per_second})
+        asked->reset();
+    bool some = false;
+    for_each_figure(result, [&](const std::string&, const std::optional<double>& figure) {
+        some = some || figure.has_value();
+    });
+    return some;
+}
 namespace {
 
 using Json = nlohmann::json;

@@ -36,21 +36,48 @@ inline constexpr std::array time_statistics{&TimeSummary::mean, &TimeSummary::p5
                                             &TimeSummary::p99,  &TimeSummary::standard_deviation};
 /// As a tool calls them; empty: it has none of that kind.
 using StatisticNames = std::array<std::string_view, time_statistics.size()>;
+/// The families of times that tools report.
+inline constexpr std::array time_families{
+    &BenchmarkResult::time_to_first_token, &BenchmarkResult::time_per_output_token,
+    &BenchmarkResult::inter_token_latency, &BenchmarkResult::latency};
 
 // A path names keys from the top, `metrics>ttft>mean`. `*` in it stands for a statistic.
 
 /// A row of a format: where a figure stands, and the power of ten that turns its unit into ours.
-/// Of several rows of one figure the last that is there counts.
-struct FigureField {
+/// Of several rows of one figure the last that is there counts. Times without a `*` are a mean.
+struct FigureRow {
+    struct Place {
+        std::optional<double> BenchmarkResult::*figure = nullptr;
+        TimeSummary BenchmarkResult::*times = nullptr;
+        constexpr Place(std::optional<double> BenchmarkResult::*one) : figure(one) {}  // NOLINT
+        constexpr Place(TimeSummary BenchmarkResult::*family) : times(family) {}       // NOLINT
+    };
     std::string_view path;
-    std::optional<double> BenchmarkResult::*figure;
+    Place place;
     int exponent = 0;
 };
-struct TimesField {
+/// Of several rows of one text the first that is there counts.
+struct TextRow {
     std::string_view path;
-    TimeSummary BenchmarkResult::*times;
-    int exponent = 0;
+    std::string PublishedResult::*text;
 };
+/// What a tool writes, as data.
+struct ToolFields {
+    std::string_view tool;
+    std::span<const FigureRow> figures{};
+    std::span<const TextRow> texts{};
+    StatisticNames statistics{};
+};
+/// The figures and texts of a result; how its engine was started is not known.
+PublishedResult read_fields(const nlohmann::json& value, const ToolFields& fields);
+/// The scalars of an object that no row reads, without `others`.
+std::map<std::string, std::string> unread_of(const nlohmann::json& value, const ToolFields& fields,
+                                             std::set<std::string> others = {});
+/// The results of one row, or of a list of them. `what`: of a row, for what is none.
+std::vector<PublishedResult> read_rows(const nlohmann::json& value,
+                                       bool (*is_row)(const nlohmann::json& row),
+                                       PublishedResult (*read)(const nlohmann::json& row),
+                                       std::string_view what);
 
 /// The node at a path; nullptr when any key is missing or its parent is no object.
 const nlohmann::json* node_at(const nlohmann::json& value, std::string_view path);
@@ -65,10 +92,9 @@ std::optional<double> setting_at(const nlohmann::json& value, std::string_view p
 std::string text_at(const nlohmann::json& value, std::string_view path);
 TimeSummary times_at(const nlohmann::json& value, std::string_view path,
                      const StatisticNames& statistics, int exponent = 0);
-void read_fields(const nlohmann::json& value, std::span<const FigureField> rows,
-                 BenchmarkResult& into);
-void read_fields(const nlohmann::json& value, std::span<const TimesField> rows,
-                 const StatisticNames& statistics, BenchmarkResult& into);
+/// The tools write 0 for what they did not measure: gaps of one-token answers, times of a run
+/// without a success. Gaps of 0 in answers whose tokens took time stay: they are a finding.
+void drop_unmeasured(BenchmarkResult& figures);
 /// The total of a mean of all successes, rounded; nothing for 0 and what is not finite.
 std::optional<double> total_of(const std::optional<double>& mean,
                                const std::optional<double>& successes);

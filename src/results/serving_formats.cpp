@@ -3,7 +3,6 @@
 // bench_serving, which came from it: one object a run, times in milliseconds, arrays with one entry
 // a request in seconds. Summaries of `vllm bench sweep`: such runs in a list (summary.json), or as
 // rows of the table that pandas writes (summary.csv). Also our own, which are vLLM's and more.
-#include "base/nesting.hpp"
 #include "result_format.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
@@ -19,8 +18,8 @@ namespace {
 using Json = nlohmann::json;
 using B = BenchmarkResult;
 
-/// `request_goodput:` is how vLLM spelled it until 0.9.1.
-constexpr std::array<FigureField, 17> serving_figures{
+/// `request_goodput:` is how vLLM spelled it until 0.9.1. SGLang has its own name of the latency.
+constexpr std::array<FigureRow, 22> serving_figures{
     {{"completed", &B::successful_requests},
      {"failed", &B::failed_requests},
      {"duration", &B::duration_seconds},
@@ -37,13 +36,20 @@ constexpr std::array<FigureField, 17> serving_figures{
      {"output_throughput", &B::output_tokens_per_second},
      {"max_output_tokens_per_s", &B::peak_output_tokens_per_second},
      {"total_token_throughput", &B::total_tokens_per_second},
-     {"total_throughput", &B::total_tokens_per_second}}};
-constexpr std::array<TimesField, 5> serving_times{{{"*_ttft_ms", &B::time_to_first_token, -3},
-                                                   {"*_tpot_ms", &B::time_per_output_token, -3},
-                                                   {"*_itl_ms", &B::inter_token_latency, -3},
-                                                   {"*_e2el_ms", &B::latency, -3},
-                                                   {"*_e2e_latency_ms", &B::latency, -3}}};
+     {"total_throughput", &B::total_tokens_per_second},
+     {"*_ttft_ms", &B::time_to_first_token, -3},
+     {"*_tpot_ms", &B::time_per_output_token, -3},
+     {"*_itl_ms", &B::inter_token_latency, -3},
+     {"*_e2el_ms", &B::latency, -3},
+     {"*_e2e_latency_ms", &B::latency, -3}}};
+constexpr std::array<TextRow, 4> serving_texts{{{"model_id", &PublishedResult::model},
+                                                {"server_info>model_path", &PublishedResult::model},
+                                                {"dataset_name", &PublishedResult::dataset},
+                                                {"date", &PublishedResult::date}}};
 constexpr StatisticNames serving_statistics{"mean", "median", "p90", "p95", "p99", "std"};
+constexpr std::array<TextRow, 3> our_texts{{{"model_id", &PublishedResult::model},
+                                            {"servetune>dataset", &PublishedResult::dataset},
+                                            {"date", &PublishedResult::date}}};
 
 /// The numbers of an array, an entry that is none as 0; nothing when there is no such array.
 std::optional<std::vector<double>> numbers_of(const Json* array) {
@@ -116,53 +122,28 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
         result.input_tokens = input_tokens;
 }
 
-/// The times of a family that was measured: vLLM and SGLang write 0 for what was not (the mean of
-/// an empty list). Mean, median and deviation of 0 mean that nothing was streamed, nothing
-/// succeeded, or every answer had one token. `asked` gets the keys.
-TimeSummary serving_family(const Json& object, const TimesField& row,
-                           std::set<std::string>& asked) {
-    StatisticNames names = serving_statistics;
-    TimeSummary times = times_at(object, row.path, names, row.exponent);
-    names[1] = "p50";  // vLLM writes it beside the median when it is asked for
-    if (!times.p50) times.p50 = times_at(object, row.path, names, row.exponent).p50;
-    for (const std::string_view name : {"mean", "median", "p50", "p90", "p95", "p99", "std"})
-        asked.insert(std::string(row.path).replace(0, 1, name));
-    bool any = false, zeros = true;
-    for (const auto& value : {times.mean, times.p50, times.standard_deviation})
-        if (value) any = true, zeros = zeros && value == 0;
-    return any && zeros ? TimeSummary{} : times;
-}
-
 PublishedResult read_flat(const Json& object, bool sglang) {
-    std::set<std::string> asked{"num_prompts",     "model_id", "dataset_name", "date",
-                                "_benchmark_name", "label",    "tag"};
-    PublishedResult result;
+    const ToolFields fields{sglang ? "sglang" : "vllm", serving_figures, serving_texts,
+                            serving_statistics};
+    PublishedResult result = read_fields(object, fields);
     BenchmarkResult& figures = result.result;
-    read_fields(object, serving_figures, figures);
-    for (const FigureField& row : serving_figures) asked.insert(std::string(row.path));
-    for (const TimesField& row : serving_times)
-        if (row.times != &B::latency || sglang == (row.path == "*_e2e_latency_ms"))
-            figures.*row.times = serving_family(object, row, asked);
-    read_details(object, !sglang, figures);
-    if (figures.successful_requests.value_or(0) > 0) {
-        for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
-                             &figures.peak_output_tokens_per_second})
-            if (*figure == 0) figure->reset();  // a success cannot do without: not counted
-    } else {
-        for (const TimesField& row : serving_times) figures.*row.times = {};
+    std::set<std::string> asked{"num_prompts", "_benchmark_name", "label", "tag"};
+    for (const FigureRow& row : serving_figures) {
+        if (row.place.times == nullptr) continue;
+        // vLLM writes it beside the median when it is asked for.
+        const std::string key = std::string(row.path).replace(0, 1, "p50");
+        asked.insert(key);
+        auto& p50 = (figures.*row.place.times).p50;
+        if (!p50) p50 = figure_at(object, key, row.exponent);
     }
+    drop_unmeasured(figures);
+    read_details(object, !sglang, figures);
     // The argument, not the number issued (a data set may have fewer): taken only where nothing
     // better is known, as then requests that vanished without a line (before 0.11.1) would
     // otherwise go unnoticed.
     const auto asked_for = figure_at(object, "num_prompts");
     if (!figures.failed_requests && asked_for >= figures.successful_requests)
         figures.requested_requests = asked_for;
-
-    result.tool = sglang ? "sglang" : "vllm";
-    result.model = text_at(object, "model_id");
-    if (result.model.empty()) result.model = text_at(object, "server_info>model_path");
-    result.dataset = text_at(object, "dataset_name");
-    result.date = text_at(object, "date");
     // `vllm bench sweep` adds its settings under the names that they have in its files, and this
     // name of a combination.
     for (const std::string& label : {text_at(object, "_benchmark_name"), text_at(object, "label"),
@@ -170,9 +151,8 @@ PublishedResult read_flat(const Json& object, bool sglang) {
         if (!label.empty()) result.labels.push_back(label);
     if (const Json* run = node_at(object, "run_number"); run != nullptr && *run == -1)
         result.labels.emplace_back("warm-up");
-    result.arguments_unknown = true;
     if (figure_at(object, "rtfx") == 0) asked.insert("rtfx");
-    result.unread = scalars_of(object, asked);
+    result.unread = unread_of(object, fields, std::move(asked));
     // What SGLang's server says of itself; with vLLM's client people write it themselves
     // (`--metadata`).
     const Json* reported = node_at(object, "server_info");
@@ -226,15 +206,11 @@ Validity own_verdict(const Json& value) {
 /// The keys of vLLM in our files are the same figures in its units, for its readers; ours are
 /// exact.
 std::vector<PublishedResult> read_ours(const Json& value) {
-    PublishedResult result;
-    result.tool = "servetune";
+    PublishedResult result = read_fields(value, {.tool = "servetune", .texts = our_texts});
     for_each_figure(result.result, [&](const std::string& name, std::optional<double>& figure) {
         figure = figure_at(value, "servetune>figures>" + name);
     });
     result.validity = own_verdict(value);
-    result.model = text_at(value, "model_id");
-    result.dataset = text_at(value, "servetune>dataset");
-    result.date = text_at(value, "date");
     for (const std::string& label : {text_at(value, "label"), result.dataset})
         if (!label.empty()) result.labels.push_back(label);
     const Json* arguments = node_at(value, "servetune>arguments");
@@ -278,36 +254,26 @@ void label_by_difference(std::vector<PublishedResult>& runs) {
     }
 }
 
+PublishedResult read_run(const Json& run) { return read_flat(run, is_sglang(run)); }
+
 std::vector<PublishedResult> read_runs(const Json& runs) {
-    std::vector<PublishedResult> results;
-    for (const Json& run : runs) {
-        if (!is_run(run))
-            throw ParseError("value " + std::to_string(results.size() + 1) +
-                             " of the list is no run: " + std::string(vllm_keys_text) +
-                             " wanted, as in those before it");
-        results.push_back(read_flat(run, is_sglang(run)));
-    }
-    label_by_difference(results);
+    std::vector<PublishedResult> results =
+        read_rows(runs, is_run, read_run, "run: " + std::string(vllm_keys_text));
+    if (runs.is_array()) label_by_difference(results);
     return results;
 }
 
-/// pandas writes `64.0` in a column of whole numbers where a row has none, `True`, Python's lists,
-/// and nothing for None and NaN.
+/// pandas writes `64.0` in a column of whole numbers where a row has none, `True`, and nothing for
+/// None and NaN. Lists of requests are no figures of a summary.
 std::optional<Json> value_of_sweep_cell(const std::string& column, const std::string& cell) {
     static const std::set<std::string> texts{"date",  "endpoint_type",  "backend",
                                              "label", "model_id",       "tokenizer_id",
                                              "tag",   "_benchmark_name"};
-    if (cell.empty() || column.empty()) return std::nullopt;
+    if (cell.empty() || column.empty() || cell.front() == '[' || cell.front() == '{')
+        return std::nullopt;
     if (texts.contains(column)) return Json(cell);  // a model may be called `7e5`
     if (const auto number = real_of(cell)) return Json(*number);
-    if (cell == "True" || cell == "False") return Json(cell == "True");
-    if (cell.front() != '[' && cell.front() != '{') return Json(cell);
-    if (cell.find_first_of("[{", 1) != std::string::npos) return std::nullopt;
-    auto list = shallow_json<Json>(cell);
-    return list.is_array() && std::all_of(list.begin(), list.end(),
-                                          [](const Json& entry) { return entry.is_number(); })
-               ? std::optional(std::move(list))
-               : std::nullopt;  // texts, errors, lists of lists: no figure of a summary
+    return cell == "True" || cell == "False" ? Json(cell == "True") : Json(cell);
 }
 
 constexpr std::array<ResultFormat, 5> known_serving_formats{
@@ -320,9 +286,8 @@ constexpr std::array<ResultFormat, 5> known_serving_formats{
      {"sglang",
       "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or "
       "dataset_name",
-      is_sglang, [](const Json& value) { return std::vector{read_flat(value, true)}; }},
-     {"vllm", vllm_keys_text, is_vllm,
-      [](const Json& value) { return std::vector{read_flat(value, false)}; }},
+      is_sglang, read_runs},
+     {"vllm", vllm_keys_text, is_vllm, read_runs},
      {"vllm bench sweep", "a list of vLLM's or SGLang's results (summary.json)",
       [](const Json& value) { return value.is_array() && !value.empty() && is_run(value.front()); },
       read_runs},
@@ -352,21 +317,19 @@ std::vector<PublishedResult> read_sweep_table(std::string_view text, const std::
     const std::vector<std::string>& header = rows.front().cells;
     if (rows.size() > most_results + 1)
         throw ParseError(name + ": more than " + std::to_string(most_results) + " rows; split it");
-    std::vector<PublishedResult> results;
+    if (rows.size() < 2) throw ParseError(name + ": a table of `vllm bench sweep` without a row");
+    Json runs = Json::array();
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::vector<std::string>& cells = cells_of(rows[r], header.size(), name);
-        Json run = Json::object();
+        Json& run = runs.emplace_back(Json::object());
         for (std::size_t i = 0; i < cells.size(); ++i)
             if (auto value = value_of_sweep_cell(header[i], cells[i]))
                 run[header[i]] = std::move(*value);
         if (!is_run(run))
             throw ParseError(name + ":" + std::to_string(rows[r].line) +
                              ": no run: numbers wanted in " + std::string(vllm_keys_text));
-        results.push_back(read_flat(run, is_sglang(run)));
     }
-    if (results.empty()) throw ParseError(name + ": a table of `vllm bench sweep` without a row");
-    label_by_difference(results);
-    return results;
+    return read_runs(runs);
 }
 
 }  // namespace servetune

@@ -4,11 +4,11 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "engine/engine_value.hpp"
-#include "server_settings.hpp"
+#include "import.hpp"
+#include "plain_table.hpp"
 #include "servetune/error.hpp"
 #include "study_file/readers.hpp"
 #include "study_file/yaml_text.hpp"
-#include "study_tree.hpp"
 #include "workloads.hpp"
 
 #include <nlohmann/json.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/search/prior_mean.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
 #include <cstddef>

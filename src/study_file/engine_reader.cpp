@@ -5,8 +5,8 @@
 #include "base/nearest.hpp"
 #include "base/nesting.hpp"
 #include "engine/engine_value.hpp"
-#include "engine/json_form.hpp"
 #include "engine/version.hpp"
+#include "key_reader.hpp"
 #include "keys.hpp"
 
 #include <nlohmann/json.hpp>

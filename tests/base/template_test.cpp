@@ -52,8 +52,36 @@ TEST_CASE("sections of a template stand once for each entry, or if a text is the
         CHECK(fill_template(text, values) == filled);
     }
     for (const char* wrong : {"{{absent}}", "{{#some}}", "{{/some}}", "{{#some}}{{/none}}",
-                              "{{who|absent}}", "{{#none}}{{#some}}{{/none}}"}) {
+                              "{{who|absent}}", "{{>absent}}"}) {
         CAPTURE(wrong);
         CHECK_THROWS_AS(fill_template(wrong, values), std::logic_error);
+    }
+}
+
+TEST_CASE("parts of a template, lists at a place, several escapes, comments") {
+    const TemplateValues values{
+        {{"name", "a-b"}, {"none", ""}, {"json", "{\n  1\n}"}},
+        {{"words", {{{{".", "p"}}, {}}, {{{".", "q"}}, {}}}},
+         {"rows", {{{{"n", "1"}}, {}}, {{{"n", "2"}, {"name", "own"}}, {}}}}}};
+    const TemplateEscapes escapes{
+        {"", [](const std::string& text) { return "_" + text; }},
+        {"angle", [](const std::string& text) { return "<" + text + ">"; }},
+        {"star", [](const std::string& text) { return "*" + text + "*"; }}};
+    const TemplateParts parts{{"part", "{{#rows}}\n{{n}}: {{name}}\n{{/rows}}\n"},
+                              {"empty", "{{?none}}\nx\n{{/none}}\n"}};
+    struct Case {
+        std::string text, filled;
+    };
+    for (const auto& [text, filled] : std::vector<Case>{
+             {"{ {{name|angle}} {{{name}}} }", "{ <a-b> {_a-b} }"},
+             {"{{words|angle}}|{{words,|angle}}|{{words}}", "<p> <q>|<p>, <q>|_p _q"},
+             {"{{name|angle|star}}", "*<a-b>*"},
+             {"a\n{{! gone }}\n  {{?words}}\n  b\n  {{/words}}\n  {{^none}}\n  c\n  {{/none}}\n",
+              "a\n  b\n  c\n"},
+             {"{{#words}}\n- {{.|angle}}\n{{/words}}\n", "- <p>\n- <q>\n"},
+             {"x:\n  - {{>part}}\n  {{>empty}}\ny\n", "x:\n  - _1: _a-b\n    _2: _own\ny\n"},
+             {"  o: {{>json}},\n", "  o: {\n    1\n  },\n"}}) {
+        CAPTURE(text);
+        CHECK(fill_template(text, values, escapes, parts) == filled);
     }
 }

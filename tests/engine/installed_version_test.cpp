@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/installed_version.hpp"
+#include "engine/launcher.hpp"
 #include "support/test.hpp"
 
 using namespace servetune;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/json_form.hpp"
+#include "engine/engine_value.hpp"
 
 #include "support/fixed_entry.hpp"
 #include "support/shipped.hpp"

@@ -3,7 +3,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "handover/gzip_lines.hpp"
+#include "handover/request_lines.hpp"
 #include "servetune/error.hpp"
 
 #include <filesystem>

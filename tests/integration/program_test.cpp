@@ -290,7 +290,7 @@ TEST_CASE("import: every block becomes a row or is reported") {
     const Ran rows =
         autotune({"import", results + "inferencex.json", "--output", "rows.csv"}, folder.path());
     CHECK(has(rows.err,
-              "  results 0, 1 and 2: the file does not say how the engine was started (say it with "
+              "  results 0 and 1: the file does not say how the engine was started (say it with "
               "--command, or with --write-study and --set)\n"));
     const Ran unplaced =
         autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());

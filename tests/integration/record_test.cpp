@@ -4,9 +4,9 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "handover/gzip_lines.hpp"
 #include "handover/kept_load_test.hpp"
-#include "handover/record_manifest.hpp"
+#include "handover/request_lines.hpp"
+#include "handover/study_record.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -345,7 +345,7 @@ TEST_CASE("record: no secret leaves with it") {
     std::string all;
     for (const RecordManifest::File& file : read_manifest(folder.path() / "record").files) {
         if (file.path.ends_with(".gz"))
-            each_gzip_line(folder.path() / "record" / file.path, {},
+            each_gzip_line(folder.path() / "record" / file.path,
                            [&](std::size_t, const std::string& line) { all += line; });
         else all += read_file(folder.path() / "record" / file.path);
     }

@@ -6,7 +6,6 @@
 
 #include "results/import.hpp"
 #include "results/printed_block.hpp"
-#include "results/server_settings.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/error.hpp"
 

@@ -403,6 +403,8 @@ TEST_CASE("result files: what is no longer read says so in one sentence") {
              {R"_({"Time taken for tests (s)": 5.0, "Number of concurrency": 4,
                  "Succeed requests": 10, "Average latency (s)": 1.5})_",
               "f:1:1: a summary of evalscope before 0.17.1"},
+             {R"_([{"Percentiles": "50%", "Latency (s)": 1.5}])_",
+              "f:1:1: percentiles of evalscope without its counts"},
              {R"({"run_number": 1, "error_type": "E", "error": "e", "serve_overrides": {}})",
               "f:1:1: a run of `vllm bench sweep` that failed has no figures"},
              {"| model | size | test | t/s |\n| a | 4 GiB | pp512 | 5.0 |\n",

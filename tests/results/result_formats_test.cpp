@@ -77,13 +77,10 @@ TEST_CASE("result files of a sweep of vLLM: the table that pandas writes") {
     CHECK_FALSE(runs[0].unread.contains("max_num_seqs"));
     CHECK(runs[1].unread.at("max_num_seqs") == "8");  // 8.0 in the file
     CHECK(runs[1].unread.at("enable_prefix_caching") == "false");
-    CHECK(runs[0].result.latency.mean ==
-          Approx(0.54));  // the two `latencies` are of something else
+    CHECK(runs[0].result.latency.mean == Approx(0.54));
     CHECK(runs[2].index == 2);
     const std::string header = "duration,completed,request_throughput,model_id,latencies\n";
-    CHECK(results_in("\xEF\xBB\xBF" + header + "2.0,2,1.0,7e5,\"[0.5, 0.25]\"\r\n")
-              .front()
-              .result.latency.mean == 0.375);
+    CHECK(results_in("\xEF\xBB\xBF" + header + "2.0,2,1.0,7e5,\"[0.5, 0.25]\"\r\n").size() == 1);
     CHECK(results_in(header + "2.0,2,1.0,7e5,\n").front().model == "7e5");
     CHECK(refusal(header + "2.0,2,1.0\n") == "f:2: 5 cells wanted, got 3");
     CHECK(refusal(header + "2.0,x,1.0,m,\n")
@@ -166,7 +163,7 @@ TEST_CASE("result files of AIPerf: the table beside the JSON has the same figure
                            {"latency_p99_seconds", 2.4},
                            {"latency_standard_deviation_seconds", 0.1}});
     CHECK(result.unread ==
-          Unread{{"Input Sequence Length", "200 tokens"}, {"telemetry of GPUs", "1 rows"}});
+          Unread{{"input_sequence_length", "200 tokens"}, {"telemetry of GPUs", "1 rows"}});
     CHECK(is_result_table(table));
     // Sections of one kind, lost cells, a metric twice.
     CHECK(results_in("Metric,Value\nError Request Count,9.00\n").front().result.failed_requests ==
@@ -203,9 +200,9 @@ TEST_CASE("result files of GenAI-Perf: its table, with commas in its numbers") {
                            {"latency_p90_seconds", 4.2},
                            {"latency_p95_seconds", 4.25},
                            {"latency_p99_seconds", 4.4}});
-    CHECK(result.unread == Unread{{"Input Sequence Length", "2000 tokens"},
-                                  {"Output Sequence Length", "100 tokens"},
-                                  {"Time To Second Token", "21 ms"},
+    CHECK(result.unread == Unread{{"input_sequence_length", "2000 tokens"},
+                                  {"output_sequence_length", "100 tokens"},
+                                  {"time_to_second_token", "21 ms"},
                                   {"telemetry of GPUs", "2 rows"}});
     // Without streaming the latency stands for the time to the first token, too.
     const std::string header = "Metric,avg,min,max,p99,p95,p90,p75,p50,p25\n";
