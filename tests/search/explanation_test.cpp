@@ -2,7 +2,7 @@
 // What a history says of parameters, and what was expected of a trial when it was asked.
 #include "servetune/explanation.hpp"
 #include "search/effects.hpp"
-#include "search/shown_levels.hpp"
+#include "search/insight.hpp"
 #include "base/probability.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"
@@ -113,7 +113,7 @@ TEST_CASE("explain: of two levels that too few trials held together nothing is s
         CHECK(measured.size() >= least_together);
     }
     CHECK(!interactions.empty());
-    const Effects whole(explained.problem, apart, explained.bayesian, explained.beliefs);
+    const Effects whole{FittedHistory(explained.problem, apart, explained.bayesian, explained.beliefs)};
     for (const PairEffect& pair : whole.pairs()) {
         CHECK(pair.together >= least_together);
         if (pair.parameters != std::array<std::string, 2>{"seqs", "tokens"}) continue;
