@@ -2,7 +2,7 @@
 // How many configurations a night judges, on a simulated clock (README.md): night [HOURS [SEED]]
 #include "deploy/early_end.hpp"
 #include "engine/command_reader.hpp"
-#include "report/time_spent.hpp"
+#include "report/report_view.hpp"
 #include "servetune/rng.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"

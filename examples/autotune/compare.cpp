@@ -8,8 +8,8 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "report/comparison.hpp"
 #include "base/probability.hpp"
+#include "report/comparison.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"

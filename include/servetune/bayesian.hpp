@@ -2,7 +2,6 @@
 #pragma once
 
 #include "servetune/detail/search/bayesian_options.hpp"
-#include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
 #include <cstddef>

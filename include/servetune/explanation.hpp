@@ -2,8 +2,9 @@
 #pragma once
 
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/search/effects_floor.hpp"
-#include "servetune/detail/search/expectation.hpp"
+#include "servetune/search_space.hpp"
+#include "servetune/standings.hpp"
+#include "servetune/trial.hpp"
 
 #include <array>
 #include <cstddef>
@@ -17,9 +18,66 @@
 
 namespace servetune {
 
-class PendingAwareModel;
-class LevelGeometry;
-struct Prediction;
+class FittedHistory;
+
+/// A number and its 95 % interval; of effects all intervals of a list hold together with 95 %
+/// (`as_gain`).
+struct CredibleInterval {
+    double value = 0;
+    double low = 0;
+    double high = 0;
+
+    /// Whether it says on which side of 0 the truth is.
+    [[nodiscard]] bool known() const { return low > 0 || high < 0; }
+};
+
+/// Two levels are said to act together only where so many configurations with a number have both:
+/// what one alone gave may be the work of whatever else it has changed, and a model without any
+/// tells its prior.
+inline constexpr std::size_t least_together = 2;
+
+/// How many configurations with a number it takes before effects of parameters are told: main
+/// effects alone have as many unknowns as parameters and one for the level, and one more is the
+/// least that can contradict them. Below it an interval would be the prior's alone.
+struct EffectsFloor {
+    std::size_t measured = 0;  ///< configurations with a number
+    std::size_t varied = 0;    ///< parameters that have more than one level
+
+    static EffectsFloor of(const SearchSpace& space, const Standings& standings) {
+        EffectsFloor result;
+        for (const Standing& standing : standings.all())
+            result.measured += standing.measured() == 0 ? 0 : 1;
+        for (const Parameter& parameter : space.parameters())
+            result.varied += parameter.continuous() || parameter.level_count() > 1 ? 1 : 0;
+        return result;
+    }
+    [[nodiscard]] std::size_t needed() const { return varied + 2; }
+    [[nodiscard]] bool enough() const { return measured >= needed(); }
+};
+
+/// What the models expected of a configuration, by all that had been told when it was asked.
+struct Expectation {
+    std::optional<CredibleInterval>
+        objective{};  ///< in the objective's unit, without the noise of a measurement; nothing: nothing was measured
+    double deviation = 0;          ///< that of a normal with an interval as wide, in its unit
+    std::optional<double> best{};  ///< the best posterior mean then; nothing: nothing had passed
+    std::optional<double>
+        expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above, or of several goals
+    FigureScale scale{};       ///< by which the objective was compared then
+    double chance_works = 1;   ///< to give a number
+    double chance_limits = 1;  ///< to keep all limits
+    std::optional<double>
+        seconds{};             ///< what the trial takes, start to end; nothing: not known of any
+    double belief_weight = 0;  ///< of the experts that use knowledge, 0 to 1
+};
+
+/// One trial: why it was asked, what was expected and what came of it.
+struct TrialExplanation {
+    const Trial* trial = nullptr;
+    std::size_t told_before = 0;            ///< trials that the models had learned from
+    std::optional<Expectation> expected{};  ///< nothing where nothing had been told
+    std::optional<double> measured{};       ///< the objective
+};
 
 /// One level of a parameter against its default, the other parameters as in a sample of the space.
 struct Effect {
@@ -70,15 +128,9 @@ public:
     /// Throws UsageError where there is no such trial of the search.
     [[nodiscard]] TrialExplanation trial(std::uint64_t id) const;
     /// What `effects` wants.
-    [[nodiscard]] EffectsFloor floor() const {
-        return EffectsFloor::of(problem_.space, {trials_, problem_.objective, problem_.decision});
-    }
+    [[nodiscard]] EffectsFloor floor() const;
     /// By which the objective is compared, for whoever states a gain.
-    [[nodiscard]] FigureScale scale() const {
-        return Standings(trials_, problem_.objective, problem_.decision,
-                         problem_.space.default_configuration())
-            .scale();
-    }
+    [[nodiscard]] FigureScale scale() const;
     /// Of all that was told: every level of every parameter but the defaults (of more than
     /// `most_levels` an even part), in the space's order. Empty below the floor. The other
     /// parameters are at no level that is refused.
@@ -88,24 +140,8 @@ public:
     [[nodiscard]] std::vector<Interaction> interactions(const std::vector<Effect>& effects) const;
 
 private:
-    struct Contrast;
-    [[nodiscard]] std::vector<Trial> before(const Trial& asked) const;
-    [[nodiscard]] std::vector<Configuration> sample() const;
-    using Changes = std::vector<std::pair<Assignment, double>>;
-    [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample,
-                                    const Changes& changes, std::size_t most) const;
-    [[nodiscard]] static double mean(const PendingAwareModel& model, const Contrast& contrast);
-    [[nodiscard]] Prediction posterior(const PendingAwareModel& model,
-                                       const Contrast& contrast) const;
-    [[nodiscard]] std::optional<PendingAwareModel> model()
-        const;  ///< of all; nothing below the floor
-
-    const Problem& problem_;
-    std::vector<Trial> trials_;
-    const Bayesian& bayesian_;
     const Beliefs& given_beliefs_;
-    const Beliefs beliefs_;  ///< fitted to all trials
-    std::unique_ptr<const LevelGeometry> geometry_;
+    std::unique_ptr<const FittedHistory> fitted_;
 };
 
 }  // namespace servetune

@@ -126,13 +126,13 @@ public:
         return {};
     }
     /// Removes them; those that would not go.
-    virtual std::vector<std::string> end_leftovers(const std::string& /*mark*/) const {
-        return {};
-    }
+    virtual std::vector<std::string> end_leftovers(const std::string& /*mark*/) const { return {}; }
 
     /// The command for a person who serves the engine in the same way. Of `environment` only the
     /// names.
-    [[nodiscard]] virtual Command shown(const LaunchRequest& request) const { return request.command; }
+    [[nodiscard]] virtual Command shown(const LaunchRequest& request) const {
+        return request.command;
+    }
 };
 
 /// Ends the process, and before it what it stands for, where that has to be asked by itself.

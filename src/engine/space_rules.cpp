@@ -4,10 +4,10 @@
 #include "base/present.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
-#include "servetune/expression.hpp"
-#include "space/rule_values.hpp"
 #include "servetune/error.hpp"
+#include "servetune/expression.hpp"
 #include "space/expression_rewriting.hpp"
+#include "space/rule_values.hpp"
 
 #include <algorithm>
 

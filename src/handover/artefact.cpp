@@ -2,8 +2,8 @@
 #include "artefact.hpp"
 
 #include "artefact_values.hpp"
-#include "engine/shell_word.hpp"
 #include "base/text.hpp"
+#include "engine/shell_word.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 #include "template_files.hpp"

@@ -4,8 +4,8 @@
 #include "base/probability.hpp"
 #include "perf/quick_estimate.hpp"
 #include "predict/study_fit.hpp"
+#include "search/insight.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/search/effects_floor.hpp"
 #include "study/confirmation.hpp"
 #include "study/verdict.hpp"
 
@@ -193,11 +193,12 @@ private:
 
 }  // namespace
 
-Account account_of(const ReportView& view) {
+namespace {
+
+Account account_by(const ReportView& view, const FittedHistory& fitted) {
     const Problem& problem = *view.setup.problem;
     const Recommendation& result = view.recommendation;
-    const Bayesian bayesian(view.setup.bayesian_options());
-    const Outlook outlook(problem, view.trials, bayesian, view.setup.beliefs);
+    const Outlook outlook(fitted);
     Account account{ladder_of(view, outlook), what_limits(view), {}, {}, serving_costs(view)};
     const Standing* served = view.standings.find(result.recommended);
     if (result.conclusion == Conclusion::nothing_passes || served == nullptr || !served->passes())
@@ -215,6 +216,13 @@ Account account_of(const ReportView& view) {
         more.likely = more.further.chance_changed > 0.5;
     }
     return account;
+}
+
+}  // namespace
+
+Account account_of(const ReportView& view) {
+    const Bayesian bayesian(view.setup.bayesian_options());
+    return account_by(view, {view.problem(), view.trials, bayesian, view.setup.beliefs});
 }
 
 ServingCosts serving_costs(const ReportView& view) {
@@ -328,10 +336,11 @@ std::optional<Predicted> predicted_of(const ReportView& view) {
     return result.rows.empty() ? std::nullopt : std::optional(std::move(result));
 }
 
-Explained::Explained(const ReportView& view)
-    : effects(view.problem(), view.trials, Bayesian(view.setup.bayesian_options()),
-              view.setup.beliefs),
-      account(account_of(view)) {}
+Explained Explained::of(const ReportView& view) {
+    const Bayesian bayesian(view.setup.bayesian_options());
+    const FittedHistory fitted(view.problem(), view.trials, bayesian, view.setup.beliefs);
+    return {Effects(fitted), account_by(view, fitted)};
+}
 
 namespace {
 

@@ -132,7 +132,8 @@ Account account_of(const ReportView& view);
 
 /// What takes fitting the models, once for all reports.
 struct Explained {
-    explicit Explained(const ReportView& view);
+    static Explained of(const ReportView& view);
+
     Effects effects;
     Account account;
 };

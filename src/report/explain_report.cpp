@@ -277,7 +277,7 @@ ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> tria
 
 ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> trials) {
     const ReportView view(setup, trials);
-    const Explained explained(view);
+    const Explained explained = Explained::of(view);
     OrderedJson json = json_of(explained, view);
     redact(json, setup.file.secrets);
     return {text_of(explanation_of({view, "", &explained}), setup.file.secrets), json.dump(2),

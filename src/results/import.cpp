@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import.hpp"
 
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "engine/shell_word.hpp"
 #include "printed_block.hpp"
-#include "base/nearest.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 #include "workloads.hpp"

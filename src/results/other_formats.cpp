@@ -178,9 +178,8 @@ constexpr std::array<FigureRow, 33> evalscope_figures{
 
 bool is_evalscope(const Json& value) {
     const auto any = [&](std::initializer_list<std::string_view> names) {
-        return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-            return node_at(value, name) != nullptr;
-        });
+        return std::any_of(names.begin(), names.end(),
+                           [&](std::string_view name) { return node_at(value, name) != nullptr; });
     };
     return any({"Succeed requests", "Success Requests"}) &&
            any({"Average latency (s)", "Avg Latency (s)"});
@@ -339,7 +338,8 @@ constexpr std::array<ResultFormat, 5> other_known_formats{
           return read_rows(value, is_bench_test, read_bench_test,
                            "test of llama-bench: avg_ts, n_prompt and n_gen");
       }},
-     {"evalscope", "Success Requests and Avg Latency (s), or their older names", is_evalscope, read_evalscope},
+     {"evalscope", "Success Requests and Avg Latency (s), or their older names", is_evalscope,
+      read_evalscope},
      {"evalscope", "a list of rows with Percentiles",
       [](const Json& value) {
           return value.is_array() && !value.empty() &&

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "servetune/detail/search/prior_mean.hpp"
-#include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
 #include <cstddef>

@@ -2,12 +2,8 @@
 #include "effects.hpp"
 
 #include "candidates.hpp"
-#include "contrast.hpp"
-#include "model_cache.hpp"
-#include "refused_levels.hpp"
+#include "insight.hpp"
 #include "servetune/search_space.hpp"
-#include "shown_levels.hpp"
-#include "variant_grid.hpp"
 
 #include <Eigen/QR>
 
@@ -17,60 +13,27 @@
 #include <utility>
 
 namespace servetune {
-
-struct Effects::Parts {
-    const PendingAwareModel& model;
-    const std::vector<Configuration>& sample;
-    const RefusedLevels& refused;
-    std::vector<const Parameter*> parameters{};
-};
-
-Effects::Effects(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
-                 const Beliefs& beliefs)
-    : problem_(problem),
-      beliefs_(beliefs.fitted_to(search_history(problem, trials), problem.decision)),
-      geometry_(std::make_unique<const LevelGeometry>(problem.space)) {
-    const std::vector<Trial> history = search_history(problem, trials);
-    const Standings standings(history, problem.objective, problem.decision,
-                              problem.space.default_configuration());
-    floor_ = EffectsFloor::of(problem.space, standings);
-    std::vector<const Parameter*> varied;
-    for (const Parameter& parameter : problem.space.parameters())
-        if (parameter.continuous() || parameter.level_count() > 1) varied.push_back(&parameter);
-    if (!floor_.enough() || varied.empty()) return;
-    const PendingAwareModel model = learned_anew(problem, standings, *geometry_, bayesian.options(),
-                                                 OutputScale::Tail::straight);
-    std::vector<std::pair<const Parameter*, Value>> levels;
-    for (const Parameter* parameter : varied)
-        for (Value& level : main_levels(*parameter))
-            levels.emplace_back(parameter, std::move(level));
-    std::vector<ShownLevel> shown;
-    for (const auto& [parameter, level] : levels) shown.push_back({*parameter, level, most_levels});
-    const RefusedLevels refused(standings, shown);
-    const std::vector<Configuration> sample = refused.without(drawn());
-    find_main({model, sample, refused, varied});
-    if (learned()) find_pairs({model, sample, refused, varied});
-}
-
-Effects::~Effects() = default;
+namespace {
 
 /// All of a small space, else an even draw, in an order that says nothing; always the same.
-std::vector<Configuration> Effects::drawn() const {
-    Rng rng(fingerprint_of(Candidates::key_of(problem_)).bits);
+std::vector<Configuration> drawn_in_any_order(const Problem& problem) {
+    Rng rng(fingerprint_of(Candidates::key_of(problem)).bits);
     std::vector<Configuration> result;
-    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(max_drawn)) {
-        problem_.feasible.for_each([&](const Configuration& configuration) {
+    if (problem.feasible.finite() &&
+        problem.feasible.size() <= static_cast<double>(Effects::max_drawn)) {
+        problem.feasible.for_each([&](const Configuration& configuration) {
             return result.push_back(configuration), true;
         });
         for (std::size_t i = result.size(); i > 1; --i)
             std::swap(result[i - 1], result[rng.index(i)]);
         return result;
     }
-    for (std::size_t i = 0; i < max_drawn; ++i) result.push_back(problem_.feasible.sample(rng));
+    for (std::size_t i = 0; i < Effects::max_drawn; ++i)
+        result.push_back(problem.feasible.sample(rng));
     return result;
 }
 
-std::vector<Value> Effects::levels_of(const Parameter& parameter, std::size_t most) {
+std::vector<Value> levels_of(const Parameter& parameter, std::size_t most) {
     std::vector<Value> result;
     if (parameter.by_ratio())
         for (const std::size_t level : spread_levels(parameter, most))
@@ -90,9 +53,40 @@ std::vector<Value> Effects::levels_of(const Parameter& parameter, std::size_t mo
     return result;
 }
 
-std::vector<Value> Effects::main_levels(const Parameter& parameter) {
-    return levels_of(parameter,
-                     parameter.ordered() || parameter.continuous() ? most_levels : most_choices);
+std::vector<Value> main_levels(const Parameter& parameter) {
+    return levels_of(parameter, parameter.ordered() || parameter.continuous()
+                                    ? Effects::most_levels
+                                    : Effects::most_choices);
+}
+
+}  // namespace
+
+struct Effects::Parts {
+    const FittedHistory& fitted;
+    const PendingAwareModel& model;
+    const std::vector<Configuration>& sample;
+    const RefusedLevels& refused;
+    std::vector<const Parameter*> parameters{};
+
+    [[nodiscard]] bool believes() const { return fitted.beliefs.size() > 0; }
+};
+
+Effects::Effects(const FittedHistory& fitted) : floor_(fitted.floor) {
+    std::vector<const Parameter*> varied;
+    for (const Parameter& parameter : fitted.problem.space.parameters())
+        if (parameter.continuous() || parameter.level_count() > 1) varied.push_back(&parameter);
+    if (!floor_.enough() || varied.empty()) return;
+    std::vector<std::pair<const Parameter*, Value>> levels;
+    for (const Parameter* parameter : varied)
+        for (Value& level : main_levels(*parameter))
+            levels.emplace_back(parameter, std::move(level));
+    std::vector<ShownLevel> shown;
+    for (const auto& [parameter, level] : levels) shown.push_back({*parameter, level, most_levels});
+    const RefusedLevels refused(fitted.standings, shown);
+    const std::vector<Configuration> sample = refused.without(drawn_in_any_order(fitted.problem));
+    const Parts parts{fitted, *fitted.model(), sample, refused, varied};
+    find_main(parts);
+    if (learned()) find_pairs(parts);
 }
 
 std::size_t Effects::left_out(const Parameter& parameter) const {
@@ -128,19 +122,20 @@ void Effects::find_main(const Parts& parts) {
                         : one.cells.size();  // of two levels both effects say the same
     }
     const std::size_t rows = std::max<std::size_t>(
-        (beliefs_.size() > 0 ? most_believed : most_points) / std::max<std::size_t>(all, 1), 8);
+        (parts.believes() ? most_believed : most_points) / std::max<std::size_t>(all, 1), 8);
     for (Compared& one : compared) {
         const auto count = static_cast<Eigen::Index>(one.cells.size());
         VariantGrid::Averages found{Eigen::VectorXd::Zero(count), Eigen::VectorXd::Zero(count)};
         std::vector<Prediction> posterior;
         if (count > 1) {
-            const VariantGrid whole(problem_, parts.sample, std::move(one.cells), rows);
+            const VariantGrid whole(parts.fitted.problem, parts.sample, std::move(one.cells), rows);
             if (whole.size() > 0) {
-                found = whole.averages(parts.model, *geometry_, beliefs_);
-                posterior = posterior_of(
-                    parts.model, *geometry_,
-                    whole.shortened(most_covaried)
-                        .contrasts(Eigen::MatrixXd::Identity(count, count), *geometry_, beliefs_));
+                found = whole.averages(parts.model, parts.fitted.geometry, parts.fitted.beliefs);
+                posterior =
+                    posterior_of(parts.model, parts.fitted.geometry,
+                                 whole.shortened(most_covaried)
+                                     .contrasts(Eigen::MatrixXd::Identity(count, count),
+                                                parts.fitted.geometry, parts.fitted.beliefs));
             }
         }
         Eigen::Index cell = 0;
@@ -160,7 +155,7 @@ void Effects::find_main(const Parts& parts) {
 
 void Effects::find_pairs(const Parts& parts) {
     const std::vector<double> over_space =
-        means_of(parts.model, *geometry_, beliefs_, parts.sample);
+        means_of(parts.model, parts.fitted.geometry, parts.fitted.beliefs, parts.sample);
     double mean = 0;
     double variance = 0;
     for (const double value : over_space) mean += value / static_cast<double>(over_space.size());
@@ -180,8 +175,7 @@ void Effects::find_pairs(const Parts& parts) {
         for (std::size_t q = p + 1; q < levels.size(); ++q)
             all += levels[p].size() * levels[q].size();
     const std::size_t rows = std::clamp<std::size_t>(
-        (beliefs_.size() > 0 ? most_believed : most_points) / std::max<std::size_t>(all, 1), 4,
-        200);
+        (parts.believes() ? most_believed : most_points) / std::max<std::size_t>(all, 1), 4, 200);
     struct Candidate {
         PairEffect effect;
         VariantGrid grid;
@@ -198,10 +192,11 @@ void Effects::find_pairs(const Parts& parts) {
             std::vector<Assignment> cells;
             for (const Value& a : levels[p])
                 for (const Value& b : levels[q]) cells.push_back({{first, a}, {second, b}});
-            VariantGrid found(problem_, parts.sample, std::move(cells), rows);
+            VariantGrid found(parts.fitted.problem, parts.sample, std::move(cells), rows);
             if (found.size() == 0) continue;
             const auto count = static_cast<Eigen::Index>(found.cells().size());
-            const VariantGrid::Averages average = found.averages(parts.model, *geometry_, beliefs_);
+            const VariantGrid::Averages average =
+                found.averages(parts.model, parts.fitted.geometry, parts.fitted.beliefs);
             // What no sum of a row and a column gives: t = (I - P) m, P the least squares fit of
             // both main effects, weighted by how many rows have a cell.
             Eigen::MatrixXd design = Eigen::MatrixXd::Zero(
@@ -260,9 +255,11 @@ void Effects::find_pairs(const Parts& parts) {
     if (candidates.size() > most_pairs)
         candidates.erase(candidates.begin() + most_pairs, candidates.end());
     for (Candidate& candidate : candidates) {
-        const Contrasts strongest = candidate.grid.shortened(most_covaried)
-                                        .contrasts(candidate.of_cells, *geometry_, beliefs_);
-        const Prediction posterior = posterior_of(parts.model, *geometry_, strongest).front();
+        const Contrasts strongest =
+            candidate.grid.shortened(most_covaried)
+                .contrasts(candidate.of_cells, parts.fitted.geometry, parts.fitted.beliefs);
+        const Prediction posterior =
+            posterior_of(parts.model, parts.fitted.geometry, strongest).front();
         candidate.effect.gain =
             as_gain(parts.model, {candidate.value, posterior.variance}, looked_at);
         pairs_.push_back(std::move(candidate.effect));

@@ -2,20 +2,17 @@
 #pragma once
 
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/search/credible_interval.hpp"
-#include "servetune/detail/search/effects_floor.hpp"
+#include "servetune/explanation.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace servetune {
 
-class LevelGeometry;
+class FittedHistory;
 
 /// One level of a parameter against the average of the parameter's levels that are not refused.
 struct MainEffect {
@@ -70,10 +67,7 @@ public:
         0.001;  ///< of a pair: less comes of rounding, and of grids in which rules leave nothing to compare
     static constexpr std::size_t most_pairs = 3;  ///< shown: the strongest
 
-    /// All must outlive it. `beliefs`: those of `bayesian`'s options.
-    Effects(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
-            const Beliefs& beliefs);
-    ~Effects();
+    explicit Effects(const FittedHistory& fitted);
 
     [[nodiscard]] const EffectsFloor& floor() const { return floor_; }
     /// Whether any main effect is known.
@@ -92,15 +86,9 @@ public:
 private:
     struct Parts;
 
-    [[nodiscard]] std::vector<Configuration> drawn() const;
-    [[nodiscard]] static std::vector<Value> levels_of(const Parameter& parameter, std::size_t most);
-    [[nodiscard]] static std::vector<Value> main_levels(const Parameter& parameter);
     void find_main(const Parts& parts);
     void find_pairs(const Parts& parts);
 
-    const Problem& problem_;
-    const Beliefs beliefs_;  ///< fitted to the trials
-    std::unique_ptr<const LevelGeometry> geometry_;
     EffectsFloor floor_{};
     std::vector<MainEffect> main_{};
     std::vector<PairEffect> pairs_{};

@@ -2,10 +2,7 @@
 #include "outlook.hpp"
 
 #include "candidates.hpp"
-#include "contrast.hpp"
-#include "model_cache.hpp"
-#include "pending_aware_model.hpp"
-#include "servetune/detail/search/effects_floor.hpp"
+#include "insight.hpp"
 #include "servetune/search_space.hpp"
 
 #include <algorithm>
@@ -62,34 +59,22 @@ double world_quantile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
-Outlook::Outlook(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
-                 const Beliefs& beliefs)
-    : problem_(problem),
-      trials_(search_history(problem, trials)),
-      beliefs_(beliefs.fitted_to(trials_, problem.decision)),
-      geometry_(std::make_unique<const LevelGeometry>(problem.space)) {
-    const Standings standings(trials_, problem.objective, problem.decision,
-                              problem.space.default_configuration());
-    if (EffectsFloor::of(problem.space, standings).enough())
-        model_ = std::make_unique<const PendingAwareModel>(learned_anew(
-            problem, standings, *geometry_, bayesian.options(), OutputScale::Tail::straight));
-}
-
-Outlook::~Outlook() = default;
+bool Outlook::enough() const { return fitted_.model() != nullptr; }
 
 std::vector<double> Outlook::means(std::span<const Configuration> configurations,
                                    const Configuration& base) const {
-    std::vector<EncodedPoint> points{geometry_->encode(base)};
-    std::vector<std::vector<PriorBelief>> beliefs{beliefs_.of(base)};
+    std::vector<EncodedPoint> points{fitted_.geometry.encode(base)};
+    std::vector<std::vector<PriorBelief>> beliefs{fitted_.beliefs.of(base)};
     for (const Configuration& one : configurations) {
-        points.push_back(geometry_->encode(one));
-        beliefs.push_back(beliefs_.of(one));
+        points.push_back(fitted_.geometry.encode(one));
+        beliefs.push_back(fitted_.beliefs.of(one));
     }
     const std::vector<Prediction> predictions =
-        model_->objective().mixed(points, model_->believed(beliefs));
+        fitted_.model()->objective().mixed(points, fitted_.model()->believed(beliefs));
     std::vector<double> result;
     for (std::size_t i = 1; i < predictions.size(); ++i)
-        result.push_back(model_->scale().spread() * (predictions[i].mean - predictions[0].mean));
+        result.push_back(fitted_.model()->scale().spread() *
+                         (predictions[i].mean - predictions[0].mean));
     return result;
 }
 
@@ -98,14 +83,14 @@ std::vector<LogGain> Outlook::steps(std::span<const Configuration> path) const {
     Contrasts contrasts;
     contrasts.weights = Eigen::MatrixXd::Zero(n, n - 1);
     for (Eigen::Index i = 0; i < n; ++i) {
-        contrasts.points.push_back(geometry_->encode(path[static_cast<std::size_t>(i)]));
-        contrasts.beliefs.push_back(beliefs_.of(path[static_cast<std::size_t>(i)]));
+        contrasts.points.push_back(fitted_.geometry.encode(path[static_cast<std::size_t>(i)]));
+        contrasts.beliefs.push_back(fitted_.beliefs.of(path[static_cast<std::size_t>(i)]));
         if (i > 0) contrasts.weights(i, i - 1) = 1;
         if (i + 1 < n) contrasts.weights(i, i) = -1;
     }
     std::vector<LogGain> result;
-    const double spread = model_->scale().spread();
-    for (const Prediction& one : posterior_of(*model_, *geometry_, contrasts))
+    const double spread = fitted_.model()->scale().spread();
+    for (const Prediction& one : posterior_of(*fitted_.model(), fitted_.geometry, contrasts))
         result.push_back({spread * one.mean, spread * std::sqrt(one.variance)});
     return result;
 }
@@ -120,8 +105,8 @@ std::vector<LogGain> Outlook::steps_to(std::span<const Configuration> path, doub
     Contrasts rests;
     rests.weights = Eigen::MatrixXd::Zero(n, n - 1);
     for (Eigen::Index i = 0; i < n; ++i) {
-        rests.points.push_back(geometry_->encode(path[static_cast<std::size_t>(i)]));
-        rests.beliefs.push_back(beliefs_.of(path[static_cast<std::size_t>(i)]));
+        rests.points.push_back(fitted_.geometry.encode(path[static_cast<std::size_t>(i)]));
+        rests.beliefs.push_back(fitted_.beliefs.of(path[static_cast<std::size_t>(i)]));
     }
     for (Eigen::Index j = 0; j + 1 < n; ++j) {
         rests.weights(n - 1, j) += 1;
@@ -129,8 +114,8 @@ std::vector<LogGain> Outlook::steps_to(std::span<const Configuration> path, doub
         rests.weights(j + 1, j) -= 1;
         rests.weights(j, j) += 1;
     }
-    const std::vector<Prediction> rest = posterior_of(*model_, *geometry_, rests);
-    const double spread = model_->scale().spread();
+    const std::vector<Prediction> rest = posterior_of(*fitted_.model(), fitted_.geometry, rests);
+    const double spread = fitted_.model()->scale().spread();
     const double variance = whole.deviation * whole.deviation;
     std::vector<double> shares;
     for (std::size_t j = 0; j < result.size(); ++j) {
@@ -151,22 +136,23 @@ std::vector<LogGain> Outlook::steps_to(std::span<const Configuration> path, doub
 /// Neighbours of `from` and an even draw, always the same one, of what has no outcome.
 std::vector<Configuration> Outlook::untried(const Configuration& from) const {
     std::set<Configuration> told;
-    for (const Trial& trial : trials_)
+    for (const Trial& trial : fitted_.trials)
         if (trial.told()) told.insert(trial.configuration);
     std::vector<Configuration> result;
     std::set<Configuration> seen;
     const auto add = [&](const Configuration& one) {
         if (!told.contains(one) && seen.insert(one).second) result.push_back(one);
     };
-    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(most_drawn)) {
-        problem_.feasible.for_each([&](const Configuration& one) { return add(one), true; });
+    if (fitted_.problem.feasible.finite() &&
+        fitted_.problem.feasible.size() <= static_cast<double>(most_drawn)) {
+        fitted_.problem.feasible.for_each([&](const Configuration& one) { return add(one), true; });
         return result;
     }
-    for (const Configuration& one : neighbours(problem_.space, from))
-        if (result.size() < most_drawn && problem_.space.feasible(one)) add(one);
-    Rng rng(fingerprint_of(Candidates::key_of(problem_)).bits);
+    for (const Configuration& one : neighbours(fitted_.problem.space, from))
+        if (result.size() < most_drawn && fitted_.problem.space.feasible(one)) add(one);
+    Rng rng(fingerprint_of(Candidates::key_of(fitted_.problem)).bits);
     for (std::size_t i = 0; i < 2 * most_drawn && result.size() < most_drawn; ++i)
-        add(problem_.feasible.sample(rng));
+        add(fitted_.problem.feasible.sample(rng));
     return result;
 }
 
@@ -177,10 +163,10 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
     for (const Configuration& one : candidates) {
-        points.push_back(geometry_->encode(one));
-        beliefs.push_back(beliefs_.of(one));
+        points.push_back(fitted_.geometry.encode(one));
+        beliefs.push_back(fitted_.beliefs.of(one));
     }
-    const std::vector<CandidateScore> scores = model_->scores(points, beliefs);
+    const std::vector<CandidateScore> scores = fitted_.model()->scores(points, beliefs);
     std::vector<std::size_t> order(candidates.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto worth = [&](std::size_t i) {
@@ -190,16 +176,18 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
                      [&](std::size_t a, std::size_t b) { return worth(a) > worth(b); });
     order.resize(std::min(order.size(), most_joint));
 
-    std::vector<EncodedPoint> joint{geometry_->encode(from)};
-    std::vector<std::vector<PriorBelief>> believed{beliefs_.of(from)};
+    std::vector<EncodedPoint> joint{fitted_.geometry.encode(from)};
+    std::vector<std::vector<PriorBelief>> believed{fitted_.beliefs.of(from)};
     std::vector<double> chances{1};
     for (const std::size_t i : order) {
         joint.push_back(points[i]);
         believed.push_back(beliefs[i]);
         chances.push_back(std::exp(scores[i].log_works + scores[i].log_limits));
     }
-    Rng rng(derive_seed(fingerprint_of(Candidates::key_of(problem_)).bits, trials_.size()));
-    const std::vector<World> drawn = drawn_worlds(*model_, *geometry_, joint, believed, rng);
+    Rng rng(derive_seed(fingerprint_of(Candidates::key_of(fitted_.problem)).bits,
+                        fitted_.trials.size()));
+    const std::vector<World> drawn =
+        drawn_worlds(*fitted_.model(), fitted_.geometry, joint, believed, rng);
     // What passes in each world, and the best that does: what a trial chosen by it measures.
     std::vector<std::vector<char>> passes;
     std::vector<Eigen::Index> best;
@@ -214,7 +202,8 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
         best.push_back(top);
     }
     const auto better_by = [&](std::size_t w, Eigen::Index j) { return drawn[w](j) - drawn[w](0); };
-    const double noise = problem_.replicates_inform ? model_->noise_variance() / runs : 0;
+    const double noise =
+        fitted_.problem.replicates_inform ? fitted_.model()->noise_variance() / runs : 0;
     std::vector<double> means(chances.size(), 0.0);
     std::vector<double> squares(chances.size(), 0.0);
     for (std::size_t w = 0; w < drawn.size(); ++w)
@@ -223,7 +212,7 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
             means[j] += difference / static_cast<double>(drawn.size());
             squares[j] += difference * difference / static_cast<double>(drawn.size());
         }
-    const double worth_having = std::log1p(least) / model_->scale().spread();
+    const double worth_having = std::log1p(least) / fitted_.model()->scale().spread();
     std::vector<double> gains;
     std::size_t changed = 0;
     for (std::size_t w = 0; w < drawn.size(); ++w) {
@@ -244,7 +233,7 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
             gained = better_by(w, chosen);
             another = true;
         }
-        gains.push_back(std::expm1(model_->scale().spread() * gained));
+        gains.push_back(std::expm1(fitted_.model()->scale().spread() * gained));
         changed += another ? 1 : 0;
     }
     std::sort(gains.begin(), gains.end());

@@ -2,18 +2,16 @@
 #pragma once
 
 #include "servetune/bayesian.hpp"
-#include "servetune/detail/search/credible_interval.hpp"
+#include "servetune/explanation.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace servetune {
 
-class LevelGeometry;
-class PendingAwareModel;
+class FittedHistory;
 
 /// A difference of ln(objective), more is better, as the models see it.
 struct LogGain {
@@ -40,13 +38,11 @@ public:
     static constexpr double runs = 4;            ///< once in the search, and three rounds after it
     static constexpr std::size_t worlds = 1000;  ///< drawn: a chance of 5 % is good to 0.7 points
 
-    /// All must outlive it. `beliefs`: those of `bayesian`'s options.
-    Outlook(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
-            const Beliefs& beliefs);
-    ~Outlook();
+    /// `fitted` must outlive it.
+    explicit Outlook(const FittedHistory& fitted) : fitted_(fitted) {}
 
     /// Whether enough configurations have a number (`EffectsFloor`); else nothing is said.
-    [[nodiscard]] bool enough() const { return model_ != nullptr; }
+    [[nodiscard]] bool enough() const;
     /// ln(objective) of each over that of `base`: the means alone.
     [[nodiscard]] std::vector<double> means(std::span<const Configuration> configurations,
                                             const Configuration& base) const;
@@ -70,11 +66,7 @@ public:
 private:
     [[nodiscard]] std::vector<Configuration> untried(const Configuration& from) const;
 
-    const Problem& problem_;
-    std::vector<Trial> trials_;
-    const Beliefs beliefs_;  ///< fitted to all trials
-    std::unique_ptr<const LevelGeometry> geometry_;
-    std::unique_ptr<const PendingAwareModel> model_;  ///< null: not enough was measured
+    const FittedHistory& fitted_;
 };
 
 }  // namespace servetune

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
 #include "deploy/trial_folders.hpp"
+#include "engine/launcher.hpp"
 #include "evaluator_type.hpp"
 #include "host/environment.hpp"
-#include "engine/launcher.hpp"
 #include "host/nvidia_smi.hpp"
 #include "keys.hpp"
 #include "readers.hpp"

@@ -89,7 +89,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "result files of evalscope: milliseconds of 1.10, seconds before 1.7, what did not stream or succeed") {
+    "result files of evalscope: milliseconds of 1.10, seconds before 1.7, what did not stream or "
+    "succeed") {
     const PublishedResult newest = sample_results("evalscope-1.10.json").front();
     check_figures(newest, {{"requested_requests", 42},
                            {"successful_requests", 40},

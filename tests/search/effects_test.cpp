@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parameters do over a whole space: against functions whose effects are known.
 #include "search/effects.hpp"
+#include "search/insight.hpp"
 #include "servetune/explanation.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
@@ -71,7 +72,7 @@ TEST_CASE(
     for (std::uint64_t seed = 0; seed < 8; ++seed, ++runs) {
         const auto history =
             TuningTask::searched(problem, Random(), 60, seed, noisy_logarithm(0.02));
-        const Effects effects(problem, history, bayesian, beliefs);
+        const Effects effects{FittedHistory(problem, history, bayesian, beliefs)};
         REQUIRE(effects.floor().enough());
         REQUIRE(effects.learned());
         CHECK(effects.main().size() == 4 + 5 + 4 + 2 + 2);
@@ -108,7 +109,7 @@ TEST_CASE(
     const Bayesian bayesian;
     const Beliefs beliefs;
     const auto six = TuningTask::searched(problem, Random(), 6, 1, noisy_logarithm(0.02));
-    const Effects few(problem, six, bayesian, beliefs);
+    const Effects few{FittedHistory(problem, six, bayesian, beliefs)};
     CHECK(few.floor().measured == 6);
     CHECK(few.floor().needed() == 7);
     CHECK_FALSE(few.floor().enough());
@@ -121,14 +122,14 @@ TEST_CASE(
             problem, Random(), 25, seed, [](const Configuration&, Rng& rng) -> Outcome {
                 return Measurement{{{metric, {1000 * std::exp(0.01 * rng.normal())}}}};
             });
-        const Effects nothing(problem, history, bayesian, beliefs);
+        const Effects nothing{FittedHistory(problem, history, bayesian, beliefs)};
         REQUIRE(nothing.floor().enough());
         learned += nothing.learned() ? 1 : 0;
         if (!nothing.learned()) CHECK(nothing.pairs().empty());
     }
     CHECK(learned <= 9);  // 5; 3 of 60 would be if the model were the truth
     const std::vector<Trial> none;
-    CHECK_FALSE(Effects(problem, none, bayesian, beliefs).floor().enough());
+    CHECK_FALSE(Effects(FittedHistory(problem, none, bayesian, beliefs)).floor().enough());
 }
 
 TEST_CASE(
@@ -155,7 +156,7 @@ TEST_CASE(
     const Bayesian bayesian;
     const Beliefs beliefs;
     const auto begin = std::chrono::steady_clock::now();
-    const Effects effects(problem, history, bayesian, beliefs);
+    const Effects effects{FittedHistory(problem, history, bayesian, beliefs)};
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     std::cout << "effects of 60 trials in a space of " << problem.feasible.size() << ": " << seconds
@@ -172,7 +173,7 @@ TEST_CASE(
     }
     CHECK(seen.size() == parameters.size());
     // The same again: nothing is drawn from a clock.
-    const Effects again(problem, history, bayesian, beliefs);
+    const Effects again{FittedHistory(problem, history, bayesian, beliefs)};
     REQUIRE(again.main().size() == effects.main().size());
     for (std::size_t i = 0; i < effects.main().size(); ++i)
         CHECK(again.main()[i].gain.value == effects.main()[i].gain.value);
@@ -215,7 +216,7 @@ TEST_CASE("effects: a level that is far worse than the rest is told as bad as it
     double mean = 0;
     for (const auto& [level, value] : printed)
         mean += std::log(value) / static_cast<double>(printed.size());
-    const Effects effects(problem, history, bayesian, beliefs);
+    const Effects effects{FittedHistory(problem, history, bayesian, beliefs)};
     CHECK(effects.main().size() == printed.size());  // none is left out
     CHECK(effects.left_out(problem.space.at("quantization")) == 0);
     for (const MainEffect& effect : effects.main()) {
@@ -298,7 +299,7 @@ TEST_CASE(
     const auto history = all_measured(problem, answer);
     const Bayesian bayesian;
     const Beliefs beliefs;
-    const Effects effects(problem, history, bayesian, beliefs);
+    const Effects effects{FittedHistory(problem, history, bayesian, beliefs)};
     const auto refused = [](const auto& effect) {
         return std::pair(effect.parameter, text_of(effect.level));
     };
@@ -333,14 +334,14 @@ TEST_CASE(
     for (Trial& trial : one_passes)
         if (trial.configuration == problem.space.completed({{"guess", "mtp"}}))
             trial.outcome = Measurement{{{metric, {900}}, {"success_ratio", {1}}}};
-    const Effects of_one(problem, one_passes, bayesian, beliefs);
+    const Effects of_one{FittedHistory(problem, one_passes, bayesian, beliefs)};
     for (const MainEffect& effect : of_one.main())
         CHECK(effect.refused.empty() == (effect.level != Value("c")));
     std::vector<Trial> none_passes = history;
     std::erase_if(none_passes, [](const Trial& trial) {
         return *trial.configuration.find("guess") == Value("none");
     });
-    const Effects of_none(problem, none_passes, bayesian, beliefs);
+    const Effects of_none{FittedHistory(problem, none_passes, bayesian, beliefs)};
     CHECK(!of_none.main().empty());
     for (const MainEffect& effect : of_none.main()) CHECK(effect.refused.empty());
 }
@@ -358,7 +359,7 @@ TEST_CASE("effects: levels that are left out are counted") {
         });
     const Bayesian bayesian;
     const Beliefs beliefs;
-    const Effects effects(problem, history, bayesian, beliefs);
+    const Effects effects{FittedHistory(problem, history, bayesian, beliefs)};
     CHECK(effects.left_out(problem.space.at("blocks")) == 64 - Effects::most_levels);
     CHECK(effects.left_out(problem.space.at("few")) == 0);
     CHECK(effects.left_out(problem.space.at("share")) == 0);

@@ -3,7 +3,7 @@
 #include "servetune/explanation.hpp"
 #include "base/probability.hpp"
 #include "search/effects.hpp"
-#include "search/shown_levels.hpp"
+#include "search/insight.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
@@ -113,7 +113,8 @@ TEST_CASE("explain: of two levels that too few trials held together nothing is s
         CHECK(measured.size() >= least_together);
     }
     CHECK(!interactions.empty());
-    const Effects whole(explained.problem, apart, explained.bayesian, explained.beliefs);
+    const Effects whole{
+        FittedHistory(explained.problem, apart, explained.bayesian, explained.beliefs)};
     for (const PairEffect& pair : whole.pairs()) {
         CHECK(pair.together >= least_together);
         if (pair.parameters != std::array<std::string, 2>{"seqs", "tokens"}) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that nobody measured, and what further trials would bring, against what they brought.
 #include "search/outlook.hpp"
+#include "search/insight.hpp"
 
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
@@ -19,12 +20,14 @@ namespace {
 struct SearchedJob {
     SearchedJob(std::size_t trials, std::uint64_t seed, double cv = 0.01)
         : history(TuningTask().searched(problem, Random(), trials, seed, cv)),
-          outlook(problem, history, bayesian, beliefs) {}
+          fitted(problem, history, bayesian, beliefs),
+          outlook(fitted) {}
 
     Problem problem{TuningTask::space(), {metric}, {}};
     Bayesian bayesian{};
     Beliefs beliefs{};
     std::vector<Trial> history;
+    FittedHistory fitted;
     Outlook outlook;
 };
 
@@ -58,7 +61,8 @@ Calibration calibrated(std::size_t studies, std::size_t before, std::size_t furt
         const auto history = task.searched(problem, bayesian, before + further, seed);
         const std::vector<Trial> first(history.begin(),
                                        history.begin() + static_cast<std::ptrdiff_t>(before));
-        const Outlook outlook(problem, first, bayesian, beliefs);
+        const FittedHistory fitted_outlook(problem, first, bayesian, beliefs);
+        const Outlook outlook(fitted_outlook);
         const Configuration then = looks_best(history, before);
         const FurtherGain gain = outlook.further(then, further, least);
         const double real =
@@ -124,7 +128,8 @@ TEST_CASE("outlook: more trials bring no less, and where all was tried they brin
             {{metric,
               {mode == std::string("fast") ? 110.0 : 100.0 + static_cast<double>(all.size())}}}};
     }
-    const Outlook nothing(small, all, bayesian, beliefs);
+    const FittedHistory fitted_nothing(small, all, bayesian, beliefs);
+    const Outlook nothing(fitted_nothing);
     CHECK_FALSE(nothing.enough());  // two configurations, three needed
     const SearchedJob few(3, 3);
     CHECK_FALSE(few.outlook.enough());
