@@ -100,9 +100,7 @@ bool Measured::open(bool quiet) {
             put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n");
         };
     StudyFile file = arguments.load();
-    for (const auto& missing : {missing_models(file), missing_devices(file), missing_power(file),
-                                set_by_own_environment(file)})
-        if (!missing.empty()) throw UsageError(missing.front());
+    if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
     if (file.starts_processes())
         hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     setup = set_up(std::move(file), folder, hooks);
@@ -213,8 +211,9 @@ std::optional<Ending> unequal_work(const Side& a, const Side& b) {
         const double all = (of_a.input.tokens > 0 ? of_a.input.mean() : 0) + of_a.output.mean();
         for (const bool output : {true, false}) {
             const RequestLength& mine = output ? of_b.output : of_b.input;
-            const RequestLength& usual = output ? of_a.output : of_a.input;
-            if (usual.tokens > 0 && other_length(mine, usual, usual.mean() / all, normal_95))
+            const RequestLength& of_a_length = output ? of_a.output : of_a.input;
+            if (of_a_length.tokens > 0 &&
+                other_length(mine, of_a_length, of_a_length.mean() / all, normal_95))
                 return Ending{
                     "unreliable",
                     fmt::format("A and B did not do the same work: B has {} {} tokens a request{}, "
@@ -222,7 +221,7 @@ std::optional<Ending> unequal_work(const Side& a, const Side& b) {
                                 "(`ignore_eos: true`)",
                                 short_number_text(mine.mean()), output ? "output" : "input",
                                 workload.empty() ? "" : " on " + workload,
-                                short_number_text(usual.mean())),
+                                short_number_text(of_a_length.mean())),
                     environment_error};
         }
     }
@@ -232,31 +231,20 @@ std::optional<Ending> unequal_work(const Side& a, const Side& b) {
 /// Throws UsageError unless objective, limits and workloads are the same, by their values: the same
 /// data in another file is the same workload.
 void check_alike(const StudySetup& a, const StudySetup& b) {
-    const auto measured = [](const StudySetup& setup) {
-        std::map<std::string, std::string> all = setup.definition();
-        const std::string data = of_later_versions + "data.";
-        std::erase_if(all, [&](const auto& entry) {
-            const std::string& path = entry.first;
-            // Two checkouts of a repository have their data in different folders.
-            return (!path.starts_with("objective") && !path.starts_with("workloads.") &&
-                    !path.starts_with(data)) ||
-                   path.ends_with(".dataset.path");
-        });
-        return all;
-    };
-    const auto of_a = measured(a);
-    const auto of_b = measured(b);
-    for (const auto* list : {&of_a, &of_b})
-        for (const auto& [path, text] : *list) {
-            const auto in_a = of_a.find(path);
-            const auto in_b = of_b.find(path);
-            if (in_a != of_a.end() && in_b != of_b.end() && in_a->second == in_b->second) continue;
-            const std::string_view shown = std::string_view(path).substr(
-                path.starts_with(of_later_versions) ? of_later_versions.size() : 0);
-            throw UsageError(fmt::format("they cannot be compared: {} of A is {}, of B {}", shown,
-                                         in_a == of_a.end() ? "absent" : in_a->second,
-                                         in_b == of_b.end() ? "absent" : in_b->second));
-        }
+    std::map<std::string, std::array<std::string, 2>> all;
+    for (const StudySetup* side : {&a, &b})
+        for (const auto& [path, text] : side->definition())
+            if ((path.starts_with("objective") || path.starts_with("workloads.") ||
+                 path.starts_with(of_later_versions + "data.")) &&
+                !path.ends_with(".dataset.path"))  // two checkouts have data in two folders
+                all.try_emplace(path, std::array<std::string, 2>{"absent", "absent"})
+                    .first->second[side == &a ? 0 : 1] = text;
+    for (const auto& [path, texts] : all)
+        if (texts[0] != texts[1])
+            throw UsageError(fmt::format(
+                "they cannot be compared: {} of A is {}, of B {}",
+                path.substr(path.starts_with(of_later_versions) ? of_later_versions.size() : 0),
+                texts[0], texts[1]));
 }
 
 /// A folder that holds the trials of another comparison would pair old measurements with new ones.
@@ -273,64 +261,37 @@ void check_folder(const std::filesystem::path& folder, const Side& a, const Side
             " holds the trials of another comparison; give this one a --directory of its own");
 }
 
-Ending verdict_of(const Comparison& comparison, const Side& a, const Side& b) {
-    if (auto work = unequal_work(a, b)) return *work;
-    if (b.mostly_broken() && !a.mostly_broken())
-        return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why_broken, answer_is_no};
+/// `+3.1 % (95 % interval 1 % to 5 %, 4 pairs)`.
+std::string compared_text(const Comparison& comparison) {
     const Gain gain = comparison.gain();
-    const std::string figures =
-        fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value), percent(gain.low),
-                    percent(gain.high), comparison.pairs());
-    switch (comparison.verdict()) {
-        case Comparison::Verdict::better: return {"better", "B is better: " + figures, done};
-        case Comparison::Verdict::worse: return {"worse", "B is worse: " + figures, answer_is_no};
-        case Comparison::Verdict::same: return {"same", "A and B are the same: " + figures, done};
-        case Comparison::Verdict::not_worse:  // only a gate asks for it
-        case Comparison::Verdict::undecided: break;
-    }
-    return {"undecided", "Undecided: " + figures + "; more pairs would tell", undecided};
+    if (comparison.pairs() == 0) return "not measured";
+    if (!gain.has_interval()) return percent(gain.value) + " (1 pair)";
+    return fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value),
+                       percent(gain.low), percent(gain.high), comparison.pairs());
 }
 
-/// By pairs, in the order in which both were measured.
-Comparison compared(const CompareArguments& arguments, const Side& a, const Side& b) {
-    Comparison comparison(
-        {arguments.margin, std::min<std::size_t>(3, arguments.pairs), arguments.pairs});
-    const Goal& goal = a.of->setup.problem->objective.leading();
-    for (std::size_t i = 0; i < std::min(a.values.size(), b.values.size()); ++i)
-        comparison.add(std::log1p(goal.gain(b.values[i], a.values[i])));
-    return comparison;
-}
+using CheckEnd = GateCheck::End;
+using Verdict = Comparison::Verdict;
 
 /// A goal on one workload, by the pairs in which both sides were measured.
 struct GoalCheck {
-    servetune::Goal goal;  ///< its metric is the key of the figure: `total_tokens_per_second@chat`
+    Goal goal;  ///< its metric is the key of the figure: `total_tokens_per_second@chat`
     std::string workload{};  ///< for people; empty: the figure is of all
-    servetune::Comparison comparison;
+    Comparison comparison;
     std::string why_none{};  ///< why it cannot be compared; empty: it can
     std::vector<double> a{}, b{};
 
-    [[nodiscard]] bool worse() const {
-        return comparison.verdict() == servetune::Comparison::Verdict::worse;
-    }
     /// Whether another pair may decide it.
     [[nodiscard]] bool open() const { return why_none.empty() && comparison.open(); }
-    /// Its gain with the interval.
-    [[nodiscard]] std::string text() const {
-        if (!why_none.empty()) return why_none;
-        if (comparison.pairs() == 0) return "not measured";
-        const Gain gain = comparison.gain();
-        if (!gain.has_interval()) return percent(gain.value) + " (1 pair)";
-        return fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value),
-                           percent(gain.low), percent(gain.high), comparison.pairs());
+    [[nodiscard]] bool is(Verdict verdict) const {
+        return why_none.empty() && comparison.verdict() == verdict;
     }
 };
 
-using CheckEnd = GateCheck::End;
-
-/// The workload that a check without one of its own is of: the only one of the study.
-std::string only_workload(const Side& side) {
+/// The workload of a check: its own, else the only one of the study.
+std::string shown_workload(const std::string& workload, const Side& side) {
     const std::vector<Workload>& all = side.of->setup.file.workloads;
-    return all.size() == 1 ? all.front().name : "";
+    return workload.empty() && all.size() == 1 ? all.front().name : workload;
 }
 
 /// The workloads that a goal has figures of: by the first measurement, before it by the study.
@@ -350,20 +311,49 @@ std::size_t measured_pairs(const Side& a, const Side& b) {
     return std::min(a.measured.size(), b.measured.size());
 }
 
-/// A limit on one workload, and in how many of its measurements each side breaks it.
-struct LimitCheck {
-    const Limit* limit;
-    std::string workload;
-    std::size_t a = 0, b = 0;
-    std::string figures{};  ///< of B
-
-    [[nodiscard]] static bool mostly(std::size_t broken, const Side& side) {
-        return broken > 0 && 2 * broken >= side.measured.size();
+/// What is compared. Of a gate each goal on each workload is a test of non-inferiority
+/// (`Comparison::Question::not_worse`), which takes no more pairs once it is decided. B passes
+/// where all pass and fails where one fails. The intervals of k checks hold together with 95 %
+/// (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more in any check passes
+/// with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
+std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a, const Side& b,
+                                   bool gate) {
+    const Objective& objective = a.of->setup.problem->objective;
+    std::vector<std::pair<Goal, std::string>> all;
+    if (!gate) all.emplace_back(objective.leading(), "");
+    else
+        for (const Goal& goal : objective.goals)
+            for (const std::string& workload : workloads_of(goal, a))
+                all.emplace_back(Goal{MetricKey{MetricKey::of(goal.metric).name, workload}.text(),
+                                      goal.direction},
+                                 workload);
+    const Comparison none(
+        {arguments.margin, std::min<std::size_t>(3, arguments.pairs), arguments.pairs,
+         gate ? Comparison::Question::not_worse : Comparison::Question::which_is_better,
+         0.05 / static_cast<double>(all.size())});
+    std::vector<GoalCheck> result;
+    for (auto& [goal, workload] : all) {
+        GoalCheck& check = result.emplace_back(GoalCheck{goal, workload, none});
+        for (std::size_t i = 0; i < measured_pairs(a, b) && (!gate || check.open()); ++i) {
+            for (const Side* side : {&a, &b}) {
+                const Metrics& metrics = side->measured[i]->metrics;
+                const auto found = metrics.find(check.goal.metric);
+                if (found == metrics.end() || !(found->second.value > 0))
+                    check.why_none = fmt::format("a result of {} has no {} above 0", side->name,
+                                                 check.goal.metric);
+                else (side == &a ? check.a : check.b).push_back(found->second.value);
+            }
+            if (!check.why_none.empty()) break;
+            check.comparison.add(std::log1p(check.goal.gain(check.b.back(), check.a.back())));
+        }
     }
-};
+    return result;
+}
 
-std::vector<LimitCheck> limit_checks(const Side& a, const Side& b) {
-    std::vector<LimitCheck> result;
+/// One check for each limit and workload: whether B breaks it in half of its measurements or more,
+/// and A does not.
+std::vector<GateCheck> limit_checks(const Side& a, const Side& b, bool ended) {
+    std::vector<GateCheck> result;
     for (const Limit& limit : a.of->setup.problem->objective.limits) {
         std::set<std::string> workloads;
         for (const Side* side : {&a, &b})
@@ -373,189 +363,120 @@ std::vector<LimitCheck> limit_checks(const Side& a, const Side& b) {
         if (workloads.size() > 1) workloads.erase("");  // a mean of the others
         if (workloads.empty()) workloads.insert("");
         for (const std::string& workload : workloads) {
-            LimitCheck& check = result.emplace_back(LimitCheck{&limit, workload});
             const std::string key = MetricKey{limit.metric, workload}.text();
-            for (const Side* side : {&a, &b})
-                for (const Measurement* one : side->measured) {
+            std::string figures;
+            const auto broken = [&](const Side& side) {
+                std::size_t count = 0;
+                figures.clear();
+                for (const Measurement* one : side.measured) {
                     const auto found = one->metrics.find(key);
-                    const bool keeps =
-                        found != one->metrics.end() && limit.keeps(found->second.value);
-                    (side == &a ? check.a : check.b) += keeps ? 0 : 1;
-                    if (side == &b)
-                        check.figures += (check.figures.empty() ? "" : ", ") +
-                                         (found == one->metrics.end()
-                                              ? "none"
-                                              : figure_text(limit.metric, found->second.value));
+                    const bool is_there = found != one->metrics.end();
+                    count += is_there && limit.keeps(found->second.value) ? 0 : 1;
+                    figures += (figures.empty() ? "; B has " : ", ") +
+                               (is_there ? figure_text(limit.metric, found->second.value) : "none");
                 }
+                return count;
+            };
+            const auto mostly = [](std::size_t count, const Side& side) {
+                return count > 0 && 2 * count >= side.measured.size();
+            };
+            const std::size_t of_a = broken(a), of_b = broken(b);
+            result.push_back(
+                {"limit " + limit.readable(), shown_workload(workload, a),
+                 !ended || b.measured.empty() ? CheckEnd::undecided
+                 : !mostly(of_b, b)           ? CheckEnd::passed
+                 : mostly(of_a, a)            ? CheckEnd::not_judged
+                                              : CheckEnd::failed,
+                 fmt::format("B breaks it in {} of {} measurements, A in {} of {}{}", of_b,
+                             b.measured.size(), of_a, a.measured.size(), figures)});
         }
     }
     return result;
 }
 
-GateCheck check_of(const LimitCheck& check, const Side& a, const Side& b, bool ended) {
-    GateCheck result{"limit " + check.limit->readable(),
-                     check.workload.empty() ? only_workload(a) : check.workload};
-    const bool a_breaks = LimitCheck::mostly(check.a, a);
-    const bool b_breaks = LimitCheck::mostly(check.b, b);
-    result.text = fmt::format("B breaks it in {} of {} measurements, A in {} of {}", check.b,
-                              b.measured.size(), check.a, a.measured.size());
-    if (!check.figures.empty()) result.text += "; B has " + check.figures;
-    result.end = !ended || b.measured.empty() ? CheckEnd::undecided
-                 : !b_breaks                  ? CheckEnd::passed
-                 : a_breaks                   ? CheckEnd::not_judged
-                                              : CheckEnd::failed;
-    return result;
-}
-
-GateCheck check_of(const GoalCheck& check, const Side& a, bool ended, bool failed) {
+GateCheck check_of(const GoalCheck& check, const Side& a) {
     GateCheck result{check.goal.direction == Direction::maximize ? "maximize " : "minimize ",
-                     check.workload.empty() ? only_workload(a) : check.workload};
+                     shown_workload(check.workload, a),
+                     check.is(Verdict::not_worse) ? CheckEnd::passed
+                     : check.is(Verdict::worse)   ? CheckEnd::failed
+                                                  : CheckEnd::undecided,
+                     check.why_none.empty() ? compared_text(check.comparison) : check.why_none};
     result.name += MetricKey::of(check.goal.metric).name;
-    result.text = check.text();
     for (const double value : check.a) result.a.push_back(figure_text(check.goal.metric, value));
     for (const double value : check.b) result.b.push_back(figure_text(check.goal.metric, value));
-    const Comparison::Verdict verdict = check.comparison.verdict();
-    if (check.why_none.empty() && verdict == Comparison::Verdict::not_worse)
-        result.end = CheckEnd::passed;
-    else if (check.why_none.empty() && verdict == Comparison::Verdict::worse)
-        result.end = CheckEnd::failed;
-    else {
-        result.end = ended && failed && check.open() ? CheckEnd::not_judged : CheckEnd::undecided;
-        if (!ended) result.text += "; not finished";
-        else if (result.end == CheckEnd::not_judged)
-            result.text += "; not decided when another check failed";
-    }
     return result;
 }
 
-/// What a reader of the summary sees of both, equal or not.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> always_shown{
-    {{"profile.engine", "engine"},
-     {"profile.version", "version"},
-     {"profile.model", "model"},
-     {"profile.machine", "machine"},
-     {"profile.workloads", "workloads"}}};
-
-/// What differs between two definitions without any effect on how their defaults are measured, or
-/// what the commands show.
-constexpr std::array<std::string_view, 22> not_shown{
-    "command",     "constraints[", "decision",      "earlier",    "file.data.",
-    "file.flags.", "file.roles.",  "file.strategy", "knowledge[", "machine.devices",
-    "min_gain",    "model",        "noise_cv",      "profile.",   "report_workloads.",
-    "seed",        "space.",       "strategy",      "study",      "suggestions",
-    "workloads.",  "file.seed"};
+/// What a reader of the summary sees of both: these, equal or not, and what of the evaluators
+/// differs. The commands show the rest.
+constexpr std::array<std::string_view, 5> always_shown{"engine", "version", "model", "machine",
+                                                       "workloads"};
 
 std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
-    const std::map<std::string, std::string> of_a = a.of->setup.definition();
-    const std::map<std::string, std::string> of_b = b.of->setup.definition();
-    const auto text = [](const std::map<std::string, std::string>& all, const std::string& path) {
-        const auto found = all.find(path);
-        return found == all.end() ? std::string() : found->second;
-    };
+    std::map<std::string, std::pair<std::string, std::string>> all;
+    for (const auto& [path, text] : a.of->setup.definition()) all[path].first = text;
+    for (const auto& [path, text] : b.of->setup.definition()) all[path].second = text;
     std::vector<GateReport::Row> result;
-    for (const auto& [path, what] : always_shown) {
-        GateReport::Row row{std::string(what), text(of_a, std::string(path)),
-                            text(of_b, std::string(path))};
-        if (!row.a.empty() || !row.b.empty()) result.push_back(std::move(row));
-    }
-    std::set<std::string> paths;
-    for (const auto* each : {&of_a, &of_b})
-        for (const auto& entry : *each) paths.insert(entry.first);
-    for (const std::string& path : paths) {
-        const bool shown = std::none_of(not_shown.begin(), not_shown.end(),
-                                        [&](const auto& one) { return path.starts_with(one); }) ||
-                           path == "model.facts";
-        if (shown && text(of_a, path) != text(of_b, path))
-            result.push_back(
-                {path.starts_with(of_later_versions) ? path.substr(of_later_versions.size()) : path,
-                 text(of_a, path), text(of_b, path)});
+    for (const std::string_view what : always_shown)
+        if (const auto found = all.find(profile_paths + std::string(what)); found != all.end())
+            result.push_back({std::string(what), found->second.first, found->second.second});
+    for (const auto& [path, texts] : all) {
+        const std::string shown =
+            path.substr(path.starts_with(of_later_versions) ? of_later_versions.size() : 0);
+        if (texts.first != texts.second &&
+            (shown.starts_with("evaluator") || path == "model.facts"))
+            result.push_back({shown, texts.first, texts.second});
     }
     return result;
 }
 
-/// The gate's checks of goals: each goal on each workload is a test of non-inferiority
-/// (`Comparison::Question::not_worse`), which takes no more pairs once it is decided. B passes
-/// where all pass and fails where one fails. The intervals of k checks hold together with 95 %
-/// (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more in any check passes
-/// with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
-std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a,
-                                   const Side& b) {
-    std::vector<std::pair<Goal, std::string>> all;
-    for (const Goal& goal : a.of->setup.problem->objective.goals)
-        for (const std::string& workload : workloads_of(goal, a))
-            all.emplace_back(
-                Goal{MetricKey{MetricKey::of(goal.metric).name, workload}.text(), goal.direction},
-                workload);
-    const double error = 0.05 / static_cast<double>(all.size());
-    const Comparison none({arguments.margin, std::min<std::size_t>(3, arguments.pairs),
-                           arguments.pairs, Comparison::Question::not_worse, error});
-    std::vector<GoalCheck> result;
-    for (auto& [goal, workload] : all) {
-        GoalCheck& check = result.emplace_back(GoalCheck{goal, workload, none});
-        for (std::size_t i = 0; i < measured_pairs(a, b) && check.open(); ++i) {
-            const auto figure = [&](const Side& side) {
-                const auto found = side.measured[i]->metrics.find(check.goal.metric);
-                const bool positive =
-                    found != side.measured[i]->metrics.end() && found->second.value > 0;
-                if (!positive)
-                    check.why_none = fmt::format("a result of {} has no {} above 0", side.name,
-                                                 check.goal.metric);
-                return positive ? found->second.value : 0;
-            };
-            const double of_a = figure(a);
-            const double of_b = figure(b);
-            if (!check.why_none.empty()) break;
-            check.a.push_back(of_a);
-            check.b.push_back(of_b);
-            check.comparison.add(std::log1p(check.goal.gain(of_b, of_a)));
-        }
+Ending verdict_of(const GoalCheck& check, const Side& a, const Side& b) {
+    if (b.mostly_broken() && !a.mostly_broken())
+        return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why_broken, answer_is_no};
+    const std::string figures = compared_text(check.comparison);
+    switch (check.comparison.verdict()) {
+        case Verdict::better: return {"better", "B is better: " + figures, done};
+        case Verdict::worse: return {"worse", "B is worse: " + figures, answer_is_no};
+        case Verdict::same: return {"same", "A and B are the same: " + figures, done};
+        case Verdict::not_worse:  // only a gate asks for it
+        case Verdict::undecided: break;
     }
-    return result;
-}
-
-bool gate_open(const std::vector<GoalCheck>& goals) {
-    return std::none_of(goals.begin(), goals.end(),
-                        [](const GoalCheck& one) { return one.worse(); }) &&
-           std::any_of(goals.begin(), goals.end(), [](const GoalCheck& one) { return one.open(); });
+    return {"undecided", "Undecided: " + figures + "; more pairs would tell", undecided};
 }
 
 Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
                    const Side& a, const Side& b) {
-    if (auto work = unequal_work(a, b)) return *work;
     const std::string margin = fmt::format("{:g} %", arguments.margin * 100);
-    std::string worse;
-    std::string open;
-    std::string broken;
-    const auto add = [](std::string& list, const GateCheck& check) {
-        list += (list.empty() ? "" : "; ") + check.name +
-                (check.workload.empty() ? "" : " on " + check.workload) + ": " + check.text;
+    const auto listed = [](const std::vector<GateCheck>& checks, CheckEnd end) {
+        std::string list;
+        for (const GateCheck& check : checks)
+            if (check.end == end)
+                list += (list.empty() ? "" : "; ") + check.name +
+                        (check.workload.empty() ? "" : " on " + check.workload) + ": " + check.text;
+        return list;
     };
-    for (const GoalCheck& goal : goals) {
-        const GateCheck check = check_of(goal, a, true, false);
-        if (check.end == CheckEnd::failed) add(worse, check);
-        if (check.end == CheckEnd::undecided) add(open, check);
-    }
-    for (const LimitCheck& limit : limit_checks(a, b))
-        if (const GateCheck check = check_of(limit, a, b, true); check.end == CheckEnd::failed)
-            add(broken, check);
-    if (!worse.empty())
+    std::vector<GateCheck> checks;
+    for (const GoalCheck& goal : goals) checks.push_back(check_of(goal, a));
+    if (const std::string worse = listed(checks, CheckEnd::failed); !worse.empty())
         return {"worse",
                 fmt::format("B fails: it is worse than A by more than {}: {}", margin, worse),
                 answer_is_no};
-    if (!broken.empty())
+    if (const std::string broken = listed(limit_checks(a, b, true), CheckEnd::failed);
+        !broken.empty())
         return {"b_breaks_limit", "B fails: it breaks a limit that A keeps: " + broken,
                 answer_is_no};
-    if (!open.empty())
+    if (const std::string open = listed(checks, CheckEnd::undecided); !open.empty())
         return {"undecided",
                 fmt::format("Undecided: {}; more pairs, or a margin above {}, would tell", open,
                             margin),
                 undecided};
-    std::string all;
-    for (const GoalCheck& goal : goals) add(all, check_of(goal, a, true, false));
-    return {"not_worse", fmt::format("B passes: it is not worse than A by {}: {}", margin, all),
+    return {"not_worse",
+            fmt::format("B passes: it is not worse than A by {}: {}", margin,
+                        listed(checks, CheckEnd::passed)),
             done};
 }
 
+/// `ending`: nothing while it is measured.
 GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
                        const Side& a, const Side& b, const std::optional<Ending>& ending) {
     const bool b_fails = ending && ending->word == "b_fails";
@@ -569,20 +490,25 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArgumen
     report.end = failed                           ? CheckEnd::failed
                  : ending && ending->code == done ? CheckEnd::passed
                                                   : CheckEnd::undecided;
-    GateCheck measurable{"both are measured", "",
-                         !none     ? CheckEnd::passed
-                         : b_fails ? CheckEnd::failed
-                                   : CheckEnd::undecided};
-    measurable.text =
+    GateCheck& measurable = report.checks.emplace_back(GateCheck{
+        "both are measured", "",
+        b_fails           ? CheckEnd::failed
+        : !ending || none ? CheckEnd::undecided
+                          : CheckEnd::passed,
         none ? ending->text
-             : fmt::format("A {} times, B {} times", a.measured.size(), b.measured.size());
-    if (!ending) measurable.end = CheckEnd::undecided;
+             : fmt::format("A {} times, B {} times", a.measured.size(), b.measured.size())});
     if (none && ending->word != "unreliable") measurable.log = (b_fails ? b : a).log_lines;
-    report.checks.push_back(std::move(measurable));
-    for (const GoalCheck& goal : goals)
-        report.checks.push_back(check_of(goal, a, ending.has_value(), failed));
-    for (const LimitCheck& limit : limit_checks(a, b))
-        report.checks.push_back(check_of(limit, a, b, ending.has_value()));
+    for (const GoalCheck& goal : goals) {
+        GateCheck& check = report.checks.emplace_back(check_of(goal, a));
+        if (check.end != CheckEnd::undecided) continue;
+        if (!ending) check.text += "; not finished";
+        else if (failed && goal.open()) {
+            check.end = CheckEnd::not_judged;
+            check.text += "; not decided when another check failed";
+        }
+    }
+    for (GateCheck& check : limit_checks(a, b, ending.has_value()))
+        report.checks.push_back(std::move(check));
     if (none)
         for (std::size_t i = 1; i < report.checks.size(); ++i) {
             report.checks[i].end = CheckEnd::not_judged;
@@ -596,31 +522,12 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArgumen
     return report;
 }
 
-/// `goals`: of a gate, else empty.
-void print_comparison(const Ending& verdict, const Comparison& comparison,
-                      const std::vector<GoalCheck>& goals, const Side& a, const Side& b) {
-    const auto side = [](const Side& one) {
-        return OrderedJson{{"command", one.of->setup.command_text(one.configuration)},
-                           {"values", one.values}};
+OrderedJson gain_json(const Comparison& comparison) {
+    const Gain gain = comparison.gain();
+    const auto bound = [](double value) {
+        return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
     };
-    const auto gain = [](const Comparison& of) {
-        const auto bound = [](double value) {
-            return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
-        };
-        return OrderedJson{{"value", bound(of.gain().value)},
-                           {"low", bound(of.gain().low)},
-                           {"high", bound(of.gain().high)}};
-    };
-    OrderedJson result{
-        {"verdict", verdict.word},  {"text", verdict.text}, {"pairs", comparison.pairs()},
-        {"gain", gain(comparison)}, {"a", side(a)},         {"b", side(b)}};
-    for (const GoalCheck& goal : goals)
-        result["goals"].push_back(
-            {{"metric", goal.goal.metric},
-             {"verdict", name_in(Comparison::verdicts, goal.comparison.verdict())},
-             {"pairs", goal.comparison.pairs()},
-             {"gain", gain(goal.comparison)}});
-    put_json(result);
+    return {{"value", bound(gain.value)}, {"low", bound(gain.low)}, {"high", bound(gain.high)}};
 }
 
 /// Whether all settings are of parameters, and values, that the study knows.
@@ -675,30 +582,54 @@ struct Asked {
     const Side& b;
     std::filesystem::path folder;
 
+    [[nodiscard]] std::vector<GoalCheck> goals() const {
+        return goal_checks(arguments, a, b, arguments.gate);
+    }
     [[nodiscard]] bool open() const {
-        return arguments.gate ? gate_open(goal_checks(arguments, a, b))
-                              : compared(arguments, a, b).open();
+        const std::vector<GoalCheck> all = goals();
+        return std::none_of(all.begin(), all.end(),
+                            [](const GoalCheck& one) { return one.is(Verdict::worse); }) &&
+               std::any_of(all.begin(), all.end(), [](const GoalCheck& one) { return one.open(); });
     }
     [[nodiscard]] Ending ending() const {
-        return arguments.gate ? gate_ending(goal_checks(arguments, a, b), arguments, a, b)
-                              : verdict_of(compared(arguments, a, b), a, b);
+        if (auto work = unequal_work(a, b)) return *work;
+        return arguments.gate ? gate_ending(goals(), arguments, a, b)
+                              : verdict_of(goals().front(), a, b);
     }
     /// A gate's files say what is known, whenever this process ends.
     void write(const std::optional<Ending>& ending) const {
         if (!arguments.gate) return;
-        const GateReport report =
-            gate_report(goal_checks(arguments, a, b), arguments, a, b, ending);
+        const GateReport report = gate_report(goals(), arguments, a, b, ending);
         write_file(folder / "gate.xml", junit_xml(report, secrets()));
         write_file(folder / "gate.md", gate_markdown(report, secrets()));
     }
     void print(const Ending& ending) const {
-        const std::vector<GoalCheck> goals =
-            arguments.gate ? goal_checks(arguments, a, b) : std::vector<GoalCheck>{};
-        if (arguments.json) return print_comparison(ending, compared(arguments, a, b), goals, a, b);
+        if (arguments.json) return print_json(ending);
         put(stdout, "{}{}\n", ending.text, ending.text.ends_with('.') ? "" : ".");
         if (arguments.gate)
             put(stdout, "summary: {}\nJUnit:   {}\n", (folder / "gate.md").string(),
                 (folder / "gate.xml").string());
+    }
+
+private:
+    void print_json(const Ending& ending) const {
+        const Comparison leading = goal_checks(arguments, a, b, false).front().comparison;
+        OrderedJson result{{"verdict", ending.word},
+                           {"text", ending.text},
+                           {"pairs", leading.pairs()},
+                           {"gain", gain_json(leading)}};
+        for (const Side* side : {&a, &b})
+            result[side == &a ? "a" : "b"] = {
+                {"command", side->of->setup.command_text(side->configuration)},
+                {"values", side->values}};
+        if (arguments.gate)
+            for (const GoalCheck& goal : goals())
+                result["goals"].push_back(
+                    {{"metric", goal.goal.metric},
+                     {"verdict", name_in(Comparison::verdicts, goal.comparison.verdict())},
+                     {"pairs", goal.comparison.pairs()},
+                     {"gain", gain_json(goal.comparison)}});
+        put_json(result);
     }
 };
 
