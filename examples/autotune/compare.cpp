@@ -271,7 +271,7 @@ std::string compared_text(const Comparison& comparison) {
 }
 
 using CheckEnd = GateCheck::End;
-using Verdict = Comparison::Verdict;
+using PairVerdict = Comparison::Verdict;
 
 /// A goal on one workload, by the pairs in which both sides were measured.
 struct GoalCheck {
@@ -283,7 +283,7 @@ struct GoalCheck {
 
     /// Whether another pair may decide it.
     [[nodiscard]] bool open() const { return why_none.empty() && comparison.open(); }
-    [[nodiscard]] bool is(Verdict verdict) const {
+    [[nodiscard]] bool is(PairVerdict verdict) const {
         return why_none.empty() && comparison.verdict() == verdict;
     }
 };
@@ -397,9 +397,9 @@ std::vector<GateCheck> limit_checks(const Side& a, const Side& b, bool ended) {
 GateCheck check_of(const GoalCheck& check, const Side& a) {
     GateCheck result{check.goal.direction == Direction::maximize ? "maximize " : "minimize ",
                      shown_workload(check.workload, a),
-                     check.is(Verdict::not_worse) ? CheckEnd::passed
-                     : check.is(Verdict::worse)   ? CheckEnd::failed
-                                                  : CheckEnd::undecided,
+                     check.is(PairVerdict::not_worse) ? CheckEnd::passed
+                     : check.is(PairVerdict::worse)   ? CheckEnd::failed
+                                                      : CheckEnd::undecided,
                      check.why_none.empty() ? compared_text(check.comparison) : check.why_none};
     result.name += MetricKey::of(check.goal.metric).name;
     for (const double value : check.a) result.a.push_back(figure_text(check.goal.metric, value));
@@ -435,11 +435,11 @@ Ending verdict_of(const GoalCheck& check, const Side& a, const Side& b) {
         return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why_broken, answer_is_no};
     const std::string figures = compared_text(check.comparison);
     switch (check.comparison.verdict()) {
-        case Verdict::better: return {"better", "B is better: " + figures, done};
-        case Verdict::worse: return {"worse", "B is worse: " + figures, answer_is_no};
-        case Verdict::same: return {"same", "A and B are the same: " + figures, done};
-        case Verdict::not_worse:  // only a gate asks for it
-        case Verdict::undecided: break;
+        case PairVerdict::better: return {"better", "B is better: " + figures, done};
+        case PairVerdict::worse: return {"worse", "B is worse: " + figures, answer_is_no};
+        case PairVerdict::same: return {"same", "A and B are the same: " + figures, done};
+        case PairVerdict::not_worse:  // only a gate asks for it
+        case PairVerdict::undecided: break;
     }
     return {"undecided", "Undecided: " + figures + "; more pairs would tell", undecided};
 }
@@ -588,7 +588,7 @@ struct Asked {
     [[nodiscard]] bool open() const {
         const std::vector<GoalCheck> all = goals();
         return std::none_of(all.begin(), all.end(),
-                            [](const GoalCheck& one) { return one.is(Verdict::worse); }) &&
+                            [](const GoalCheck& one) { return one.is(PairVerdict::worse); }) &&
                std::any_of(all.begin(), all.end(), [](const GoalCheck& one) { return one.open(); });
     }
     [[nodiscard]] Ending ending() const {
