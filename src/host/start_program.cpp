@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "start_program.hpp"
 
+#include "boost_process.hpp"
 #include "servetune/detail/host/process.hpp"
 
 #include <poll.h>
