@@ -4,7 +4,6 @@
 #include "base/probability.hpp"
 #include "perf/quick_estimate.hpp"
 #include "predict/study_fit.hpp"
-#include "search/insight.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "study/confirmation.hpp"
 #include "study/verdict.hpp"
@@ -222,7 +221,8 @@ Account account_by(const ReportView& view, const FittedHistory& fitted) {
 
 Account account_of(const ReportView& view) {
     const Bayesian bayesian(view.setup.bayesian_options());
-    return account_by(view, {view.problem(), view.trials, bayesian, view.setup.beliefs});
+    return account_by(view,
+                      *fitted_history(view.problem(), view.trials, bayesian, view.setup.beliefs));
 }
 
 ServingCosts serving_costs(const ReportView& view) {
@@ -338,8 +338,8 @@ std::optional<Predicted> predicted_of(const ReportView& view) {
 
 Explained Explained::of(const ReportView& view) {
     const Bayesian bayesian(view.setup.bayesian_options());
-    const FittedHistory fitted(view.problem(), view.trials, bayesian, view.setup.beliefs);
-    return {Effects(fitted), account_by(view, fitted)};
+    const auto fitted = fitted_history(view.problem(), view.trials, bayesian, view.setup.beliefs);
+    return {Effects(*fitted), account_by(view, *fitted)};
 }
 
 namespace {

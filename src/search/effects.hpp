@@ -7,12 +7,20 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace servetune {
 
 class FittedHistory;
+/// The trials of a search and the models of them, fitted once for all that is asked of them. What
+/// it is made from must outlive it. `beliefs`: those of `bayesian`'s options.
+[[nodiscard]] std::shared_ptr<const FittedHistory> fitted_history(const Problem& problem,
+                                                                  std::span<const Trial> trials,
+                                                                  const Bayesian& bayesian,
+                                                                  const Beliefs& beliefs);
 
 /// One level of a parameter against the average of the parameter's levels that are not refused.
 struct MainEffect {

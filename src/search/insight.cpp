@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight.hpp"
 
+#include "effects.hpp"
+
 #include "base/probability.hpp"
 #include "model_cache.hpp"
 
@@ -19,6 +21,13 @@ FittedHistory::FittedHistory(const Problem& of, std::span<const Trial> all,
       geometry(of.space),
       standings(trials, of.objective, of.decision, of.space.default_configuration()),
       floor(EffectsFloor::of(of.space, standings)) {}
+
+std::shared_ptr<const FittedHistory> fitted_history(const Problem& problem,
+                                                    std::span<const Trial> trials,
+                                                    const Bayesian& bayesian,
+                                                    const Beliefs& beliefs) {
+    return std::make_shared<const FittedHistory>(problem, trials, bayesian, beliefs);
+}
 
 const PendingAwareModel* FittedHistory::model() const {
     std::call_once(fitted_, [&] {
