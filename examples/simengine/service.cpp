@@ -53,6 +53,7 @@ struct EngineFigures {
     std::int64_t finished = 0;
     double started_at = 0;  ///< seconds since 1970
     std::string model{};
+    const ObservedFigures* observed = nullptr;
 };
 
 struct Figure {
@@ -99,7 +100,10 @@ std::string prometheus_text(const Dialect& dialect, const std::map<std::string, 
     };
     for (const auto& [ours, theirs] : names) {
         if (theirs.find(' ') != std::string::npos) continue;  // a sum of names that are there
-        if (const auto known = figure(dialect, ours, figures))
+        if (const auto seen = figures.observed->find(ours); seen != figures.observed->end())
+            text += fmt::format("# TYPE {0} summary\n{0}_sum{1} {2}\n{0}_count{1} {3}\n", theirs,
+                                labels, servetune::text_of(seen->second.sum), seen->second.count);
+        else if (const auto known = figure(dialect, ours, figures))
             add(theirs, known->type, labels, known->value);
     }
     if (dialect.kind == EngineKind::vllm)
@@ -266,6 +270,7 @@ bool Service::fail_at_request() {
     pending_.clear();
     loop_.restart();
     tokens_ = events_ = finished_ = arrived_tokens_ = 0;
+    observed_.clear();
     started_at_ = seconds_since_1970();
     hooks_.drop_all();
     return true;
@@ -378,6 +383,29 @@ void Service::give(Pending& pending) {
               "}";
 }
 
+/// In seconds of this process, which `--time-scale` makes shorter than the engine's.
+void Service::observe(Pending& pending, const servetune::TokenEvent& event) {
+    const TimePoint now = Clock::now();
+    const auto add = [this](const char* name, double value) {
+        Observed& figure = observed_[name];
+        figure.sum += value;
+        ++figure.count;
+    };
+    const auto seconds = [](TimePoint from, TimePoint to) {
+        return std::chrono::duration<double>(to - from).count();
+    };
+    if (event.first) add("first_token_seconds", seconds(pending.begun, pending.first = now));
+    else add("token_gap_seconds", seconds(pending.last, now));
+    pending.last = now;
+    pending.output_tokens += event.tokens;
+    if (!event.finished) return;
+    const auto output = static_cast<double>(pending.output_tokens);
+    add("latency_seconds", seconds(pending.begun, now));
+    add("request_prompt_tokens", static_cast<double>(pending.writer.prompt_tokens()));
+    add("request_generated_tokens", output);
+    if (output > 1) add("per_token_seconds", seconds(pending.first, now) / (output - 1));
+}
+
 void Service::deliver(const servetune::TokenEvent& event) {
     tokens_ += event.tokens;
     if (options_.faults.die_at_tokens > 0 && tokens_ >= options_.faults.die_at_tokens)
@@ -392,6 +420,7 @@ void Service::deliver(const servetune::TokenEvent& event) {
         pending.cached = event.cached_tokens;
         if (pending.arrived) arrived_tokens_ += pending.writer.prompt_tokens();
     }
+    observe(pending, event);
     bytes_.clear();
     if (pending.stream) pending.writer.tokens(bytes_, event.tokens, pending.cached);
     else if (event.finished) bytes_ = pending.writer.whole(pending.cached);
@@ -511,7 +540,8 @@ std::string Service::metrics_text() const {
                             .cache_use = loop_.cache_use(),
                             .finished = finished_,
                             .started_at = started_at_,
-                            .model = shown_name()});
+                            .model = shown_name(),
+                            .observed = &observed_});
 }
 
 // ---- the cache

@@ -61,6 +61,13 @@ struct ServedTotals {
     std::int64_t tokens = 0;
 };
 
+/// What was seen of a figure of requests: engines publish histograms, and this their sums.
+struct Observed {
+    double sum = 0;
+    std::uint64_t count = 0;
+};
+using ObservedFigures = std::map<std::string, Observed, std::less<>>;
+
 /// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out
 /// through their exchanges.
 class Service {
@@ -99,6 +106,9 @@ private:
         std::optional<servetune::EngineRequest> later{};  ///< once its cache has arrived
         bool arrived = false;
         double slower = 1;
+        TimePoint begun = Clock::now();
+        TimePoint first{}, last{};  ///< tokens
+        std::int64_t output_tokens = 0;
         std::size_t number = 0;  ///< in `served_`
     };
 
@@ -111,6 +121,7 @@ private:
     void wake();
     [[nodiscard]] std::optional<HttpRefusal> not_its_role(CompletionRequest& asked) const;
     void deliver(const servetune::TokenEvent& event);
+    void observe(Pending& pending, const servetune::TokenEvent& event);
     void give(Pending& pending);
     bool fail_at_request();
     void refuse(Exchange& exchange, const HttpRefusal& refusal) const;
@@ -137,6 +148,7 @@ private:
     AnswerFaults answer_faults_{};     ///< of the request at hand
     std::size_t most_in_flight_ = 0;
     std::vector<ServedRequest> served_{};
+    ObservedFigures observed_{};  ///< by our names of an engine file's `counters`
     EngineLoop loop_;
     boost::asio::steady_timer timer_;  ///< of the loop's next step
     std::optional<TimePoint> armed_{};
