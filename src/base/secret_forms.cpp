@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/base/redactor.hpp"
 
+#include "base/text.hpp"
+
 namespace servetune {
 
 std::string base64(std::string_view bytes) {

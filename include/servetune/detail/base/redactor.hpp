@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/text.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace servetune {
