@@ -36,8 +36,8 @@ LiveOptions live_options(const std::string& address,
 ///     /metrics  for Prometheus
 class LivePage {
 public:
-    /// Takes the port, and reads `folder` from then on. `setup` may be that of the run. `running`: whether somebody measures.
-    /// Throws IoError.
+    /// Takes the port, and reads `folder` from then on. `setup` may be that of the run. `running`:
+    /// whether somebody measures. Throws IoError.
     LivePage(std::shared_ptr<const servetune::StudySetup> setup, std::filesystem::path folder,
              const servetune::Budget& budget, const LiveOptions& options,
              std::function<bool()> running);

@@ -244,8 +244,8 @@ int print_recommended(const RecommendArguments& arguments, const std::filesystem
     return arguments.check ? undecided : left_alone;
 }
 
-/// `--into FILE` and `--check FILE`: `undecided` where it cannot be told, `left_alone` where the file
-/// cannot be changed safely.
+/// `--into FILE` and `--check FILE`: `undecided` where it cannot be told, `left_alone` where the
+/// file cannot be changed safely.
 int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended) {
     const std::filesystem::path path =
         arguments.into ? *arguments.into : std::filesystem::path(*arguments.check);

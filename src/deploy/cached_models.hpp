@@ -29,8 +29,8 @@ struct CacheSearch {
 };
 
 /// The models that `files` name (patterns as `Engine::model_files`, relative ones in the current
-/// folder), and those in the cache of huggingface_hub; in each the newest first. A link that leads out of its folder is not followed, and what cannot be read is passed
-/// over. Nothing throws.
+/// folder), and those in the cache of huggingface_hub; in each the newest first. A link that leads
+/// out of its folder is not followed, and what cannot be read is passed over. Nothing throws.
 std::vector<CachedModel> cached_models(const std::vector<std::string>& files,
                                        CacheSearch bounds = {});
 

@@ -101,7 +101,9 @@ struct Section {
         if (!items.empty()) blocks.emplace_back(List{std::move(items)});
     }
     void list(const std::vector<std::string>& texts) {
-        list(std::vector<Item>(texts.begin(), texts.end()));
+        std::vector<Item> items;
+        for (const std::string& text : texts) items.push_back({text});
+        list(std::move(items));
     }
     void show(Table table) {
         if (!table.rows.empty()) blocks.emplace_back(std::move(table));

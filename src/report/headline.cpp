@@ -470,7 +470,7 @@ namespace {
 
 /// The environments in which a configuration was measured, as one: several values of a name stand
 /// beside each other. What of their nodes matters is in it.
-Environment environment_of(const ReportView& view, const Configuration& configuration) {
+Environment kept_environment(const ReportView& view, const Configuration& configuration) {
     std::vector<Environment> all;
     for (const Trial& trial : view.search) {
         if (trial.configuration != configuration || trial.measurement() == nullptr) continue;
@@ -574,8 +574,8 @@ std::string environment_difference(const ReportView& view) {
     const Configuration& other =
         result.keep_default && result.best ? *result.best : result.recommended;
     if (other == view.base()) return "";
-    const Environment before = environment_of(view, view.base());
-    const Environment after = environment_of(view, other);
+    const Environment before = kept_environment(view, view.base());
+    const Environment after = kept_environment(view, other);
     if (before.empty() || after.empty()) return "";
     const std::vector<std::string> texts = differences(before, after);
     return texts.empty() ? ""

@@ -117,7 +117,7 @@ WeightedVariants contrast_of(const FittedHistory& fitted, const std::vector<Conf
 }
 
 /// Standardised: more is better.
-double mean_of(const PendingAwareModel& model, const WeightedVariants& contrast) {
+double contrast_mean(const PendingAwareModel& model, const WeightedVariants& contrast) {
     const std::vector<Prediction> predictions =
         model.objective().mixed(contrast.points, model.believed(contrast.beliefs));
     double sum = 0;
@@ -285,7 +285,7 @@ std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& ef
                                     most_fours);
                     if (four.terms == 0) continue;
                     ++combinations;
-                    const double size = std::abs(mean_of(*learned, four));
+                    const double size = std::abs(contrast_mean(*learned, four));
                     if (!strongest || size > strongest->size)
                         strongest = Candidate{a, b, std::move(four), size, together};
                 }

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The files that ship and those of users: where they are, facts of accelerators, models and engines,
-// and workloads.
+// SPDX-License-Identifier: Apache-2.0 The files that ship and those of users: where they are, facts
+// of accelerators, models and engines, and workloads.
 
 #include "base/files.hpp"
 #include "base/nearest.hpp"

@@ -32,7 +32,7 @@ std::optional<ContainerOptions> read_container(const Yaml& node) {
         podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
     for (const std::string& word : options.options)
-        if (word.starts_with("-e") || word.starts_with("--env"))
+        if (word.starts_with("--env") || (word.starts_with('-') && word.substr(1).starts_with('e')))
             at->at(keys::container.options)
                 .fail("'" + word + "': variables stand under `environment` of `deploy`");
     return options;

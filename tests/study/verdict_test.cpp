@@ -459,7 +459,7 @@ TEST_CASE("verdict: nothing measured, nothing passing") {
         "room\n16,out_of_memory,,no room\n32,ok,-1,\n");
     CHECK(broken.result.conclusion == Conclusion::nothing_passes);
     CHECK(broken.headline.reason ==
-          "No measured configuration passes. The audit refuses 1 measurement, for order; total "
+          "No measured configuration passes. The audit refuses 1 measurement, for order: total "
           "tokens/s = -1; no count, rate or duration is "
           "negative; impossible: the tool counted wrong, or the figure was changed. 2 trials "
           "failed, out_of_memory: no room.");

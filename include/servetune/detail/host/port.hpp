@@ -15,17 +15,17 @@ void require_loopback();
 /// empty: one can. Connections of an earlier server that linger are no reason, as for servers.
 [[nodiscard]] std::string why_cannot_listen(const std::string& host, int port);
 
-/// `count` TCP ports of the loopback in a row that nobody listens on, reserved for us: no other study
-/// on this machine gets them while this object lives. The engine itself must be able to bind them, so
-/// they cannot be bound meanwhile; names in the kernel stand for them, which leave no file behind.
-/// The ports are outside of the range that the kernel gives to connections, so that none takes them
-/// before the engine does.
+/// `count` TCP ports of the loopback in a row that nobody listens on, reserved for us: no other
+/// study on this machine gets them while this object lives. The engine itself must be able to bind
+/// them, so they cannot be bound meanwhile; names in the kernel stand for them, which leave no file
+/// behind. The ports are outside of the range that the kernel gives to connections, so that none
+/// takes them before the engine does.
 class ReservedPorts {
 public:
     /// `range`: ports of another machine, from the first to the last; each row that this program
-    /// takes is the next of them, so that ports that somebody has there are not taken again. {0, 0}:
-    /// of this machine. Throws IoError where none of a hundred rows was free, or none of the range.
-    /// None where `count` is 0.
+    /// takes is the next of them, so that ports that somebody has there are not taken again. {0,
+    /// 0}: of this machine. Throws IoError where none of a hundred rows was free, or none of the
+    /// range. None where `count` is 0.
     explicit ReservedPorts(int count, std::pair<int, int> range = {0, 0});
     ~ReservedPorts();
     ReservedPorts(const ReservedPorts&) = delete;
