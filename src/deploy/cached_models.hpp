@@ -19,7 +19,7 @@ struct CachedModel {
         name;  ///< as an engine takes it: a name of the hub, or the path of a file or folder
     std::string where;  ///< for a person: `the hub's cache`
     std::string
-        ending{};  ///< of a model that is one file, `.gguf`, whatever its name ends with; empty: a folder
+        ending{};  ///< of a model that is one file, `.gguf`, whatever its name; empty: a folder
 };
 
 /// Bounds of a search in caches that may be large, damaged or far away.

@@ -205,9 +205,10 @@ TEST_CASE("deploy file: what is no such file is refused") {
              {"[Service]\nExecStart=vllm serve m\n", "x.service", "only files of YAML"},
              {std::string("a\0b", 3), "x.yaml", "zero byte"}}) {
         INFO(why);
-        CHECK(has(
-            message_of<ParseError>([&] { (void)read_deploy_file(text, name, more_seqs.engine); }),
-            why));
+        const auto read = [&, &content = text, &file = name] {
+            (void)read_deploy_file(content, file, more_seqs.engine);
+        };
+        CHECK(has(message_of<ParseError>(read), why));
     }
     CHECK(read_deploy_file("a: 1\n", "x.yaml", more_seqs.engine).commands.empty());
     const std::string helm = "engineConfig:\n  maxNumSeqs: 64\n  extraArgs: [\"--x\"]\n";

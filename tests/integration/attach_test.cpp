@@ -184,7 +184,7 @@ TEST_CASE(
         options.measure.warm_up_requests = warm_up;
         options.measure.say = [&said](const std::string& line) { said.push_back(line); };
         AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")),
-                                  "test", {std::move(workloads)}, options);
+                                  "m", {std::move(workloads)}, options);
         const Outcome outcome = evaluator.evaluate(Configuration{}, {});
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         return std::get<Measurement>(outcome);

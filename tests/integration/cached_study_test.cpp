@@ -176,6 +176,7 @@ TEST_CASE(
     CHECK(has(damaged.err, "kept for later runs, in place of a file that cannot be read: "));
     const Ran unwritable = study.run_in("c", {}, {"SERVETUNE_CACHE=/proc/servetune"});
     CHECK(unwritable.code == 0);
+    INFO(unwritable.err);
     CHECK(has(unwritable.err, "not kept for later runs: cannot make the folder /proc/servetune: "));
     const Ran homeless =
         study.run_in("d", {}, {"-u", "SERVETUNE_CACHE", "-u", "XDG_CACHE_HOME", "-u", "HOME"});

@@ -109,8 +109,8 @@ TEST_CASE("command: a study names the program, its limits and its surroundings")
                      "environment: {A: b}}}")
               .empty());
     CHECK(has(load_error("{command: ./measure --fast}"),
-              "a list of words such as [./measure, \"{config}\"], no shell line"));
-    CHECK(has(load_error("{command: []}"), "a list of words"));
+              "'evaluator.command': a list wanted, got './measure --fast'"));
+    CHECK(has(load_error("{command: []}"), "'evaluator.command': at least one wanted"));
     CHECK(has(load_error("{command: [\"\"]}"), "a program"));
     CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "11:34: "));
     CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"),

@@ -99,7 +99,7 @@ TEST_CASE("launchers of a study: what cannot be is refused, with the place") {
               "give `workers: 1`"));
     CHECK(has(PodStudy("a: [\n").refusal(), "pod.yaml:"));
     const std::string labels = "metadata: {labels: {on: x, shared: yes}}\n" + plain_pod;
-    CHECK(has(PodStudy(labels).refusal(), "'yes' is a text or a boolean"));
+    CHECK(has(PodStudy(labels).refusal(), "'yes' has another meaning in YAML 1.1"));
     // What only the launcher knows, it refuses before the first trial.
     const auto refused = [](const PodStudy& study) {
         return message_of<UsageError>([&] { (void)set_up(study.read(), "out"); });
