@@ -120,6 +120,8 @@ std::string why(const Refusal& refusal, const ChildProgram& program) {
     }
     if (refusal.error == ENOENT && fs::exists(program.file))
         return cannot + ": the interpreter that its first line names is not there";
+    if (refusal.error == EAGAIN)
+        return cannot + ": " + error + "; processes are limited (ulimit -u)";
     return cannot + ": " + error;
 }
 

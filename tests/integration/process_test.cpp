@@ -363,7 +363,9 @@ TEST_CASE(
                                                 engine.string() + " &\n" + engine.string() + "\n");
     const Process other({.argv = {"sleep", "100"}, .mark = mark + "-b"});
     ChildProcess tuner({HOLD_PROCESS, mark, "200", wrapper.string()}, folder.path());
-    REQUIRE(comes_true([&] { return shells(leftovers(mark)) == 4; }));
+    REQUIRE(comes_true([&] {
+        return shells(leftovers(mark)) == 4 && tuner.out().find('\n') != std::string::npos;
+    }));
     const auto left = leftovers(mark);
     const int watchdog = std::stoi(tuner.out().substr(tuner.out().find(' ')));
     CHECK(alive(watchdog));
