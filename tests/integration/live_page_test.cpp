@@ -407,9 +407,8 @@ TEST_CASE("live page: a browser renews it while the study runs") {
     for (const auto& line :
          {"TypeError", "ReferenceError", "SyntaxError", "Content Security Policy"})
         CHECK_FALSE(has(shown.err, line));
-    const std::string all = ">trials</td><td class=\"text\">12, 1 failed</td>";
+    const std::string all = "12, 1 failed</td>";
     CHECK_FALSE(has(loaded_by_then, all));
-    INFO(shown.out.substr(std::min(shown.out.size(), shown.out.find(">trials</td>")), 80));
     CHECK(has(shown.out, all));
     CHECK(has(shown.out, "id=\"live-trial\">The run has ended: Recommended"));
     CHECK(has(

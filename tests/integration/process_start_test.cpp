@@ -108,7 +108,9 @@ TEST_CASE(
                       return std::string("not limited");
                   start_program({.file = "/bin/true", .argv = {"true"}}, 2);
                   return std::string("started");
-              }) == "cannot start /bin/true: Resource temporarily unavailable");
+              }) ==
+              "cannot start /bin/true: Resource temporarily unavailable; processes are limited "
+              "(ulimit -u)");
     CHECK(waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == -1);
     CHECK_FALSE(fs::exists(ran));
 }
