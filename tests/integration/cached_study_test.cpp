@@ -177,7 +177,8 @@ TEST_CASE(
     const Ran unwritable = study.run_in("c", {}, {"SERVETUNE_CACHE=/proc/servetune"});
     CHECK(unwritable.code == 0);
     INFO(unwritable.err);
-    CHECK(has(unwritable.err, "not kept for later runs: cannot make the folder /proc/servetune: "));
+    CHECK(has(unwritable.err,
+              "not kept for later runs: cannot make the folder /proc/servetune/studies: "));
     const Ran homeless =
         study.run_in("d", {}, {"-u", "SERVETUNE_CACHE", "-u", "XDG_CACHE_HOME", "-u", "HOME"});
     INFO(homeless.err);
