@@ -19,6 +19,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from pip._internal.models.index import PyPI
+
 
 def table() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "bundled.toml").read_text())["package"]
@@ -52,7 +54,7 @@ def file_of_index(project: str, name: str) -> str:
     index = os.environ.get("PIP_INDEX_URL", "")
     if not index:
         words = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-        index = subprocess.run(words, capture_output=True, text=True).stdout.strip() or "https://pypi.org/simple"
+        index = subprocess.run(words, capture_output=True, text=True).stdout.strip() or PyPI.simple_url
     request = urllib.request.Request(
         f"{index.rstrip('/')}/{project}/",
         headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.1"},

@@ -31,16 +31,17 @@ struct Run {
     std::size_t infeasible = 0;   ///< answers that broke a known constraint
     double ask_seconds = 0;       ///< of all asks, the making of the strategy included
     double last_ask_seconds = 0;  ///< median of the last five asks
-    std::vector<double>
-        regret_best_mean{};  ///< after each trial: of the configuration with the best mean among those that pass
+    /// after each trial: of the configuration with the best mean among those that pass
+    std::vector<double> regret_best_mean{};
     std::vector<double> regret_recommended{};  ///< after each trial, of what `recommend` says
     std::vector<double> seconds{};  ///< after each trial: what all trials took, asks not counted
     std::size_t arrived = 0;  ///< the first trial after which the best mean is truly good; 0: never
     /// Measured configurations that the model predicted from all others, at the look, and how many
     /// of them lay in their 50 % and in their 90 % intervals; 0 of contenders without a model.
     std::size_t predicted = 0, in_half = 0, in_nine_tenths = 0;
-    std::string
-        trace{};  ///< one letter a trial: d default, s start, g gain, l to learn, r again, p a peer's; capital: it crashed
+    /// one letter a trial: d default, s start, g gain, l to learn, r again, p a peer's; capital: it
+    /// crashed
+    std::string trace{};
 };
 
 /// As long as `key.budget`, looked at once for each of `looks`, ascending, the last of which is the

@@ -19,8 +19,8 @@ struct TrueRequest {
 
 struct Truth {
     std::vector<TrueRequest> requests{};
-    double late_p99_seconds =
-        0;  ///< of the server itself: above 1 ms the machine was not idle, or too much was asked of it
+    /// of the server itself: above 1 ms the machine was not idle, or too much was asked of it
+    double late_p99_seconds = 0;
     [[nodiscard]] double mean_first_token_seconds() const;
     [[nodiscard]] double mean_gap_seconds() const;
 };

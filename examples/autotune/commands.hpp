@@ -189,9 +189,9 @@ struct SimulateArguments : StudyArguments {
     std::size_t configurations = 500;
     std::size_t top = 10;
     std::filesystem::path fit{};
-    std::string workload{};  ///< only its rows; empty: all
-    std::vector<std::string> metrics{},
-        factors{};  ///< empty: the study's objective; efficiency of compute and overhead of requests
+    std::string workload{};              ///< only its rows; empty: all
+    std::vector<std::string> metrics{};  ///< empty: the study's objective
+    std::vector<std::string> factors{};  ///< empty: efficiency of compute, overhead of requests
     std::optional<std::filesystem::path> output{};  ///< the traits file to write
 };
 
@@ -233,8 +233,8 @@ struct LoadTestArguments {
     bool completions = false;
     bool token_ids = false;
     bool stream = true;
-    std::string
-        api_key_environment{};  ///< the variable that holds the key: a key in a command is in the process list
+    /// the variable that holds the key: a key in a command is in the process list
+    std::string api_key_environment{};
     std::vector<std::string> headers{};
     std::string extra_body{};
     std::string certificates{};

@@ -84,8 +84,8 @@ struct Side {
 
 /// How a comparison ended, for a person and for a program.
 struct Ending {
-    std::string
-        word;  ///< a name of `Comparison::verdicts`, or b_fails, a_fails, b_breaks_limit, unreliable
+    /// a name of `Comparison::verdicts`, or b_fails, a_fails, b_breaks_limit, unreliable
+    std::string word;
     std::string text;
     ExitCode code = done;
 };

@@ -456,9 +456,8 @@ void LiveServer::start(std::function<void()> arrived) {
         while (!state->context.stopped()) {
             try {
                 state->context.run();
-            } catch (
-                const std::
-                    exception&) {  // NOLINT(bugprone-empty-catch): no memory for one client; the others stay
+                // NOLINTNEXTLINE(bugprone-empty-catch): no memory for one client; the others stay
+            } catch (const std::exception&) {
             }
         }
     });

@@ -210,8 +210,8 @@ void Server::Connection::read() {
     error_code error;
     const std::size_t got = socket_.read_some(asio::buffer(state->input), error);
     if (error == asio::error::would_block) return wait_to_read();
-    if (error)
-        return close();  // the client has left, or will say nothing more: engines take that for leaving
+    // the client has left, or will say nothing more: engines take that for leaving
+    if (error) return close();
     in_.append(state->input.data(), got);
     read_at_ = std::chrono::steady_clock::now();
     process_later();

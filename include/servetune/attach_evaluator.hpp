@@ -20,8 +20,8 @@ class AttachEvaluator : public Evaluator {
 public:
     /// Which server, and how it is asked.
     struct Options {
-        std::string
-            url{};  ///< `http://127.0.0.1:8000`; a user and a password in it are sent and never shown
+        /// `http://127.0.0.1:8000`; a user and a password in it are sent and never shown
+        std::string url{};
         std::string served_model{};  ///< the name that clients ask for; empty: the study's model
         std::string api_key{};  ///< sent as a bearer token; never in a log, a journal or a report
         double devices = 1;     ///< accelerators that it runs on, for the audit's physics

@@ -41,8 +41,8 @@ struct BenchmarkResult {
     std::optional<double>
         maximum_concurrency{};  ///< the cap asked for, or the highest seen, as the tool means it
     std::optional<double> peak_concurrent_requests{};
-    std::optional<double>
-        mean_concurrency{};  ///< requests in flight on average: the time they took together / duration
+    /// requests in flight on average: the time they took together / duration
+    std::optional<double> mean_concurrency{};
     std::optional<double> requested_rate_per_second{};
     std::optional<double> input_tokens{};
     std::optional<double> output_tokens{};
@@ -53,10 +53,10 @@ struct BenchmarkResult {
     std::optional<double> peak_output_tokens_per_second{};
     std::optional<double> total_tokens_per_second{};
     TimeSummary time_to_first_token{};  ///< from sent
-    TimeSummary
-        time_to_first_token_from_schedule{};  ///< what a user feels who came when the arrival process says: waiting included
-    TimeSummary
-        time_per_output_token{};  ///< (latency - time to first token) / (tokens - 1), unless the tool means otherwise
+    /// what a user feels who came when the arrival process says: waiting included
+    TimeSummary time_to_first_token_from_schedule{};
+    /// (latency - time to first token) / (tokens - 1), unless the tool means otherwise
+    TimeSummary time_per_output_token{};
     TimeSummary inter_token_latency{};
     TimeSummary latency{};  ///< end to end
     std::optional<double> tokens_per_chunk{};

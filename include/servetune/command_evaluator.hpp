@@ -69,9 +69,8 @@ public:
             20;  ///< for TERM, then again for KILL: an engine that it started has to go too
         std::size_t log_bytes =
             16UL << 20UL;  ///< of the log at most: the first half and the last half are kept
-        std::size_t answer_bytes =
-            16UL
-            << 20UL;  ///< of standard output; a program that prints more is ended: Failure{invalid_result}
+        /// of standard output; a program that prints more is ended: Failure{invalid_result}
+        std::size_t answer_bytes = 16UL << 20UL;
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;

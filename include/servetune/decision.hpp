@@ -64,11 +64,12 @@ struct Decision {
     /// A flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides. Where
     /// figures are compared by differences, a share of `FigureScale::unit`; `noise_cv` likewise.
     double min_gain = 0.01;
-    double noise_cv =
-        0.01;  ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
+    /// standard deviation / mean of repeated measurements, assumed until replicates have measured
+    /// it
+    double noise_cv = 0.01;
     bool enforce_audit = true;  ///< unsound measurements neither win nor teach
-    bool correct_drift =
-        true;  ///< of the machine, as the default shows it that is measured again and again (`Drift`)
+    /// of the machine, as the default shows it that is measured again and again (`Drift`)
+    bool correct_drift = true;
 
     /// Of several workloads: what none of them may lose against the default in any goal, by the
     /// means, a share.

@@ -25,8 +25,8 @@ struct DeployOptions {
     std::filesystem::path folder{};  ///< of the trial: `engine.log` and the engine's files
     std::map<std::string, std::string>
         environment{};  ///< the study's; replaces what engine and command say
-    std::string
-        api_key{};  ///< for our requests, as a bearer token; the engine has its own from its environment
+    /// for our requests, as a bearer token; the engine has its own from its environment
+    std::string api_key{};
     std::string mark{};        ///< of the study (`leftovers`)
     std::vector<int> cores{};  ///< the engine runs on these only; empty: any
     std::string gpus{};        ///< as in CUDA_VISIBLE_DEVICES; empty: as it is
@@ -37,14 +37,14 @@ struct DeployOptions {
     bool answers_alone =
         true;  ///< false: it answers no request by itself, so none is sent to see whether it serves
     double stop_within_seconds = 20;  ///< for TERM, then again for KILL
-    double failed_line_grace_seconds =
-        20;  ///< an engine that printed why it fails and does not end by itself is ended after so long
+    /// an engine that printed why it fails and does not end by itself is ended after so long
+    double failed_line_grace_seconds = 20;
     std::size_t log_bytes = 16UL << 20UL;  ///< of the log file at most
-    std::shared_ptr<Watchdog>
-        watchdog{};  ///< ends the engine where this program dies first; none: only its leader is told
+    /// ends the engine where this program dies first; none: only its leader is told
+    std::shared_ptr<Watchdog> watchdog{};
     std::function<void(const std::string&)> waits{};  ///< is told why it waits in a queue
-    std::string nvidia_smi =
-        "nvidia-smi";  ///< asked for the GPUs' memory before the start and after the end, where it is there
+    /// asked for the GPUs' memory before the start and after the end, where it is there
+    std::string nvidia_smi = "nvidia-smi";
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;

@@ -112,8 +112,8 @@ struct WeightCacheDaemon {
 struct PlatformStarts {
     std::vector<std::string>
         dynamo{};  ///< first words of a worker of NVIDIA Dynamo, with {model}; empty: it has none
-    std::string
-        kserve{};  ///< the variable whose words KServe puts behind its command; empty: it does not run it
+    /// the variable whose words KServe puts behind its command; empty: it does not run it
+    std::string kserve{};
     std::string gpustack{};  ///< GPUStack's name of the backend; empty: it has none
     std::string ray{};       ///< `llm_engine` of Ray Serve LLM; empty: it has none
     /// Flags that only the engine's own HTTP server has: Dynamo and Ray answer requests themselves,
@@ -185,8 +185,8 @@ struct Engine {
     std::vector<std::string> model_files{};
     std::string ready_path{};  ///< answers 200 once the engine serves
     double ready_within_seconds = 0;
-    std::map<std::string, std::string>
-        api{};  ///< style, chat, completions, models, server_info; what is not here is as OpenAI has it
+    /// style, chat, completions, models, server_info; what is not here is as OpenAI has it
+    std::map<std::string, std::string> api{};
     /// Flag -> its name in the answer of `server_info`; of others the flag without leading dashes
     /// and with `_` for `-`.
     std::map<std::string, std::string> reported_as{};

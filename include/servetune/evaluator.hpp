@@ -25,8 +25,8 @@ struct ToBeat {
 /// What an evaluation may want to know besides the configuration.
 struct EvaluationContext {
     std::uint64_t trial = 0;
-    std::uint64_t seed =
-        0;  ///< of the load; the n-th measurement of every configuration gets the same (paired comparison)
+    /// of the load; the n-th measurement of every configuration gets the same (paired comparison)
+    std::uint64_t seed = 0;
     std::string workload{};  ///< empty: the workloads of the objective; else this one only
     std::stop_token stop{};  ///< when it is set, come back soon with Failure{cancelled}
     /// For a first measurement: it may end early, with an approximate figure, once it is surely

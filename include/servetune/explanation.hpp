@@ -57,12 +57,12 @@ struct EffectsFloor {
 
 /// What the models expected of a configuration, by all that had been told when it was asked.
 struct Expectation {
-    std::optional<CredibleInterval>
-        objective{};  ///< in the objective's unit, without the noise of a measurement; nothing: nothing was measured
+    /// in the objective's unit, without the noise of a measurement; nothing: nothing was measured
+    std::optional<CredibleInterval> objective{};
     double deviation = 0;          ///< that of a normal with an interval as wide, in its unit
     std::optional<double> best{};  ///< the best posterior mean then; nothing: nothing had passed
-    std::optional<double>
-        expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above, or of several goals
+    /// expected improvement over `best`, as a share of it; nothing as above, or of several goals
+    std::optional<double> expected_gain{};
     FigureScale scale{};       ///< by which the objective was compared then
     double chance_works = 1;   ///< to give a number
     double chance_limits = 1;  ///< to keep all limits
@@ -86,8 +86,9 @@ struct Effect {
     CredibleInterval gain{};   ///< share: 0.02 is 2 % better
     std::size_t pairs = 0;     ///< configurations compared, with the level and with the default
     std::size_t measured = 0;  ///< configurations with a number that have the level
-    std::string
-        refused{};  ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
+    /// why none of those that were tried passes, while others do: it has no gain then; empty: it
+    /// has
+    std::string refused{};
 
     [[nodiscard]] bool known() const { return measured > 0 && refused.empty() && gain.known(); }
 };

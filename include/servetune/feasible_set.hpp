@@ -10,7 +10,7 @@ namespace servetune {
 
 /// The feasible configurations of a search space: their number, the i-th, all, one drawn evenly.
 ///
-///     feasible.for_each([&](const Configuration& configuration) { use(configuration); return true; });
+///     feasible.for_each([&](const Configuration& one) { use(one); return true; });
 ///
 /// The parameters are decided one after the other (DecisionOrder). Half made configurations
 /// after which every open rule is in the same state have the same completions; these are counted

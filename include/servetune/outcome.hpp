@@ -110,7 +110,8 @@ struct Measurement {
 /// Why a trial has no measurement. The names below are written to journals and tables.
 enum class FailureKind {
     rejected_flags,  ///< the engine refused its command line
-    ignored_flags,  ///< the engine serves and says that a flag has no effect: another configuration's twin
+    /// the engine serves and says that a flag has no effect: another configuration's twin
+    ignored_flags,
     out_of_memory,  ///< at load, or for the cache
     unsupported,    ///< a back end, type or size that the engine or device does not have
     not_ready_in_time,

@@ -65,8 +65,8 @@ struct Parameter {
     Domain domain;
     Value default_value;
     bool offers_unset = false;  ///< whether "pass no flag" is a level
-    std::optional<Value>
-        value_when_unset{};  ///< what the engine does by itself, where known: the place of `Unset` on the scale
+    /// what the engine does by itself, where known: the place of `Unset` on the scale
+    std::optional<Value> value_when_unset{};
     std::vector<Condition> active_when{};  ///< all must hold; empty: always active
     std::string
         concept_name{};  ///< the concept shared across engines ("max_concurrent_sequences"); empty: none

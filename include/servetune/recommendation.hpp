@@ -30,9 +30,13 @@ struct Closest {
 
 /// The verdict of a study, the same in every report.
 enum class Conclusion {
-    recommended,  ///< serve `recommended`; there is a gain over the default, unless the default itself does not pass
+    /// serve `recommended`; there is a gain over the default, unless the default itself does not
+    /// pass
+    recommended,
     keep_default,  ///< nothing that was measured is worth a change
-    inconclusive,  ///< what the verdict would rest on cannot be relied on (`Doubt`): keep the default and measure again
+    /// what the verdict would rest on cannot be relied on (`Doubt`): keep the default and measure
+    /// again
+    inconclusive,
     nothing_passes
 };
 
@@ -42,13 +46,18 @@ inline constexpr auto conclusions =
 /// Why a study is inconclusive.
 enum class Doubt {
     none,
-    default_unsound,  ///< the audit refuses all measurements of the default, or they failed for reasons that were not its own
-    default_disturbed,  ///< something else used the machine in at least half of the default's measurements
+    /// the audit refuses all measurements of the default, or they failed for reasons that were not
+    /// its own
+    default_unsound,
+    /// something else used the machine in at least half of the default's measurements
+    default_disturbed,
     winner_disturbed,  ///< the same of the configuration that would be recommended
     most_unreliable,   ///< at least three quarters of all results are disturbed or unsound
     not_confirmed,     ///< what looks best was not measured again in three rounds with the default
     never_cold,        ///< what would be recommended was only measured with weights of a cache
-    unequal_work  ///< what would be recommended had requests of other lengths than the default (`Recommendation::unequal`)
+    /// what would be recommended had requests of other lengths than the default
+    /// (`Recommendation::unequal`)
+    unequal_work
 };
 
 /// One of several answers to several goals: none that passes is better in one of them without being
@@ -63,8 +72,8 @@ struct Recommendation {
     Configuration default_configuration;
     bool default_passes =
         false;  ///< otherwise there is nothing to compare with, and `gain` means nothing
-    bool default_unsound =
-        false;  ///< it was measured, but the audit refuses what was measured: how good it is, is not known
+    /// it was measured, but the audit refuses what was measured: how good it is, is not known
+    bool default_unsound = false;
     /// The passing configuration with the best mean, once some were confirmed of these and the
     /// default; nothing: none passes.
     std::optional<Configuration> best{};
@@ -72,18 +81,19 @@ struct Recommendation {
     bool keep_default = true;     ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
     Doubt doubt = Doubt::
-        none;  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
+        /// of an inconclusive study: `recommended` is then the default, and no gain is stated
+        none;
     std::optional<Configuration>
         to_confirm{};  ///< with `Doubt::never_cold`: what a cold start has to confirm
-    std::optional<Configuration>
-        unequal{};  ///< with `Doubt::unequal_work`: whose figure cannot be compared with the default's
-    std::optional<Closest>
-        closest{};  ///< where nothing passes: what comes nearest to it, and the limits that it breaks
+    /// with `Doubt::unequal_work`: whose figure cannot be compared with the default's
+    std::optional<Configuration> unequal{};
+    /// where nothing passes: what comes nearest to it, and the limits that it breaks
+    std::optional<Closest> closest{};
     std::size_t results = 0;    ///< measurements of the search
     std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
     std::size_t unsound = 0;    ///< of these: the audit refuses them
-    Gain
-        gain{};  ///< of `recommended` over the default, judged as the best-looking of all that were tried
+    /// of `recommended` over the default, judged as the best-looking of all that were tried
+    Gain gain{};
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing
     /// when they are the same or nothing can be concluded.
     std::optional<Gain> given_away{};

@@ -25,8 +25,8 @@ namespace servetune {
 struct SimulatedWorkload {
     Workload workload;
     SimulatedTraffic traffic;
-    bool chosen =
-        false;  ///< its load is one that a search chose: that a server keeps up with it is no finding
+    /// its load is one that a search chose: that a server keeps up with it is no finding
+    bool chosen = false;
 };
 
 /// Answers from the cost model and the simulator instead of a GPU: every number is a prediction,
@@ -35,7 +35,8 @@ struct SimulatedWorkload {
 /// one that dies with the engine file's patterns, sends the workloads, summarises and audits what
 /// comes back.
 ///
-///     SimulateEvaluator evaluator(*study.composition, study.model, std::move(readers), std::move(workloads));
+///     SimulateEvaluator evaluator(*study.composition, study.model, std::move(readers),
+///                                 std::move(workloads));
 ///     const Outcome outcome = evaluator.evaluate(configuration, {});
 class SimulateEvaluator : public Evaluator {
 public:

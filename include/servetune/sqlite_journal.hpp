@@ -45,8 +45,8 @@ struct RescuedJournal {
     std::vector<Trial> trials;
     std::filesystem::path file;  ///< a whole journal with exactly these trials
     std::string stopped_by;      ///< the damage that hides all events after it; empty: none does
-    std::vector<std::string>
-        left_out;  ///< single events that were damaged, trials that have another number without them
+    /// single events that were damaged, trials that have another number without them
+    std::vector<std::string> left_out;
 };
 
 /// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction

@@ -123,7 +123,8 @@ struct StudySettings {
 /// With parts of your own, by hand:
 ///
 ///     Study study(problem, strategy, journal);
-///     while (const auto trial = study.ask(budget)) study.tell(trial->id, measure(trial->configuration));
+///     while (const auto trial = study.ask(budget))
+///         study.tell(trial->id, measure(trial->configuration));
 ///     use(study.recommendation());
 /// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways
 /// first hand out again the trials that an earlier process asked or started but did not tell.

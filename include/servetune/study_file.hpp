@@ -43,8 +43,8 @@ struct KnowledgeChoice {
     enum class Kind { cost_model, recipes, study, table };
     Kind kind = Kind::cost_model;
     std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
-    bool by_default =
-        false;  ///< nobody asked for it: where it knows nothing, or cannot be read, nothing is said of it
+    /// nobody asked for it: where it knows nothing, or cannot be read, nothing is said of it
+    bool by_default = false;
 };
 
 /// The processes that a study's trials start.
@@ -81,8 +81,8 @@ struct StudySource {
     std::filesystem::path search_spaces;  ///< the catalogue's folder, with the facts for the audit
     bool of_journal = false;              ///< its journal keeps it
     std::shared_ptr<StudySnapshot> snapshot{};  ///< the files that were read
-    std::map<std::string, std::string>
-        settings{};  ///< path -> value of what else decides what is asked or measured (definition())
+    /// path -> value of what else decides what is asked or measured (definition())
+    std::map<std::string, std::string> settings{};
 };
 
 /// The machine of a study: as its file says, as it was found, or as the study's journal has it.
@@ -95,8 +95,8 @@ struct StudyMachine {
     std::optional<double> usd_per_device_hour{};  ///< the machine's price / its devices
     std::optional<FoundMachine>
         found{};  ///< where engines start; nothing: they start elsewhere, or none does
-    std::string
-        hardware_found{};  ///< the accelerator by its name here, where the file names none; empty: unknown
+    /// the accelerator by its name here, where the file names none; empty: unknown
+    std::string hardware_found{};
 
     /// The accelerator of the cost model and the audit. The space depends on `hardware` only.
     [[nodiscard]] const std::string& chip() const {
@@ -112,8 +112,8 @@ struct StudyFile {
     StudyMachine machine;
     std::string name;
     std::string model;
-    std::filesystem::path
-        model_file{};  ///< the user's own model, where the study names one: its facts, and `model` is its name
+    /// the user's own model, where the study names one: its facts, and `model` is its name
+    std::filesystem::path model_file{};
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
     Objective objective;
@@ -127,8 +127,8 @@ struct StudyFile {
     std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
     EvaluatorConfig measuring;                         ///< what measures
     Budget budget;
-    std::optional<int>
-        budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
+    /// minutes after midnight, local time: whoever runs the study knows which day
+    std::optional<int> budget_until;
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
     std::vector<std::string> on_done{};  ///< a program and its words; empty: nobody is told
@@ -232,10 +232,10 @@ struct StudySetup {
     /// The strategy holds them too: what is added here, its next ask sees.
     std::shared_ptr<std::vector<Configuration>> suggestions =
         std::make_shared<std::vector<Configuration>>();
-    std::vector<std::string>
-        knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
-    std::string
-        earlier{};  ///< the same of a study by default; empty: there is none, or it teaches nothing here
+    /// each source in words, with what it holds as a fingerprint; also those that know nothing here
+    std::vector<std::string> knowledge{};
+    /// the same of a study by default; empty: there is none, or it teaches nothing here
+    std::string earlier{};
 
     /// Everything that decides what the study does, as `path -> text`: what the file's keys come to
     /// (parameters, flags, constraints, objective, strategy, knowledge, workloads), fingerprints of
@@ -279,8 +279,8 @@ struct RunHooks {
     std::function<void(std::uint64_t trial, const std::string& what)> phase{};
     /// Each load test with its requests (MeasureOptions::keep).
     std::function<void(const MeasuredLoad&)> keep{};
-    std::shared_ptr<Watchdog>
-        watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
+    /// ends a trial's processes where this program dies first; none: only their leader is told
+    std::shared_ptr<Watchdog> watchdog{};
 };
 
 /// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when

@@ -50,8 +50,8 @@ inline constexpr auto purposes =
 struct Trial {
     std::uint64_t id = 0;  ///< from 0, in the order of asking; trial 0 is the default configuration
     Configuration configuration{};
-    std::string
-        workload{};  ///< empty: the workloads of the objective; else the report workload that this trial measures
+    /// empty: the workloads of the objective; else the report workload that this trial measures
+    std::string workload{};
     std::uint64_t seed =
         0;  ///< of the load; the n-th measurement of every configuration has the same one (paired)
     std::string why{};  ///< the strategy's reason, for people

@@ -55,8 +55,8 @@ inline constexpr double fastest_replay = 1000;
 
 /// Where the most load is looked for under which the limits hold, and how closely.
 struct LoadSearch {
-    std::optional<double>
-        from{};  ///< requests a second, or in flight; nothing: a fiftieth of what the server does, or one
+    /// requests a second, or in flight; nothing: a fiftieth of what the server does, or one
+    std::optional<double> from{};
     std::optional<double> to{};  ///< nothing: all requests at once
     std::int64_t points = 6;     ///< loads that are tried at most, 2 to 50
     double within = 0.02;  ///< it ends once the load is known so closely, relative, 0.001 to 0.5
@@ -77,12 +77,12 @@ struct Arrival {
     };
     Kind kind = Kind::all_at_once;
     double requests_per_second = 0;  ///< rate: the mean; ramp: at the start
-    double burstiness =
-        1;  ///< of rates and ramps: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
+    /// of rates and ramps: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
+    double burstiness = 1;
     double to_requests_per_second = 0;  ///< ramp: at the end
     std::int64_t in_flight = 0;  ///< concurrency: requests in flight at any time (closed loop)
-    LoadSearch
-        search{};  ///< largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
+    /// largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
+    LoadSearch search{};
     double speed = 1;  ///< trace: times as fast as its time stamps say
 
     [[nodiscard]] bool searched() const {

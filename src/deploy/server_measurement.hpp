@@ -29,8 +29,9 @@ namespace servetune {
 struct MeasuredLoad {
     std::uint64_t trial = 0;
     std::uint64_t seed = 0;  ///< the trial's
-    std::size_t number =
-        0;  ///< within the trial, from 0; 0 again where all is measured once more, which replaces what was before
+    /// within the trial, from 0; 0 again where all is measured once more, which replaces what was
+    /// before
+    std::size_t number = 0;
     const Configuration& configuration;
     const std::string& model;  ///< what the server was told to serve
     const std::string&

@@ -35,16 +35,16 @@ struct DeploymentOptions {
     std::optional<std::int64_t>
         gpus{};           ///< in place of those that the layout takes; 0: none are asked for
     std::string title{};  ///< a line of comment, such as the verdict
-    std::int64_t replicas =
-        1;  ///< copies of the engine, as the configuration was measured (`deploy: {replicas: fill}`)
-    DeviceTopology
-        topology{};  ///< of the machine: engines get the devices that the trials' got (`groups_of_devices`)
+    /// copies of the engine, as the configuration was measured (`deploy: {replicas: fill}`)
+    std::int64_t replicas = 1;
+    /// of the machine: engines get the devices that the trials' got (`groups_of_devices`)
+    DeviceTopology topology{};
 };
 
 /// One kind of server of a deployment: what its process is given.
 struct DeployedEngine {
-    std::string
-        role{};  ///< prefill-1, decode-1, router: of prefill and decode apart; empty: it does all by itself
+    /// prefill-1, decode-1, router: of prefill and decode apart; empty: it does all by itself
+    std::string role{};
     std::vector<Word> argv{};  ///< of the engine, or of the client of its container
     std::size_t launch_words =
         0;  ///< of argv, before the flags: program, model and address; 0 for a client's

@@ -76,8 +76,8 @@ private:
 
 /// A trial's outcome once more, from what it was made of.
 struct RepeatedTrial {
-    std::optional<Measurement>
-        measurement{};  ///< the journal's, with what was repeated in its place; nothing: see `why_not`
+    /// the journal's, with what was repeated in its place; nothing: see `why_not`
+    std::optional<Measurement> measurement{};
     std::size_t figures = 0;   ///< that were repeated
     std::size_t requests = 0;  ///< they are of
     std::vector<std::string>

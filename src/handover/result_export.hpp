@@ -20,8 +20,8 @@ struct ExportContext {
     std::string tokenizer{};
     std::string label{};
     std::string dataset{};
-    std::optional<std::string>
-        arguments{};  ///< the serving command, or its flags; makes `autotune import --study` possible
+    /// the serving command, or its flags; makes `autotune import --study` possible
+    std::optional<std::string> arguments{};
     double burstiness = 1;  ///< shape of the gamma distributed gaps between arrivals; 1: Poisson
 };
 

@@ -177,8 +177,9 @@ struct Process::State {
             watchdog->watch(token);  // before it starts: this program may be killed at any moment
         std::promise<void> started;
         {
-            const SignalsBlocked
-                blocked;  // for the reader: the program's TERM is not its affair, nor is SIGXFSZ for a log that is too large
+            // for the reader: the program's TERM is not its affair, nor is SIGXFSZ for a log that
+            // is too large
+            const SignalsBlocked blocked;
             reader = std::thread([&] { live(started); });
         }
         try {

@@ -19,7 +19,8 @@ using namespace std::string_view_literals;
 enum class Finish {
     by_itself,  ///< the model ended it: end of sequence, a stop word, a tool call
     at_length,  ///< the limit of tokens ended it
-    broken_off  ///< the server gave it up: abort, error, content_filter, and every reason not listed below
+    /// the server gave it up: abort, error, content_filter, and every reason not listed below
+    broken_off
 };
 
 constexpr std::array<std::pair<std::string_view, Finish>, 13> whole_answers{{

@@ -81,9 +81,12 @@ struct Capacity {
         found,             ///< between a load that keeps the limits and one that breaks them
         fails_at_lowest,   ///< the lowest load that may be tried breaks a limit
         edge_not_reached,  ///< the highest load that may be tried keeps them all
-        below_all_tried,  ///< every load that was tried breaks a limit, and more points were not allowed
-        above_all_tried,  ///< every finite load that was tried keeps them, and more points were not allowed
-        too_few_requests,  ///< the next load keeps them, but whether the server serves it is undecided
+        /// every load that was tried breaks a limit, and more points were not allowed
+        below_all_tried,
+        /// every finite load that was tried keeps them, and more points were not allowed
+        above_all_tried,
+        /// the next load keeps them, but whether the server serves it is undecided
+        too_few_requests,
     };
     End end = End::found;
     double level =

@@ -135,7 +135,8 @@ private:
 
     double epoch_ = 0;
     double curl_due_,
-        curl_armed_;  ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
+        /// when libcurl wants to be called, when its timer goes off; both since `epoch_`
+        curl_armed_;
     std::uint64_t read_number_ = 0;  ///< turns of libcurl; one reads a connection once
     double next_tick_ = 0;
     std::vector<float> lags_;

@@ -15,8 +15,9 @@ namespace servetune {
 
 /// Failed requests of one kind.
 struct FailedRequests {
-    std::string
-        kind;  ///< `timed_out`; of answers that were broken off with their finish reason: `not_finished (abort)`
+    /// `timed_out`; of answers that were broken off with their finish reason: `not_finished
+    /// (abort)`
+    std::string kind;
     std::size_t count = 0;
     std::string error;  ///< of the first one
 };

@@ -64,8 +64,8 @@ struct EngineCore::State {
         std::int64_t input_tokens = 0;
         std::int64_t output_tokens = 0;
         std::int64_t generated = 0;
-        std::int64_t prompt =
-            0;  ///< tokens to compute before the next one is made: after a preemption the answer so far too
+        /// tokens to compute before the next one is made: after a preemption the answer so far too
+        std::int64_t prompt = 0;
         std::int64_t computed = 0;        ///< tokens whose keys and values are in the cache
         std::int64_t capacity = 0;        ///< tokens that its blocks hold
         std::int64_t unnamed_blocks = 0;  ///< of these blocks, those in no unit

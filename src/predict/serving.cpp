@@ -231,7 +231,8 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
         settings.max_batched_tokens =
             std::max(settings.max_batched_tokens, settings.max_context_tokens);
     if (const auto chunk = by.whole(
-            "chunked_prefill_tokens")) {  // SGLang: prompts are cut to this, a step of prompts holds no more
+            // SGLang: prompts are cut to this, a step of prompts holds no more
+            "chunked_prefill_tokens")) {
         settings.chunked_prefill = *chunk > 0;
         if (*chunk > 0) settings.max_batched_tokens = *chunk;
     }
@@ -381,8 +382,8 @@ Serving ServingReader::read(const Command& command, UnknownFlags unknown) const 
     for (const Setting& setting : said.settings) {
         const bool known = std::find(parsed.unknown.begin(), parsed.unknown.end(),
                                      setting.text()) == parsed.unknown.end();
-        if (known || setting.not_about_speed)
-            continue;  // of these a parameter with a value that is not listed: a parser of one's own
+        // of these a parameter with a value that is not listed: a parser of one's own
+        if (known || setting.not_about_speed) continue;
         if (unknown == UnknownFlags::refused)
             throw UsageError(engine_.name + ": " + unknown_word(setting.text()));
         if (setting.words.front().starts_with('-'))

@@ -155,8 +155,9 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
             result.defect = load_defect(result.serving.target.traits, result.serving.parameters);
         }
     } catch (
-        const UsageError&
-            error) {  // a figure that the cost model would need: this configuration's failure, not the study's end
+        // a figure that the cost model would need: this configuration's failure, not the study's
+        // end
+        const UsageError& error) {
         result.failure = Failure{FailureKind::unsupported,
                                  std::string("it cannot be simulated: ") + error.what()};
         return result;

@@ -20,8 +20,8 @@ struct LadderGain {
 
 /// One change on the way from the default to what is recommended.
 struct LadderStep {
-    std::vector<std::string>
-        changes{};  ///< `max_num_seqs = 512`; several where nobody can say which of them gained what
+    /// `max_num_seqs = 512`; several where nobody can say which of them gained what
+    std::vector<std::string> changes{};
     Configuration to{};
     LadderGain gain{};  ///< over the step before
     std::optional<LadderGain>
@@ -70,8 +70,8 @@ struct AtTheEnd {
 
 /// What keeps what would be served from being faster.
 struct WhatLimits {
-    std::vector<LimitMargin>
-        limits{};  ///< those that refuse something better first, then the narrowest share of the bound
+    /// those that refuse something better first, then the narrowest share of the bound
+    std::vector<LimitMargin> limits{};
     std::vector<AtTheEnd> at_the_end{};
     std::vector<ResourceGain> resources{};  ///< empty: `no_resources` says why
     std::string no_resources{};
@@ -96,8 +96,8 @@ struct ServingCost {
     std::string tokens;  ///< `output`, `total`
     std::optional<Figure> of_default{};
     Figure of_recommended{};
-    std::optional<Figure>
-        change{};  ///< recommended / default - 1; nothing: they are the same, or the default has no figure
+    /// recommended / default - 1; nothing: they are the same, or the default has no figure
+    std::optional<Figure> change{};
 };
 
 struct ServingCosts {
@@ -144,8 +144,8 @@ struct Predicted {
         Configuration configuration{};
         double measured = 0;
         double shipped = 0;  ///< predicted before any trial
-        std::optional<double>
-            fitted{};  ///< predicted by the model fitted to the trials before it; nothing: there was none
+        /// predicted by the model fitted to the trials before it; nothing: there was none
+        std::optional<double> fitted{};
     };
     std::string by{};         ///< the model as it is fitted now, in words
     std::vector<Row> rows{};  ///< in the order of the trials

@@ -250,8 +250,9 @@ std::string parallel_chart(std::string_view title, std::string_view description,
                            const std::vector<ParallelLine>& lines) {
     constexpr double sides = 28;
     constexpr double first = 40;
-    constexpr double step =
-        72;  // an axis with its title above it and its values below it, also in the letters of a narrow screen
+    // an axis with its title above it and its values below it, also in the letters of a narrow
+    // screen
+    constexpr double step = 72;
     constexpr double letter = 11;
     constexpr double whole = 1000;  // what the lines are drawn in; the page's script stretches them
     constexpr std::size_t most_ticks =

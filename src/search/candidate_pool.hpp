@@ -150,8 +150,8 @@ inline constexpr float least_pool_variance = 1e-6F;
 struct PoolPredictions {
     Eigen::VectorXf means;
     Eigen::VectorXf variances;
-    Eigen::VectorXf
-        covariances{};  ///< with the observation that the model's covariance weights are of; empty: they are not given
+    /// with the observation that the model's covariance weights are of; empty: they are not given
+    Eigen::VectorXf covariances{};
 };
 
 /// A model's view of a pool, block by block, in single precision: good to 1e-4 of the prior's

@@ -58,8 +58,8 @@ private:
         std::set<std::string> earlier{};          ///< at most one is active at a time
         std::vector<const Parameter*> current{};  ///< while it is made
         std::vector<std::string> names{};         ///< of `current`
-        std::optional<Value>
-            otherwise{};  ///< where this study has none: as it was in the earlier default; nothing: inactive
+        /// where this study has none: as it was in the earlier default; nothing: inactive
+        std::optional<Value> otherwise{};
         std::vector<std::optional<Value>> values{};  ///< of each earlier trial
     };
     static constexpr std::size_t most_results =

@@ -28,8 +28,9 @@ struct MainEffect {
     Value level;
     CredibleInterval gain{};   ///< share: 0.02 is 2 % better
     std::size_t measured = 0;  ///< configurations with a number that have the level
-    std::string
-        refused{};  ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
+    /// why none of those that were tried passes, while others do: it has no gain then; empty: it
+    /// has
+    std::string refused{};
 
     [[nodiscard]] bool known() const { return measured > 0 && refused.empty() && gain.known(); }
 };
@@ -65,14 +66,14 @@ public:
     static constexpr std::size_t most_choices =
         64;  ///< the same of one without an order: what one level does says nothing of another
     static constexpr std::size_t most_pair_levels = 5;  ///< the same of each of a pair
-    static constexpr std::size_t most_points =
-        25'000;  ///< configurations for all main effects, and again for all pairs: half a second each
+    /// configurations for all main effects, and again for all pairs: half a second each
+    static constexpr std::size_t most_points = 25'000;
     static constexpr std::size_t most_believed =
         2'000;  ///< the same where beliefs are asked for: a cost model takes some 0.2 ms for each
     static constexpr std::size_t most_covaried =
         400;  ///< of one interval: its covariance is O(points^2)
-    static constexpr double least_share =
-        0.001;  ///< of a pair: less comes of rounding, and of grids in which rules leave nothing to compare
+    /// of a pair: less comes of rounding, and of grids in which rules leave nothing to compare
+    static constexpr double least_share = 0.001;
     static constexpr std::size_t most_pairs = 3;  ///< shown: the strongest
 
     explicit Effects(const FittedHistory& fitted);

@@ -16,8 +16,9 @@ namespace servetune {
 struct ConfigurationEvidence {
     Configuration configuration;
     EncodedPoint point;
-    std::vector<double>
-        means{};  ///< of each goal as it is judged (`FigureScale`), the leading one first; empty: no number that may teach
+    /// of each goal as it is judged (`FigureScale`), the leading one first; empty: no number that
+    /// may teach
+    std::vector<double> means{};
     double replicates =
         0;  ///< measurements in the leading mean, the runs behind one figure counted
     /// For each limit and the guard: above 0 it is kept, ln(value / limit) or the logit's

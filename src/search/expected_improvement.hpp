@@ -19,8 +19,9 @@ inline double log_improvement(double z) {
     constexpr double near = -1;
     if (z > near) return std::log(normal_density(z) + z * normal_cdf(z));
     const double log_density = log_normal_density(z);
-    constexpr double far =
-        -200;  // 1 + z Phi / phi has lost five digits there; its series 1/z^2 - 3/z^4 + 15/z^6 is exact to 2e-12
+    // 1 + z Phi / phi has lost five digits there; its series 1/z^2 - 3/z^4 + 15/z^6 is exact to
+    // 2e-12
+    constexpr double far = -200;
     if (z > far) return log_density + std::log1p(z / inverse_mills(z));
     return log_density - 2 * std::log(-z) + std::log1p((-3 + 15 / (z * z)) / (z * z));
 }

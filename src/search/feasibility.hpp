@@ -32,10 +32,12 @@ public:
             0.7;  ///< a third of the configurations of the published spaces crash
         double additive_variance = 1;
         double product_variance = 1;
-        double length =
-            0.58;  ///< of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each other
-        double margin_sd =
-            2;  ///< of the coefficient of what is known beforehand, around 1: a few answers the other way outweigh it
+        /// of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each
+        /// other
+        double length = 0.58;
+        /// of the coefficient of what is known beforehand, around 1: a few answers the other way
+        /// outweigh it
+        double margin_sd = 2;
     };
 
     /// `geometry` must outlive it. `works`: one for each point. `margins`: what is known of each

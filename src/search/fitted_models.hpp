@@ -83,8 +83,8 @@ private:
     std::vector<ConfigurationEvidence> evidence_;
     OutOfMemoryRule out_of_memory_;
     OutputScale scale_;
-    std::vector<std::optional<double>>
-        belief_centres_{};  ///< of each source, over what gave a number; nothing: of none is anything believed
+    /// of each source, over what gave a number; nothing: of none is anything believed
+    std::vector<std::optional<double>> belief_centres_{};
     std::unique_ptr<Surrogate> objective_{};
     std::vector<LimitModel> limits_{};
     std::unique_ptr<FeasibilityModel> works_{};

@@ -33,8 +33,9 @@ inline bool logarithmic(const Parameter& parameter) {
         low = low == 0 ? *number : std::min(low, *number);
         high = std::max(high, *number);
     }
-    constexpr double spans =
-        4;  // 64, 128, 256, ...: steps of ratios; 28672, 30720, 32768: of differences, and there it hardly matters
+    // 64, 128, 256, ...: steps of ratios; 28672, 30720, 32768: of differences, and there it hardly
+    // matters
+    constexpr double spans = 4;
     return low > 0 && high / low >= spans;
 }
 

@@ -50,8 +50,8 @@ public:
     static constexpr double belief_sd = 0.5;
     static constexpr double wrong_way_at_most = 0.2;
     static constexpr double least_weight = 0.1;
-    static constexpr double belief_worth =
-        5;  ///< values. At 40 trials of the simulated study: 3 points of regret better than without a bound
+    /// values. At 40 trials of the simulated study: 3 points of regret better than without a bound
+    static constexpr double belief_worth = 5;
 
     /// `geometry` must outlive it. `seed` of the starts.
     Surrogate(const LevelGeometry& geometry, const SurrogateData& data, std::uint64_t seed,

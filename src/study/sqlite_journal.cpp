@@ -80,7 +80,8 @@ public:
         version_ = checked_journal_version(*connection_, file_);
         connection_->run("PRAGMA journal_mode = WAL");
         connection_->run(
-            "PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
+            // a told trial survives a power cut, not only the death of the process
+            "PRAGMA synchronous = FULL");
         if (version_ == 0) create(identity);
         else {
             compare_definition(identity, accept_changes);

@@ -171,8 +171,8 @@ private:
     StudyOptions options_;
     std::vector<Trial> trials_;
     TrialIndex index_{};
-    std::set<std::uint64_t>
-        unoffered_{};  ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
+    /// open trials that nobody has in hand: `next` gives them out before it asks the strategy
+    std::set<std::uint64_t> unoffered_{};
     std::map<std::uint64_t, double>
         began_{};      ///< trials under way in this process: the steady clock at their start
     double made_ = 0;  ///< by the steady clock
@@ -416,7 +416,8 @@ Study::Loop::~Loop() {
     for (const auto& [id, at] : began_) try {
             journal_.interrupted(id, options_.now());
         } catch (
-            ...) {  // NOLINT(bugprone-empty-catch): a journal that keeps nothing more has said so before
+            // NOLINT(bugprone-empty-catch): a journal that keeps nothing more has said so before
+            ...) {
         }
 }
 

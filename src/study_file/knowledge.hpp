@@ -12,8 +12,9 @@ struct GatheredKnowledge {
     std::vector<std::string>
         warnings{};         ///< what a person should know of a source, a sentence each
     std::string earlier{};  ///< what a study by default came to; not among `texts`
-    std::vector<std::string>
-        texts{};  ///< one of each choice, with a fingerprint of what it rests on; of one that knows nothing here too
+    /// one of each choice, with a fingerprint of what it rests on; of one that knows nothing here
+    /// too
+    std::vector<std::string> texts{};
 };
 
 /// Reads all of a study's sources for its space. `study` must outlive the beliefs. Throws IoError
@@ -68,7 +69,9 @@ void add_profile(const StudySetup& setup, std::map<std::string, std::string>& de
 struct NearestStudy {
     /// How near, the nearest first.
     enum class Like {
-        same_study,  ///< all that decides its results and their judgement is the same, and the engine's version is known
+        /// all that decides its results and their judgement is the same, and the engine's version
+        /// is known
+        same_study,
         same_case,     ///< it asks something else, or nothing tells the engine's version
         other_version  ///< of the engine
     };

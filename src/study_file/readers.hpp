@@ -130,8 +130,8 @@ Value as_parameter_has_it(const Parameter& parameter, Value value);
 /// Which of the known chips the devices of a machine are.
 struct FoundHardware {
     std::string name{};  ///< HardwareSpec::name; empty: none of them, or no device was found
-    std::string
-        why_not{};  ///< for a person, with the nearest names; empty: recognised, or no device was found
+    /// for a person, with the nearest names; empty: recognised, or no device was found
+    std::string why_not{};
 };
 
 /// The chip that all visible devices are, by the names of search_spaces/hardware (what nvidia-smi

@@ -22,8 +22,8 @@ namespace servetune {
 /// Rows of a table of measured configurations, ready to be fitted, by engine.
 struct FitTable {
     std::map<std::string, std::vector<FitRow>> rows;
-    std::vector<std::string>
-        left_out;  ///< `file:line: why`: failed, unsound, a model whose bytes are not known, an unknown workload
+    /// `file:line: why`: failed, unsound, a model whose bytes are not known, an unknown workload
+    std::vector<std::string> left_out;
 };
 
 /// Reads a table as `autotune import` or `autotune export` writes it: the command of a row from its

@@ -200,8 +200,9 @@ TEST_CASE("cluster: what twenty trials at once cost the tuner and the API server
         REQUIRE(seconds_since(begin) < 900);
     }
     const double seconds = seconds_since(begin);
-    rusage
-        used{};  // of all that have ended: the program, and its clients, which are kubectl and this program again
+    // of all that have ended: the program, and its clients, which are kubectl and this program
+    // again
+    rusage used{};
     REQUIRE(getrusage(RUSAGE_CHILDREN, &used) == 0);
     const double all = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
     int requests = 0;

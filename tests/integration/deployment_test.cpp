@@ -420,8 +420,9 @@ TEST_CASE("deployment: stopping is heard at any moment of a start") {
         REQUIRE(deployment.started().failure);
         CHECK(deployment.started().failure->kind == FailureKind::cancelled);
         CHECK(
-            took <
-            10);  // idle 0.1, to hear it and the end of the engine; not heard it is the 20 of ready_within
+            // idle 0.1, to hear it and the end of the engine; not heard it is the 20 of
+            // ready_within
+            took < 10);
     }
     OneEngine stage;
     std::stop_source source;

@@ -77,8 +77,8 @@ TEST_CASE("audit: a rate that the server does not serve is found, and what it ma
     CHECK(found(sound, "sent_late") == nullptr);
     CHECK(sound.verdict == Verdict::sound);
 
-    BenchmarkResult burst =
-        a_sixth_served();  // all came before one was answered: the server is not slow, the run is short
+    // all came before one was answered: the server is not slow, the run is short
+    BenchmarkResult burst = a_sixth_served();
     burst.requested_rate_per_second = 50;
     burst.duration_seconds = 80;
     burst.time_to_first_token.mean = 1;

@@ -260,8 +260,8 @@ TEST_CASE("cost model: more work is never done sooner") {
         more.work = times(
             c.work, 2 + static_cast<std::int64_t>(rng.index(5)));  // more of the same sequences
         REQUIRE(seconds(more) >= before);
-        if (c.settings.pipeline_parallel > 1)
-            continue;  // there, sequences are taken to be alike: one short one more lowers their mean
+        // there, sequences are taken to be alike: one short one more lowers their mean
+        if (c.settings.pipeline_parallel > 1) continue;
         more = c;
         more.work.decode_sequences += whole(rng, 1, 100);
         REQUIRE(seconds(more) >= before);

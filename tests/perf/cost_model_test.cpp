@@ -135,8 +135,9 @@ TEST_CASE("cost model: four devices exchange twice a layer, and each has a quart
     CHECK(time.communication == exactly(20 * (1e-5 + 16'000 * 1.5 / 1e11)));
 
     settings.tensor_parallel = 1;
-    settings.pipeline_parallel =
-        2;  // two stages, two batches of four: a round reads all weights once for each batch, at the same time
+    // two stages, two batches of four: a round reads all weights once for each batch, at the same
+    // time
+    settings.pipeline_parallel = 2;
     const StepTime staged = CostModel(round_target(), settings)
                                 .step({.decode_sequences = 8, .decode_context_tokens = 8000});
     CHECK(staged.linear == exactly(1.25e-3));

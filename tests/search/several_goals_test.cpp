@@ -133,7 +133,8 @@ TEST_CASE(
         const Prediction first{mean, 0.3};
         const Prediction known{
             2 - 1e-8,
-            1e-20};  // as high as the step: only what is beyond it in the first goal counts, by 2 - 1
+            // as high as the step: only what is beyond it in the first goal counts, by 2 - 1
+            1e-20};
         CHECK(staircase.log_expected_improvement(first, known) ==
               Approx(log_expected_improvement(first, 0.5)).margin(1e-7).epsilon(1e-12));
     }

@@ -107,8 +107,8 @@ TEST_CASE(
     CHECK(standings.find(even)->passes());
     CHECK_FALSE(standings.all()[0].passes());
     CHECK_FALSE(
-        standings.all()[2]
-            .passes());  // 5 % behind today's default on one workload, ahead of the first trial's on both
+        // 5 % behind today's default on one workload, ahead of the first trial's on both
+        standings.all()[2].passes());
     CHECK(Standings(history, objective, decision).all()[2].passes());
     objective.over = Objective::Over::worst;
     CHECK(Standings(history, objective, Decision{}, even).all()[2].estimate().mean ==

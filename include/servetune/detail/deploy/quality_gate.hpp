@@ -46,8 +46,8 @@ struct QualityOptions {
     /// Parameters that touch what the model answers, with their values in the default
     /// configuration, which count as absent; nothing: it has none, so that any value counts.
     std::map<std::string, std::optional<Value>> defaults{};
-    std::string
-        baseline{};  ///< what the default is, such as its command; where that changes, all are asked anew
+    /// what the default is, such as its command; where that changes, all are asked anew
+    std::string baseline{};
     std::vector<Limit>
         limits{};  ///< of the objective: one on `quality_drop` decides before the load test
     std::filesystem::path

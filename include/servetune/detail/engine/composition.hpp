@@ -33,8 +33,8 @@ struct SpaceEntry {
         checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
     std::map<std::string, std::string>
         drafts{};  ///< of the method of speculation: value -> the draft model it works with
-    std::optional<EngineParameter>
-        added{};  ///< a parameter that no engine file has; its default is of trial 0, not the engine's
+    /// a parameter that no engine file has; its default is of trial 0, not the engine's
+    std::optional<EngineParameter> added{};
     bool of_preset =
         false;  ///< says what is worth a search; the study itself fixes nothing with it
 };
@@ -42,8 +42,9 @@ struct SpaceEntry {
 /// How many devices a layout (tensor x pipeline x data parallel) may take.
 struct DeviceLimit {
     std::int64_t count = 1;
-    bool stated =
-        false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
+    /// false: the study does not say how many there are, so one is taken, and asking for more is an
+    /// error
+    bool stated = false;
 };
 
 /// A rule with the model's figures in place of their names (`model_facts`), and nothing in place of
@@ -68,17 +69,19 @@ struct SpaceDescription {
         load_levels{};  ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
     std::map<std::string, std::int64_t>
         model_facts{};  ///< of `model_facts` (engine.hpp), those that are known of the model
-    std::vector<std::string>
-        images{};  ///< of containers; several: `container.image` is a parameter, the first its default
-    std::string
-        architecture{};  ///< of the chip (detail/perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
+    /// of containers; several: `container.image` is a parameter, the first its default
+    std::vector<std::string> images{};
+    /// of the chip (detail/perf/hardware_spec.hpp): values that it refuses leave the space; empty:
+    /// not known
+    std::string architecture{};
     std::optional<DeviceLimit>
         devices{};  ///< nothing: no device is allocated for a trial (a table answers)
     /// Role -> what is said of its parameters (`prefill.count`, `prefill.max_num_seqs`). Nothing:
     /// prefill and decode are not tried apart.
     std::optional<std::map<std::string, std::vector<SpaceEntry>>> roles{};
-    bool adds_engine_default =
-        true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
+    /// a narrowed parameter keeps the engine's own default; false: the table's rows are all there
+    /// is
+    bool adds_engine_default = true;
 };
 
 /// What is wrong with rules of a study (SpaceDescription::constraints): the index of the rule, and
@@ -140,8 +143,8 @@ struct LaunchTarget {
     std::string model;
     std::string host{};
     int port = 0;
-    int side_port =
-        0;  ///< of a role (EngineRole): the first of as many free ports in a row as the server has devices
+    /// of a role (EngineRole): the first of as many free ports in a row as the server has devices
+    int side_port = 0;
 };
 
 /// Servers of a configuration that are started alike.

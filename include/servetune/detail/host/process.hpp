@@ -55,8 +55,8 @@ struct ProcessOptions {
     /// Added to this process's own, or replacing. Of its own those whose names say that they hold a
     /// secret are left out (base/variable_name.hpp).
     std::map<std::string, std::string> environment{};
-    std::map<std::string, std::string>
-        files{};  ///< name -> content, written into `folder` before it starts; an absolute name as it is
+    /// name -> content, written into `folder` before it starts; an absolute name as it is
+    std::map<std::string, std::string> files{};
     std::filesystem::path folder{};  ///< its working directory, made when it is not there
     std::filesystem::path input{};   ///< a file that is its standard input; empty: nothing comes
     /// Above 0: its standard input is a pipe that brings `told` and then a line feed every so

@@ -25,10 +25,10 @@ struct Device {
 /// What nvidia-smi finds.
 struct FoundDevices {
     std::vector<Device> all{};  ///< of the machine
-    std::vector<Device>
-        visible{};  ///< those of them that CUDA_VISIBLE_DEVICES of this process names, in its order; without it: all
-    std::string
-        trouble{};  ///< why none was found though nvidia-smi is there; empty: it is not there, or all is well
+    /// those of them that CUDA_VISIBLE_DEVICES of this process names, in its order; without it: all
+    std::vector<Device> visible{};
+    /// why none was found though nvidia-smi is there; empty: it is not there, or all is well
+    std::string trouble{};
 
     /// `8 x NVIDIA H100 80GB HBM3, 80 GiB each`, `1 x A + 2 x B`; of those that are visible. Empty
     /// where none is.

@@ -21,8 +21,9 @@ struct PlanOptions {
     /// every time, and texts from files as they are.
     std::optional<std::uint64_t> salt{};
     Calibration calibration{};  ///< of the server that is asked; compared runs use one and the same
-    bool token_ids =
-        false;  ///< prompts of our own as token ids (completions): exact without calibration, texts from files are refused
+    /// prompts of our own as token ids (completions): exact without calibration, texts from files
+    /// are refused
+    bool token_ids = false;
 };
 
 /// The requests of a workload, in the order in which they are sent.

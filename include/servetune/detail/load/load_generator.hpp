@@ -21,9 +21,10 @@ namespace servetune {
 /// A server that speaks OpenAI's HTTP interface, and how to speak to it.
 struct Endpoint {
     enum class Api { chat, completions };
-    std::string
-        url;  ///< `http://127.0.0.1:8000`, also with `/v1` or a path of the interface behind it (`server_url`). User and password
-              ///< in it are sent and never shown
+    /// `http://127.0.0.1:8000`, also with `/v1` or a path of the interface behind it
+    /// (`server_url`). User and password
+    std::string url;
+    ///< in it are sent and never shown
     std::string model;
     Api api = Api::chat;
     bool stream = true;
@@ -34,8 +35,9 @@ struct Endpoint {
         extra_body{};  ///< a JSON object whose keys are added to every request: `{"temperature": 0}`
     std::string certificates{};  ///< a file of certificate authorities to trust beside the system's
     bool verify_certificate = true;
-    bool usage =
-        true;  ///< ask for token counts while streaming; an answer without them has failed. False: tokens are estimated
+    /// ask for token counts while streaming; an answer without them has failed. False: tokens are
+    /// estimated
+    bool usage = true;
     /// Fields of ours that this server refuses, and that are not sent for that (`try_request` finds
     /// them): `ignore_eos`, `stream_options`; `max_tokens`, in whose place `max_completion_tokens`
     /// is sent.
@@ -72,8 +74,8 @@ struct LoadProgress {
 struct LoadOptions {
     std::size_t loops =
         1;  ///< event loops, each a thread of its own; one carries about 50 000 chunks a second
-    std::optional<std::size_t>
-        most_in_flight{};  ///< open loop: further requests wait (and their wait is in `sent - scheduled`)
+    /// open loop: further requests wait (and their wait is in `sent - scheduled`)
+    std::optional<std::size_t> most_in_flight{};
     double request_timeout_seconds = 3600;
     double stall_timeout_seconds = 300;  ///< without any event of the answer; comments are none
     bool ignore_eos = false;       ///< ask for exactly `output_tokens` (`RequestEnd::wrong_length`)
@@ -101,8 +103,8 @@ struct LoadRun {
     ClientHealth client{};
     ServerCounters server{};
     std::string library{};  ///< versions of what carried the requests
-    std::size_t left_open =
-        0;  ///< connections dropped because their server did not end the answer within 0.25 s of `[DONE]`
+    /// connections dropped because their server did not end the answer within 0.25 s of `[DONE]`
+    std::size_t left_open = 0;
     bool stopped =
         false;  ///< by the stop token: records of requests that had not ended are `cancelled`
 };

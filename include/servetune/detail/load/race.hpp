@@ -11,8 +11,9 @@ namespace servetune {
 
 /// A rate that a load test must be able to reach, or there is no use in going on with it.
 struct RateToReach {
-    std::string
-        metric{};  ///< `output_tokens_per_second`, `total_...`, `input_...` or `requests_per_second`; others end nothing
+    /// `output_tokens_per_second`, `total_...`, `input_...` or `requests_per_second`; others end
+    /// nothing
+    std::string metric{};
     double least = 0;
 };
 

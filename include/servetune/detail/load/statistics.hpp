@@ -29,8 +29,8 @@ struct Asked {
     std::size_t requests = 0;  ///< planned
     Arrival arrival{};
     ServiceLimits limits{};
-    std::span<const PlannedRequest>
-        plan{};  ///< by index; a prompt that the server did not count has its planned length. Empty: unknown
+    /// by index; a prompt that the server did not count has its planned length. Empty: unknown
+    std::span<const PlannedRequest> plan{};
 };
 
 /// Where the true value lies with 95 % probability.
@@ -44,8 +44,8 @@ struct SteadyState {
     double begin_seconds = 0;
     double end_seconds = 0;
     std::size_t batches = 0;
-    double lag_one_correlation =
-        0;  ///< of the batches' output tokens; far from 0: the batches are too short to be independent
+    /// of the batches' output tokens; far from 0: the batches are too short to be independent
+    double lag_one_correlation = 0;
 };
 
 /// The figures of a run, how sure they are, and what could not be said.
@@ -53,8 +53,8 @@ struct LoadStatistics {
     BenchmarkResult result{};
     std::map<std::string, double, std::less<>>
         standard_errors{};  ///< by metric; within this run: server starts differ more
-    std::map<std::string, Interval, std::less<>>
-        intervals{};  ///< by metric; of throughputs: the steady state's, which starting and draining are no part of
+    /// by metric; of throughputs: the steady state's, which starting and draining are no part of
+    std::map<std::string, Interval, std::less<>> intervals{};
     std::optional<SteadyState> steady{};
     std::vector<std::string> notes{};  ///< why something is absent or means something else here
 };

@@ -44,8 +44,9 @@ struct EngineStep {
     double seconds = 0;                    ///< time.total with the noise
     std::span<const TokenEvent> tokens{};  ///< valid until the next step
     double cache_use = 0;                  ///< while it runs: blocks of requests / all blocks
-    bool out_of_memory =
-        false;  ///< its activations do not fit beside weights and cache: the engine dies in it, nobody gets a token
+    /// its activations do not fit beside weights and cache: the engine dies in it, nobody gets a
+    /// token
+    bool out_of_memory = false;
 };
 
 /// How far steps vary, each as a coefficient of variation.

@@ -21,8 +21,8 @@ struct AttentionTraits {
     double decode_efficiency = 0;  ///< of the memory bandwidth, reading the cache
     std::vector<std::string>
         cache_types{};  ///< of keys and values that it has kernels for; empty: all
-    std::vector<std::string>
-        architectures{};  ///< the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
+    /// the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
+    std::vector<std::string> architectures{};
 };
 
 /// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a
@@ -61,7 +61,8 @@ struct EngineTraits {
     /// What ServingSettings::memory_fraction is a share of.
     enum class FractionOf {
         device,  ///< all the engine may use, everything in it (vLLM)
-        weights_cache,  ///< weights and cache together; activations and graphs take the rest of the device (SGLang)
+        /// weights and cache together; activations and graphs take the rest of the device (SGLang)
+        weights_cache,
         free,  ///< the cache alone, of what is free after loading (TensorRT-LLM)
         none   ///< the cache is as large as asked for (llama.cpp)
     };
@@ -70,8 +71,8 @@ struct EngineTraits {
     FractionOf fraction_of = FractionOf::device;
 
     // ---- speed
-    std::map<std::string, double, std::less<>>
-        compute_efficiency{};  ///< number type -> share of its peak FLOP/s in large products; `other`
+    /// number type -> share of its peak FLOP/s in large products; `other`
+    std::map<std::string, double, std::less<>> compute_efficiency{};
     double bandwidth_efficiency = 0;       ///< share of the memory bandwidth while weights are read
     double step_overhead_seconds = 0;      ///< host: scheduling, launching, sampling, of every step
     double sequence_overhead_seconds = 0;  ///< host: more for each sequence in a step
@@ -81,8 +82,8 @@ struct EngineTraits {
     double request_overhead_seconds =
         0;  ///< front end: parsing, template, tokenizer; one request after the other per process
     double chunk_overhead_seconds = 0;  ///< front end: detokenizer and one streamed event
-    double all_reduce_seconds =
-        1e-5;  ///< latency of one exchange between devices: 7 to 15 us (vLLM pull requests 24111 and 42324)
+    /// latency of one exchange between devices: 7 to 15 us (vLLM pull requests 24111 and 42324)
+    double all_reduce_seconds = 1e-5;
     double link_efficiency =
         0.7;  ///< share of the link's bandwidth in large exchanges (vLLM pull request 42324)
     std::string default_attention{};  ///< a key of `attention`

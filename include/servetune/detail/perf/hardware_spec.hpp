@@ -32,8 +32,8 @@ struct HardwareSpec {
     std::optional<double>
         network_bytes_per_second{};  ///< of one device to another node, one direction
     std::string source{};
-    std::vector<std::string>
-        unverified{};  ///< keys of figures that were seen neither in its maker's data sheet nor in a copy of it
+    /// keys of figures that were seen neither in its maker's data sheet nor in a copy of it
+    std::vector<std::string> unverified{};
 
     /// For people; empty where all figures were seen there.
     [[nodiscard]] std::string note_of_unverified() const;

@@ -13,10 +13,11 @@ namespace servetune {
 /// One checkpoint of a model: what it weighs.
 struct ModelWeights {
     double bytes = 0;  ///< all of it
-    double per_token =
-        0;  ///< bytes that one decoded token of one stream reads: active linear layers, norms, router, output head
-    std::string
-        computes_in{};  ///< number type of its matrix products: weight-only quantizations compute in bf16
+    /// bytes that one decoded token of one stream reads: active linear layers, norms, router,
+    /// output head
+    double per_token = 0;
+    /// number type of its matrix products: weight-only quantizations compute in bf16
+    std::string computes_in{};
 };
 
 /// A model's shape and weights: what bounds its speed. Read from search_spaces/models/*.yaml.

@@ -11,11 +11,13 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;  ///< bytes
 
 /// How guesses are made that a step then checks, many tokens at once.
 struct Speculation {
-    std::string
-        method{};  ///< none (empty), ngram, mtp, eagle, eagle3, medusa, draft_model: a key of EngineTraits::acceptance
+    /// none (empty), ngram, mtp, eagle, eagle3, medusa, draft_model: a key of
+    /// EngineTraits::acceptance
+    std::string method{};
     std::int64_t tokens = 0;  ///< guessed for each sequence and step; 0: no speculation
-    double draft_bytes =
-        0;  ///< weights of a separate draft model; 0: the guesses come from one more layer, or from no weights (ngram)
+    /// weights of a separate draft model; 0: the guesses come from one more layer, or from no
+    /// weights (ngram)
+    double draft_bytes = 0;
 };
 
 /// What the flags of any engine come down to: the few figures that decide memory and speed.
@@ -38,11 +40,12 @@ struct ServingSettings {
     std::int64_t block_tokens = 16;  ///< the cache is given out in blocks of so many
     bool prefix_cache = true;        ///< blocks of earlier prompts are kept and used again
     bool chunked_prefill = true;     ///< a prompt may be spread over steps
-    bool mixed_steps =
-        true;  ///< prompts and decoding in one step; false: while a prompt waits and fits, decoding waits too
+    /// prompts and decoding in one step; false: while a prompt waits and fits, decoding waits too
+    bool mixed_steps = true;
     bool overlap = true;  ///< the host prepares the next step while the device computes
-    double reserved_share =
-        0;  ///< of the tokens a request may still make, kept free when it is admitted; 1: nothing is ever preempted
+    /// of the tokens a request may still make, kept free when it is admitted; 1: nothing is ever
+    /// preempted
+    double reserved_share = 0;
     std::int64_t graph_max_tokens =
         512;               ///< steps up to so many tokens run as recorded graphs; 0: none do
     bool compiled = true;  ///< torch.compile or the like

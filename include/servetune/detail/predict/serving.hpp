@@ -21,15 +21,16 @@ struct Serving {
     std::string served_name;  ///< what clients ask for: --served-model-name, else `model`
     ServingTarget target{};
     ServingSettings settings{};
-    Assignment
-        parameters{};  ///< the engine's own, those at their defaults included where a default is known
-    std::vector<std::string>
-        not_modelled{};  ///< parameters set to something else than their default that the cost model does not know
+    /// the engine's own, those at their defaults included where a default is known
+    Assignment parameters{};
+    /// parameters set to something else than their default that the cost model does not know
+    std::vector<std::string> not_modelled{};
     /// Words that the engine's file does not know, where they are kept (UnknownFlags): what they do
     /// is not known.
     std::vector<std::string> unknown{};
-    StartResult
-        refused{};  ///< `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
+    /// `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint
+    /// is not in
+    StartResult refused{};
 };
 
 /// What becomes of flags that the engine's file does not know.

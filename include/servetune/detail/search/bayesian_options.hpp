@@ -54,8 +54,8 @@ struct CandidateOptions {
         1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
     std::size_t max_believed =
         20'000;  ///< where beliefs are asked for: a cost model takes some 50 us for each
-    std::size_t kept_at_most =
-        20'000;  ///< with their levels: finding one anew is slow under rows that are listed one by one
+    /// with their levels: finding one anew is slow under rows that are listed one by one
+    std::size_t kept_at_most = 20'000;
     std::size_t sample = 20'000;  ///< of what cannot be listed
 };
 

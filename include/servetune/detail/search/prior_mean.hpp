@@ -32,8 +32,8 @@ struct PriorBelief {
 /// A configuration of this study that was good elsewhere.
 struct Winner {
     Configuration configuration{};
-    std::string
-        why{};  ///< `the best of the table t.csv, but for attention_backend = fa3, which this study cannot have`
+    /// `the best of the table t.csv, but for attention_backend = fa3, which this study cannot have`
+    std::string why{};
 
     friend bool operator==(const Winner&, const Winner&) = default;
 };

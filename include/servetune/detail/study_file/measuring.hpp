@@ -45,9 +45,9 @@ struct AttachChoice {
 /// `evaluator: {deploy: ...}`: a load test of an engine that is started for it.
 struct DeployChoice {
     EngineEvaluator::Options options{};
-    std::string
-        api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
-    bool watch = true;          ///< measure again what a throttled or shared machine disturbed
+    /// the variable that holds the key for our requests; empty: none is sent
+    std::string api_key_environment{};
+    bool watch = true;  ///< measure again what a throttled or shared machine disturbed
     /// At most one of them; none: processes of this machine.
     std::optional<ContainerOptions> container{};
     std::optional<WrappedOptions> wrapped{};

@@ -19,12 +19,12 @@ struct PlannedRequest {
     std::string text{};  ///< the user's turn (chat) or the prompt (completions)
     std::vector<std::int32_t>
         token_ids{};  ///< instead of `text`, where the server takes ids (completions)
-    std::int64_t input_tokens =
-        0;  ///< what the server should count for `text` or `token_ids`, as well as is known; 0: not known
+    /// what the server should count for `text` or `token_ids`, as well as is known; 0: not known
+    std::int64_t input_tokens = 0;
     std::int64_t output_tokens = 0;  ///< asked for; 0: as many as the model likes
     double at_seconds = 0;  ///< open loop: scheduled, from the start of the run; 0 in a closed loop
-    std::optional<std::size_t>
-        follows{};  ///< multi_turn: the request whose answer comes before this turn (an earlier index)
+    /// multi_turn: the request whose answer comes before this turn (an earlier index)
+    std::optional<std::size_t> follows{};
 };
 
 /// How a request ended. Everything but `success` counts as failed.
@@ -38,9 +38,11 @@ enum class RequestEnd {
     truncated,      ///< the stream ended without a finish reason
     error_event,    ///< 200, and then an error inside the answer
     malformed,      ///< what came is not what this API sends
-    not_finished,  ///< the server broke the answer off: finish reason abort, error, content_filter, one not known
+    /// the server broke the answer off: finish reason abort, error, content_filter, one not known
+    not_finished,
     no_usage,  ///< no token count where one was asked for
-    wrong_length,  ///< end-of-sequence was to be ignored; more tokens than asked for, or the limit came earlier
+    /// end-of-sequence was to be ignored; more tokens than asked for, or the limit came earlier
+    wrong_length,
     cancelled  ///< the run was stopped
 };
 
@@ -63,8 +65,8 @@ struct RequestRecord {
     std::optional<double> first_token{};  ///< the first read that carried token text
     std::optional<double> last_token{};   ///< the last one
     double done = 0;                      ///< the answer was complete, or failed
-    std::vector<float>
-        gaps{};  ///< seconds between the reads' token chunks; chunks of one read share a stamp: gap 0
+    /// seconds between the reads' token chunks; chunks of one read share a stamp: gap 0
+    std::vector<float> gaps{};
     std::uint32_t chunks = 0;        ///< events that carried token text
     std::uint32_t empty_chunks = 0;  ///< events of the answer that carried none
     std::uint32_t coalesced_chunks =
@@ -78,8 +80,8 @@ struct RequestRecord {
         0;  ///< of these, whose text did not come: reasoning that the server keeps
     std::string
         unread_field{};  ///< a field of the answer that has text and is not read; empty: none
-    std::optional<double>
-        estimated_tokens{};  ///< of the answer's text, where the server was not asked to count and does not
+    /// of the answer's text, where the server was not asked to count and does not
+    std::optional<double> estimated_tokens{};
 
     [[nodiscard]] bool succeeded() const { return end == RequestEnd::success; }
 };
