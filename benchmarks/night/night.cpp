@@ -92,7 +92,7 @@ private:
     }
 
     Outcome loaded(const Measurement& whole, const EvaluationContext& context) {
-        std::optional<ToBeat> to_beat = context.to_beat;
+        std::optional<Incumbent> to_beat = context.to_beat;
         if (to_beat && !ways_.leaves_out) to_beat->of_workloads.clear();  // only the last is raced
         const EarlyEnd early(to_beat, ways_.give_up,
                              ways_.leaves_out ? limits_ : std::vector<Limit>{}, workloads_);

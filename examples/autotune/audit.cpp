@@ -185,7 +185,7 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         AuditContext context;
         context.hardware = hardware;
         context.dialect = block.dialect;
-        context.rate_is_the_point =
+        context.rate_is_intended =
             !known.study ||
             compares_times(known.study->objective);  // a document says what it measured
         const PublishedResult& published = block.published;

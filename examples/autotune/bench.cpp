@@ -359,7 +359,7 @@ int bench(const BenchArguments& arguments) {
     set_arrival(test, arguments);
     test.limits = {arguments.ttft_limit_seconds, arguments.tpot_limit_seconds,
                    arguments.latency_limit_seconds};
-    test.known.rate_is_the_point = arguments.rate.has_value();
+    test.known.rate_is_intended = arguments.rate.has_value();
     LoadProgressLine line(!arguments.quiet);
     test.options.progress = line.showing();
 

@@ -199,7 +199,7 @@ std::optional<Ending> ended_early(const Side& a, const Side& b) {
 
 /// Where the lengths of both sides' requests differ beyond noise, and the goal depends on them: no
 /// figures can be compared. Nothing: they do not.
-std::optional<Ending> unequal_work(const Side& a, const Side& b) {
+std::optional<Ending> length_mismatch(const Side& a, const Side& b) {
     const std::string& metric = a.of->setup.problem->objective.leading().metric;
     for (const auto& [workload, of_b] : b.lengths) {
         const auto found = a.lengths.find(workload);
@@ -592,7 +592,7 @@ struct Asked {
                std::any_of(all.begin(), all.end(), [](const GoalCheck& one) { return one.open(); });
     }
     [[nodiscard]] Ending ending() const {
-        if (auto work = unequal_work(a, b)) return *work;
+        if (auto work = length_mismatch(a, b)) return *work;
         return arguments.gate ? gate_ending(goals(), arguments, a, b)
                               : verdict_of(goals().front(), a, b);
     }

@@ -209,11 +209,11 @@ std::string figure_of(const Metrics& metrics, std::string_view metric) {
 }
 
 /// How much of the nearest limit is taken: full at the `|`.
-std::string bar(double strain) {
+std::string bar(double limit_utilization) {
     constexpr double limit_at = 20;
     constexpr int width = 30;
     const int length = static_cast<int>(
-        std::clamp(std::round(strain * limit_at), 0.0, static_cast<double>(width)));
+        std::clamp(std::round(limit_utilization * limit_at), 0.0, static_cast<double>(width)));
     std::string text(static_cast<std::size_t>(width), ' ');
     std::fill(text.begin(), text.begin() + length, '#');
     text[static_cast<std::size_t>(limit_at)] = '|';
@@ -241,9 +241,10 @@ std::string CapacityReport::line_of(const LoadPoint& point) const {
         figure_of(m, "time_per_output_token_p95_seconds"), figure_of(m, "latency_p95_seconds"),
         name_in(verdicts, point.validity.verdict));
     if (!limits.empty())
-        line += std::isinf(point.strain)
+        line += std::isinf(point.limit_utilization)
                     ? "  requests fail"
-                    : fmt::format("  {:>5.0f} % {}", point.strain * 100, bar(point.strain));
+                    : fmt::format("  {:>5.0f} % {}", point.limit_utilization * 100,
+                                  bar(point.limit_utilization));
     return line + (point.served == Served::yes  ? ""
                    : point.served == Served::no ? "  does not keep up"
                                                 : "  too few requests to tell whether it keeps up");
@@ -311,7 +312,7 @@ std::string CapacityReport::json() const {
     for (const LoadPoint& point : points) {
         OrderedJson one;
         one["load"] = number(point.level);  // null: all at once
-        one["of_nearest_limit"] = number(point.strain);
+        one["of_nearest_limit"] = number(point.limit_utilization);
         one["keeps_up"] = point.served == Served::undecided
                               ? OrderedJson()
                               : OrderedJson(point.served == Served::yes);

@@ -40,7 +40,7 @@ struct RecommendedHere {
 /// A setting that is recommended, and what the server says of it.
 struct RunningSetting {
     std::string recommended;
-    FlagInForce in_force{};
+    EffectiveFlag in_force{};
     bool by_default = false;  ///< the recommended command leaves it to the engine
 };
 
@@ -110,12 +110,12 @@ int check_running(const RecommendArguments& arguments, const RecommendedHere& re
         return environment_error;
     }
     std::vector<RunningSetting> settings = settings_wished(spec);
-    std::vector<FlagInForce> flags;
+    std::vector<EffectiveFlag> flags;
     for (const RunningSetting& one : settings) flags.push_back(one.in_force);
     const bool tells = ask_flags_in_force(spec.engine, endpoint, flags);
     for (std::size_t i = 0; i < settings.size(); ++i) {
-        using State = FlagInForce::State;
-        const FlagInForce& now = flags[i];
+        using State = EffectiveFlag::State;
+        const EffectiveFlag& now = flags[i];
         const std::string line =
             settings[i].recommended +
             (now.told.empty() ? "" : "; the server tells " + printable_line(now.told));
@@ -326,7 +326,7 @@ std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
 
 int recommend_as(const RecommendArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    if (!setup.file.said_twice.empty()) throw ParseError(setup.file.said_twice.front());
+    if (!setup.file.conflicting_keys.empty()) throw ParseError(setup.file.conflicting_keys.front());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));

@@ -108,7 +108,7 @@ struct RunEnd {
 
 /// Runs `words` with `{study}`, `{outcome}`, `{verdict}`, `{reason}` and `{report}` replaced, for a
 /// minute at most. A failure of it is said on standard error; the run's exit code does not change.
-void tell_that_it_is_done(const std::vector<std::string>& words, const RunEnd& end) {
+void run_on_done(const std::vector<std::string>& words, const RunEnd& end) {
     if (words.empty()) return;
     const std::array<std::pair<std::string_view, std::string>, 5> values{
         {{"{study}", end.study},
@@ -261,9 +261,9 @@ int run(const RunArguments& arguments) {
     const std::string_view reason = name_in(stop_reasons, summary.reason);
     const auto tell = [&](const std::string& verdict, std::string_view outcome = "error") {
         if (summary.reason != StopReason::stopped_by_user)  // who stopped it knows
-            tell_that_it_is_done(setup.file.on_done, {setup.file.name, setup.file.secrets(verdict),
-                                                      std::string(outcome), std::string(reason),
-                                                      folder / "report.html"});
+            run_on_done(setup.file.on_done,
+                        {setup.file.name, setup.file.secrets(verdict), std::string(outcome),
+                         std::string(reason), folder / "report.html"});
     };
     if (summary.reason == StopReason::error) {
         complain("autotune: {}", summary.message);

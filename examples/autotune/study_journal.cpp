@@ -271,9 +271,9 @@ void keep_for_later(const StudySetup& setup, const std::vector<Trial>& trials,
     for (const Trial& trial : trials)
         if (trial.of_search() && trial.measurement() != nullptr)
             measured.insert(trial.configuration);
-    const bool worth_it =
+    const bool meets_min_gain =
         measured.size() > 1 && measured.contains(setup.problem->space.default_configuration());
-    if (!worth_it || evaluator_of(setup.file).machine(setup.file).empty()) return;
+    if (!meets_min_gain || evaluator_of(setup.file).machine(setup.file).empty()) return;
     try {
         say(StudyCache(StudyCache::users()).keep(folder));
     } catch (const IoError& error) {

@@ -35,7 +35,7 @@ using OrderedJson = nlohmann::ordered_json;
 namespace {
 
 /// What is asked.
-struct Wanted {
+struct SuggestQuery {
     Catalogue catalogue = Catalogue::standard();
     std::string model;
     std::filesystem::path model_file{};  ///< where the model is given by its facts
@@ -70,8 +70,8 @@ std::string full_name(const std::string& name, const Catalogue& catalogue) {
     return ids.size() == 1 ? *ids.begin() : name;
 }
 
-Wanted wanted_by(const SuggestArguments& arguments) {
-    Wanted wanted;
+SuggestQuery wanted_by(const SuggestArguments& arguments) {
+    SuggestQuery wanted;
     wanted.model = arguments.model;
     wanted.chip = wanted.catalogue.hardware(arguments.hardware);
     wanted.engine = wanted.catalogue.engine(arguments.engine);
@@ -92,7 +92,8 @@ Wanted wanted_by(const SuggestArguments& arguments) {
 
 /// Whether the recipe's command starts, by the cost model. Nothing: it does. Writes what was
 /// checked to `memory`.
-std::optional<std::string> why_not_started(const Wanted& wanted, const Composition& composition,
+std::optional<std::string> why_not_started(const SuggestQuery& wanted,
+                                           const Composition& composition,
                                            const Configuration& configuration,
                                            std::string& memory) {
     if (!wanted.facts) {
@@ -117,14 +118,14 @@ std::optional<std::string> why_not_started(const Wanted& wanted, const Compositi
     return std::nullopt;
 }
 
-std::vector<RecipeMatch> matches_of(const Wanted& wanted) {
+std::vector<RecipeMatch> matches_of(const SuggestQuery& wanted) {
     return matching(recipes_of(wanted.catalogue, wanted.engine.name),
                     {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
 }
 
 /// A recipe as the engine's newest version takes it; nothing: it does not start, and the reason
 /// goes to `passed_over`.
-std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& wanted,
+std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQuery& wanted,
                                        std::vector<std::string>& passed_over) {
     try {
         Suggestion result;
@@ -150,7 +151,8 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& w
 }
 
 /// The nearest recipe that starts.
-std::optional<Suggestion> by_recipe(const Wanted& wanted, std::vector<std::string>& passed_over) {
+std::optional<Suggestion> by_recipe(const SuggestQuery& wanted,
+                                    std::vector<std::string>& passed_over) {
     for (const RecipeMatch& match : matches_of(wanted))
         if (auto result = suggested_by(match, wanted, passed_over)) return result;
     return std::nullopt;
@@ -158,13 +160,13 @@ std::optional<Suggestion> by_recipe(const Wanted& wanted, std::vector<std::strin
 
 /// Of each quantization the nearest recipe whose source served a checkpoint of the model in it,
 /// with that checkpoint; why others do not start goes to `passed_over`.
-std::vector<Suggestion> with_quantized_checkpoints(const Wanted& wanted,
+std::vector<Suggestion> with_quantized_checkpoints(const SuggestQuery& wanted,
                                                    std::vector<std::string>& passed_over) {
     std::vector<Suggestion> result;
     std::set<std::string> seen;
     for (const RecipeMatch& match : matches_of(wanted)) {
         if (match.checkpoint.empty() || seen.contains(match.recipe.quantization)) continue;
-        Wanted quantized = wanted;
+        SuggestQuery quantized = wanted;
         quantized.model = match.checkpoint;
         quantized.facts = served_model(match.checkpoint, wanted.catalogue.all_models());
         std::vector<std::string> reasons;
@@ -182,7 +184,7 @@ std::string share_text(double share) { return fmt::format("{:.0f} %", share * 10
 
 /// How far predictions of this engine were off: in words, and the median on this chip or, where it
 /// was never checked, the largest on others.
-std::pair<std::string, std::optional<double>> error_of_predictions(const Wanted& wanted) {
+std::pair<std::string, std::optional<double>> error_of_predictions(const SuggestQuery& wanted) {
     const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
     std::string elsewhere;
     std::optional<double> largest;
@@ -244,7 +246,7 @@ const std::string draft_name = "/suggest.yaml";
 
 /// The cost model's guess on so many devices, of the study that `init` would write. Throws where
 /// nothing starts there.
-Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
+Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
     FirstStudy study;
     study.file = draft_name;
     study.model = wanted.model_file.empty() ? wanted.model : wanted.model_file.string();
@@ -282,7 +284,7 @@ Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
 }
 
 /// The same on the fewest devices that hold the model; nothing: no number does, and why.
-std::optional<Suggestion> by_cost_model(const Wanted& wanted, std::string& why_not) {
+std::optional<Suggestion> by_cost_model(const SuggestQuery& wanted, std::string& why_not) {
     constexpr std::size_t most_devices = 64;  // eight machines of eight
     for (std::size_t devices = 1; devices <= most_devices; devices *= 2) try {
             return guess_on(wanted, devices);
@@ -312,7 +314,7 @@ OrderedJson command_json(const Suggestion& suggestion) {
             {"devices", suggestion.devices}};
 }
 
-OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted,
+OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wanted,
                             const std::vector<std::string>& passed_over) {
     OrderedJson json{{"kind", suggestion.match ? "recipe" : "guess"},
                      {"model", wanted.model},
@@ -379,7 +381,8 @@ std::string gain_text(const Suggestion& suggestion) {
                        *suggestion.gain * 100);
 }
 
-void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const OrderedJson& json) {
+void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
+                      const OrderedJson& json) {
     constexpr std::int64_t one_machine = 8;
     const auto flag = [](bool is) { return std::string(is ? "yes" : ""); };
     std::string memory = suggestion.memory;
@@ -404,7 +407,7 @@ void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const 
     put(stdout, "{}", fill_template(suggestion_txt_in.text, values));
 }
 
-std::string unknown_text(const Wanted& wanted) {
+std::string unknown_text(const SuggestQuery& wanted) {
     const std::vector<Recipe> recipes = recipes_of(wanted.catalogue, wanted.engine.name);
     std::set<std::string> known, chips;
     for (const ModelSpec& spec : wanted.catalogue.all_models()) known.insert(spec.name);
@@ -443,7 +446,7 @@ int no_command(const SuggestArguments& arguments, const std::string& kind, const
 }
 
 /// Where the engine takes a file: the name that one would have, in place of the id.
-void name_model_file(Suggestion& suggestion, const Wanted& wanted) {
+void name_model_file(Suggestion& suggestion, const SuggestQuery& wanted) {
     suggestion.missing = model_file_missing(wanted.engine, wanted.model);
     if (suggestion.missing.empty()) return;
     const std::string file =
@@ -460,7 +463,7 @@ void name_model_file(Suggestion& suggestion, const Wanted& wanted) {
 }  // namespace
 
 int suggest(const SuggestArguments& arguments) {
-    const Wanted wanted = wanted_by(arguments);
+    const SuggestQuery wanted = wanted_by(arguments);
     std::vector<std::string> passed_over;
     if (const auto& chips = wanted.engine.architectures;
         !chips.empty() &&

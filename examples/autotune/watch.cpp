@@ -134,7 +134,7 @@ std::string watched_verdict(const ProductionCheck& check) {
         case WatchVerdict::tune_again: {
             std::string changed;
             for (const JudgedFigure& one : check.judged())
-                if (one.likeness == Likeness::changed)
+                if (one.likeness == Similarity::changed)
                     changed += (changed.empty() ? "" : ", ") + one.name;
             const std::string workload = check.workload_yaml();
             return "Tune again: the traffic is not the study's any more (" + changed + ")." +

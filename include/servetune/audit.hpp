@@ -32,7 +32,7 @@ struct AuditContext {
         requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
     bool rate_is_chosen =
         false;  ///< it is what is searched: that a server keeps up with it is no finding
-    bool rate_is_the_point =
+    bool rate_is_intended =
         false;  ///< times at that rate are compared, not throughputs: then that is a note
     bool turns_wait_for_answers =
         false;  ///< conversations: their load is what the server makes of it

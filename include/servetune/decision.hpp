@@ -134,7 +134,7 @@ Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& b
                   std::size_t comparisons = 1);
 
 /// Whether `gain` is enough to change a configuration for it.
-inline bool worth_it(const Decision& decision, const Gain& gain) {
+inline bool meets_min_gain(const Decision& decision, const Gain& gain) {
     return gain.value >= decision.min_gain &&
            (decision.rule == Decision::Rule::published || gain.significant());
 }

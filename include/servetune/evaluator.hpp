@@ -9,7 +9,7 @@
 namespace servetune {
 
 /// The best figure so far of what passes.
-struct ToBeat {
+struct Incumbent {
     /// The best figure of the goal that a passing configuration has in a workload, and how long its
     /// load test took.
     struct OfWorkload {
@@ -31,7 +31,7 @@ struct EvaluationContext {
     std::stop_token stop{};  ///< when it is set, come back soon with Failure{cancelled}
     /// For a first measurement: it may end early, with an approximate figure, once it is surely
     /// worse than that. Nothing: it is wanted in full.
-    std::optional<ToBeat> to_beat{};
+    std::optional<Incumbent> to_beat{};
     bool again = false;  ///< the same configuration and workload have an earlier trial
 };
 

@@ -23,7 +23,7 @@ public:
     /// the process, as a stop by the user does. A journal that does not keep it (the default) takes
     /// such a start for a death.
     virtual void interrupted(std::uint64_t /*id*/, double /*at*/) {}
-    virtual void told(std::uint64_t id, const ToldOutcome& outcome, double at) = 0;
+    virtual void told(std::uint64_t id, const SharedOutcome& outcome, double at) = 0;
     /// All trials, by id.
     [[nodiscard]] virtual std::vector<Trial> trials() const = 0;
 };
@@ -66,7 +66,7 @@ inline Outcome failed_if_unfit(Outcome outcome) {
     return message.empty() ? std::move(outcome)
                            : Failure{FailureKind::invalid_result, std::move(message)};
 }
-void check_told(const std::vector<Trial>& trials, std::uint64_t id, const ToldOutcome& outcome);
+void check_told(const std::vector<Trial>& trials, std::uint64_t id, const SharedOutcome& outcome);
 
 /// Keeps trials as long as it lives: for tests, and for tools that keep their own books.
 class MemoryJournal : public Journal {
@@ -85,7 +85,7 @@ public:
         check_started(trials_, id);
         --trials_[id].unended_starts;
     }
-    void told(std::uint64_t id, const ToldOutcome& outcome, double at) override {
+    void told(std::uint64_t id, const SharedOutcome& outcome, double at) override {
         check_told(trials_, id, outcome);
         trials_[id].outcome = outcome;
         trials_[id].told_at = at;

@@ -40,7 +40,7 @@ struct LoadTestResult {
     Handshake handshake{};  ///< `refused_fields` were not sent
     Calibration calibration{};
     LoadRun run{};
-    std::optional<GivenUp>
+    std::optional<EarlyStop>
         given_up{};  ///< it ended early; the statistics are of what had come until then
     LoadStatistics statistics{};
     Validity validity{};

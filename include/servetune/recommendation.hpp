@@ -34,7 +34,7 @@ enum class Conclusion {
     /// pass
     recommended,
     keep_default,  ///< nothing that was measured is worth a change
-    /// what the verdict would rest on cannot be relied on (`Doubt`): keep the default and measure
+    /// what the verdict would rest on cannot be relied on (`InconclusiveReason`): keep the default and measure
     /// again
     inconclusive,
     nothing_passes
@@ -44,7 +44,7 @@ inline constexpr auto conclusions =
     enum_names<Conclusion>("recommended", "keep_default", "inconclusive", "nothing_passes");
 
 /// Why a study is inconclusive.
-enum class Doubt {
+enum class InconclusiveReason {
     none,
     /// the audit refuses all measurements of the default, or they failed for reasons that were not
     /// its own
@@ -57,7 +57,7 @@ enum class Doubt {
     never_cold,        ///< what would be recommended was only measured with weights of a cache
     /// what would be recommended had requests of other lengths than the default
     /// (`Recommendation::unequal`)
-    unequal_work
+    length_mismatch
 };
 
 /// One of several answers to several goals: none that passes is better in one of them without being
@@ -80,12 +80,12 @@ struct Recommendation {
     Configuration recommended{};  ///< the smallest command with the proven gain, or the default
     bool keep_default = true;     ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
-    Doubt doubt = Doubt::
+    InconclusiveReason doubt = InconclusiveReason::
         /// of an inconclusive study: `recommended` is then the default, and no gain is stated
         none;
     std::optional<Configuration>
-        to_confirm{};  ///< with `Doubt::never_cold`: what a cold start has to confirm
-    /// with `Doubt::unequal_work`: whose figure cannot be compared with the default's
+        to_confirm{};  ///< with `InconclusiveReason::never_cold`: what a cold start has to confirm
+    /// with `InconclusiveReason::length_mismatch`: whose figure cannot be compared with the default's
     std::optional<Configuration> unequal{};
     /// where nothing passes: what comes nearest to it, and the limits that it breaks
     std::optional<Closest> closest{};
@@ -112,7 +112,7 @@ struct Recommendation {
 /// that only drops settings from it, loses less than is worth having and is known about as well,
 /// fewest settings first. A flag whose effect is not worth having is thus never recommended. Where
 /// the default's or the winner's measurements cannot be relied on, or hardly any can, the study is
-/// inconclusive and the default is kept (`Doubt`; disturbed and unsound measurements with the audit
+/// inconclusive and the default is kept (`InconclusiveReason`; disturbed and unsound measurements with the audit
 /// enforced only).
 ///
 /// Where measuring again informs, only what was confirmed can win or replace the winner: measured
@@ -125,7 +125,7 @@ struct Recommendation {
 Recommendation recommend(const Problem& problem, std::span<const Trial> history);
 
 /// Why an inconclusive study is so, in a few words.
-std::string text_of(Doubt doubt);
+std::string text_of(InconclusiveReason doubt);
 
 /// A line for people: `backend = flashinfer, seqs = 512: +12.30 % over the default (95 %: +10.10 to
 /// +14.60 %)`, or why the default is kept.

@@ -93,7 +93,7 @@ public:
     void asked(const Trial& trial) override;
     void started(std::uint64_t id, double at) override;
     void interrupted(std::uint64_t id, double at) override;
-    void told(std::uint64_t id, const ToldOutcome& outcome, double at) override;
+    void told(std::uint64_t id, const SharedOutcome& outcome, double at) override;
     [[nodiscard]] std::vector<Trial> trials() const override;
 
     /// From now on each trial that starts is kept with what this gives then (Trial::environment).

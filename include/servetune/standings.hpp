@@ -13,13 +13,13 @@ namespace servetune {
 
 /// One workload in which the requests of a configuration had other lengths than those of the
 /// default.
-struct OtherWork {
+struct LengthMismatch {
     std::string workload{};  ///< empty: the only one
     bool output = true;      ///< the answers; false: the prompts
     double mine = 0;         ///< mean tokens a request
     double usual = 0;        ///< the same of the default
 
-    friend bool operator==(const OtherWork&, const OtherWork&) = default;
+    friend bool operator==(const LengthMismatch&, const LengthMismatch&) = default;
     /// `16 output tokens a request on chat, 32 with the default`.
     [[nodiscard]] std::string text() const;
 };
@@ -138,7 +138,7 @@ struct Standing {
     std::vector<GoalFigures> goals{};  ///< one for each goal of the objective, in its order
     Refusal refusal = Refusal::none;
     std::string refused{};  ///< the refusal in words; empty: it can win
-    std::vector<OtherWork>
+    std::vector<LengthMismatch>
         other_work{};  ///< where its requests had other lengths than the default's, beyond noise
     /// ln of what the workload that loses most keeps of the default's figure, over what
     /// `Decision::never_worse_than` allows: above 0 it is allowed. Nothing: no such rule, or

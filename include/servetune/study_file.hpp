@@ -141,14 +141,14 @@ struct StudyFile {
     /// What was found then counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
     std::vector<std::string>
-        said_twice{};  ///< of a study that is only read; one that is to measure is refused
+        conflicting_keys{};  ///< of a study that is only read; one that is to measure is refused
     std::unique_ptr<Composition>
         composition;  ///< the engines, and the way from configurations to commands
 
     /// What ships, and the files of the study's own hardware and model.
     [[nodiscard]] Catalogue catalogue() const;
     /// Whether whoever asks and tells measures: the file names no evaluator.
-    [[nodiscard]] bool measured_outside() const {
+    [[nodiscard]] bool is_external() const {
         return std::holds_alternative<MeasuredOutside>(measuring);
     }
     /// Whether numbers come from something that runs, not from a table or a model.

@@ -13,19 +13,19 @@ namespace servetune {
 /// An outcome as it was told, or nothing yet. Never changed afterwards, so copies of a trial share
 /// it: a hundred metrics by name take 10 KiB, and journal, study and strategy each hold the
 /// history.
-class ToldOutcome {
+class SharedOutcome {
 public:
-    ToldOutcome() = default;
+    SharedOutcome() = default;
     template <class Told>
     // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves copies alone
-    requires std::constructible_from<Outcome, Told> ToldOutcome(Told&& outcome)
+    requires std::constructible_from<Outcome, Told> SharedOutcome(Told&& outcome)
         : outcome_(std::make_shared<const Outcome>(std::forward<Told>(outcome))) {
     }  // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] bool has_value() const { return outcome_ != nullptr; }
     explicit operator bool() const { return has_value(); }
     const Outcome& operator*() const { return *outcome_; }
-    friend bool operator==(const ToldOutcome& a, const ToldOutcome& b) {
+    friend bool operator==(const SharedOutcome& a, const SharedOutcome& b) {
         return a.outcome_ == b.outcome_ || (a.outcome_ && b.outcome_ && *a.outcome_ == *b.outcome_);
     }
 
@@ -55,7 +55,7 @@ struct Trial {
     std::uint64_t seed =
         0;  ///< of the load; the n-th measurement of every configuration has the same one (paired)
     std::string why{};  ///< the strategy's reason, for people
-    ToldOutcome outcome{};
+    SharedOutcome outcome{};
 
     // Seconds since 1970-01-01 UTC; absent until it happened.
     double asked_at = 0;
@@ -82,7 +82,7 @@ struct Trial {
     }
     /// Whether it is of a check of the workers and has no figure, as where the check was
     /// interrupted: it spends no budget, and no strategy sees it.
-    [[nodiscard]] bool of_void_check() const {
+    [[nodiscard]] bool is_interference_check() const {
         return purpose == Purpose::worker_check && measurement() == nullptr;
     }
     /// What the trial took, start to end; 0 while it is not told.

@@ -36,7 +36,7 @@ void busiest_first(std::vector<Workload>& workloads) {
     });
 }
 
-EarlyEnd::EarlyEnd(std::optional<ToBeat> to_beat, double give_up, std::vector<Limit> limits,
+EarlyEnd::EarlyEnd(std::optional<Incumbent> to_beat, double give_up, std::vector<Limit> limits,
                    const std::vector<Workload>& workloads)
     : to_beat_(std::move(to_beat)),
       give_up_(give_up),

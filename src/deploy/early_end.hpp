@@ -32,7 +32,7 @@ public:
     /// `give_up`: a share, at least four times the noise of a measurement; 0: nothing is ended.
     /// `workloads`: those of the trial, in their order; must outlive it. Decides nothing without
     /// `to_beat`, or where the goal is one workload's figure.
-    EarlyEnd(std::optional<ToBeat> to_beat, double give_up, std::vector<Limit> limits,
+    EarlyEnd(std::optional<Incumbent> to_beat, double give_up, std::vector<Limit> limits,
              const std::vector<Workload>& workloads);
 
     /// The rate that the workload behind `before` has to reach. Nothing: it is measured in full.
@@ -59,7 +59,7 @@ private:
                                                     double factor, std::size_t skipped) const;
     [[nodiscard]] double weights() const;
 
-    std::optional<ToBeat> to_beat_;
+    std::optional<Incumbent> to_beat_;
     double share_ = 1;  ///< 1 + give_up for a goal that is maximized, its reciprocal for others
     double give_up_;
     std::vector<Limit> limits_;

@@ -337,7 +337,7 @@ void ServerMeasurement::add_power_of(const LoadRun& run, const std::string& call
 }
 
 Measurement ServerMeasurement::as_given_up(const std::string& workload, const RateToReach& wanted,
-                                           const GivenUp& found) const {
+                                           const EarlyStop& found) const {
     say(workload + " ended early after " + seconds_text(found.seconds) +
         ": the configuration is surely slower than the best so far by " +
         short_number_text(early_end_.give_up() * 100) + " % or more");

@@ -89,7 +89,7 @@ private:
     void warm_up(Watch& watch, const std::string& called, const LoadTest& measured);
     [[nodiscard]] static std::string why_again(const std::variant<Measured, Failure>& result);
     [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted,
-                                          const GivenUp& found) const;
+                                          const EarlyStop& found) const;
     Outcome loaded(Server& server, Watch& watch, const std::string& model,
                    const Calibration& calibration, const Workload& workload,
                    const std::string& called, const std::optional<RateToReach>& to_reach = {});

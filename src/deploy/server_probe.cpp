@@ -211,7 +211,7 @@ bool surely_another(const Json& value, const std::string& asked,
 }  // namespace
 
 bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
-                        std::vector<FlagInForce>& flags) {
+                        std::vector<EffectiveFlag>& flags) {
     const auto path = engine.api.find("server_info");
     if (path == engine.api.end()) return false;
     const Reply reply = get(endpoint, path->second, short_answer_seconds);
@@ -220,12 +220,12 @@ bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
     if (!info.is_object()) return false;
     std::vector<double> factors;
     for (const DeviceFactor& factor : engine.devices)
-        for (const FlagInForce& one : flags)
+        for (const EffectiveFlag& one : flags)
             if (const EngineParameter* declared = engine.find(factor.parameter);
                 declared != nullptr && declared->destination.flag == one.flag)
                 if (const auto number = real_of(one.asked)) factors.push_back(*number);
-    for (FlagInForce& one : flags) {
-        using State = FlagInForce::State;
+    for (EffectiveFlag& one : flags) {
+        using State = EffectiveFlag::State;
         const Json* value = member(info, name_in_info(engine, one.flag).c_str());
         // Of lists, objects and null we know too little.
         if (value == nullptr || !(value->is_boolean() || value->is_number() || value->is_string()))
@@ -244,7 +244,7 @@ bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
 FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoint,
                                    const std::vector<std::string>& argv) {
     FlagsNotInForce result;
-    std::vector<FlagInForce> flags;
+    std::vector<EffectiveFlag> flags;
     const CommandReader reader({engine});
     for (const Setting& setting : reader.read({argv}).settings) {
         const std::string written =
@@ -255,10 +255,10 @@ FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoin
             flags.push_back({flag, setting.alone ? "" : setting.value, {}, {}});
     }
     ask_flags_in_force(engine, endpoint, flags);
-    for (const FlagInForce& one : flags) {
+    for (const EffectiveFlag& one : flags) {
         const std::string line = one.text() + " was asked for, " + one.told + " is in force";
-        if (one.state == FlagInForce::State::other) result.sure.push_back(line);
-        if (one.state == FlagInForce::State::perhaps_other) result.perhaps.push_back(line);
+        if (one.state == EffectiveFlag::State::other) result.sure.push_back(line);
+        if (one.state == EffectiveFlag::State::perhaps_other) result.perhaps.push_back(line);
     }
     return result;
 }

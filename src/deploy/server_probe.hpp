@@ -49,7 +49,7 @@ Endpoint endpoint_of(const Engine& engine, const std::string& url, const std::st
 Endpoint endpoint_of(const Engine& engine, int port, const std::string& model);
 
 /// A flag that was asked for, and what the server tells of it.
-struct FlagInForce {
+struct EffectiveFlag {
     enum class State {
         not_told,  ///< nothing, what may mean anything, or what the engine chose itself
         same,
@@ -65,7 +65,7 @@ struct FlagInForce {
 };
 /// Fills in what the server's `server_info` tells. False: the engine has none, or no answer came.
 bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
-                        std::vector<FlagInForce>& flags);
+                        std::vector<EffectiveFlag>& flags);
 
 /// Flags that the server has otherwise, a line each.
 struct FlagsNotInForce {

@@ -119,7 +119,7 @@ private:
         const auto found = locals_.find(name);
         if (found == locals_.end()) return false;  // not of this version
         const EngineSpace::Local& local = found->second;
-        const Value taken = as_engine_takes(*local.parameter, value);
+        const Value taken = normalized_value(*local.parameter, value);
         if (!local.drafted_by.empty())  // the method decides which draft model it is
             return std::any_of(local.drafts.begin(), local.drafts.end(),
                                [&](const auto& draft) { return draft.second == text_of(value); });

@@ -336,7 +336,8 @@ std::vector<std::string> EngineSpace::arguments_of(const Engine& engine) const {
 Value EngineSpace::normalized(std::string_view name_in_space, const Value& value) const {
     Value result = value;
     for_each_local([&](const Engine&, const Local& local) {
-        if (local.name_in_space == name_in_space) result = as_engine_takes(*local.parameter, value);
+        if (local.name_in_space == name_in_space)
+            result = normalized_value(*local.parameter, value);
     });
     return result;
 }

@@ -48,7 +48,7 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
     return result <= exact ? std::optional(static_cast<std::int64_t>(result)) : std::nullopt;
 }
 
-Value as_engine_takes(const EngineParameter& declared, Value value) {
+Value normalized_value(const EngineParameter& declared, Value value) {
     if (const auto same = declared.same_as.find(text_of(value)); same != declared.same_as.end())
         return same->second;
     if (const auto* text = std::get_if<std::string>(&value); text != nullptr && declared.suffixes)

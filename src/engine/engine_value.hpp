@@ -19,7 +19,7 @@ namespace servetune {
 
 /// What the engine makes of a value: 8K is 8192 where it takes suffixes, `auto` is the value that
 /// it stands for (`EngineParameter::same_as`), 1 is 1.0 for a real. Others stay as they are.
-[[nodiscard]] Value as_engine_takes(const EngineParameter& declared, Value value);
+[[nodiscard]] Value normalized_value(const EngineParameter& declared, Value value);
 
 /// Whether the engine takes `value` in this version. Steps and powers of two are where a search
 /// looks, not what the engine takes.

@@ -168,14 +168,15 @@ void EngineSpace::read_entries(const Engine& engine) {
             [&](const EngineParameter& each) { return entry_for(engine, each) == &entry; });
         if (declared == engine.parameters.end() || entry.added) continue;
         if (entry.default_value)
-            entry.default_value = as_engine_takes(*declared, *entry.default_value);
+            entry.default_value = normalized_value(*declared, *entry.default_value);
         auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
         if (choice == nullptr) continue;
         std::vector<Value> values;
         std::string twice;
         for (const Value& said : choice->values) {
-            const Value value =
-                entry.checkpoints.contains(text_of(said)) ? said : as_engine_takes(*declared, said);
+            const Value value = entry.checkpoints.contains(text_of(said))
+                                    ? said
+                                    : normalized_value(*declared, said);
             if (is_unset(value)) {
                 entry.offers_unset = true;
                 if (!entry.default_value) entry.default_value = Unset{};

@@ -191,7 +191,7 @@ std::optional<std::int64_t> EngineSpace::set_by_arguments(const Engine& engine,
                                                           const EngineParameter& declared) const {
     const Assignment& set = description_.set_by_arguments.at(engine.name);
     const auto said = set.find(declared.parameter.name);
-    const Value value = said == set.end() ? Value() : as_engine_takes(declared, said->second);
+    const Value value = said == set.end() ? Value() : normalized_value(declared, said->second);
     const auto* count = std::get_if<std::int64_t>(&value);
     return count != nullptr ? std::optional(*count) : std::nullopt;
 }

@@ -30,14 +30,14 @@ std::string with_blanks_between(const std::vector<std::string>& words) {
 
 bool same_setting(const FlagUnit& a, const FlagUnit& b) {
     if (a.parameter != nullptr)
-        return as_engine_takes(*a.parameter, value_of(a.value)) ==
-               as_engine_takes(*a.parameter, value_of(b.value));
+        return normalized_value(*a.parameter, value_of(a.value)) ==
+               normalized_value(*a.parameter, value_of(b.value));
     const auto x = shallow_json<nlohmann::json>(a.value), y = shallow_json<nlohmann::json>(b.value);
     return x.is_object() && y.is_object() ? x == y : a.value == b.value;
 }
 
 bool says_default(const FlagUnit& unit) {
-    return unit.parameter != nullptr && as_engine_takes(*unit.parameter, value_of(unit.value)) ==
+    return unit.parameter != nullptr && normalized_value(*unit.parameter, value_of(unit.value)) ==
                                             unit.parameter->parameter.default_value;
 }
 

@@ -362,10 +362,10 @@ private:
         // itself, and would explain any duration.
         const double expected = n_ / (arriving + std::min(latency, tail_longest * arriving));
         if (n_ / D_ < rate_reached * expected) return;
-        find(c_.rate_is_the_point ? Verdict::sound : Verdict::suspect, "load_bound",
+        find(c_.rate_is_intended ? Verdict::sound : Verdict::suspect, "load_bound",
              "n / D = " + figure_shown(n_ / D_) + " requests/s",
              "offered: " + figure_shown(*rate) + " requests/s",
-             std::string(c_.rate_is_the_point ? "a note: " : "") +
+             std::string(c_.rate_is_intended ? "a note: " : "") +
                  "the server kept up with the rate offered: throughput says what was sent, not "
                  "what the server can do; compare latencies");
     }

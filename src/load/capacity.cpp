@@ -27,14 +27,15 @@ constexpr double most_log_strain = 2;
 /// A load that did not arrive, or that the server fell behind, is not sustained, whatever limits it
 /// keeps.
 constexpr double fell_behind = 1.5;
-bool kept_up(const Validity& validity) {
+bool rate_sustained(const Validity& validity) {
     return std::none_of(
         validity.findings.begin(), validity.findings.end(),
         [](const Finding& finding) { return finding.id == "rate" || finding.id == "sent_late"; });
 }
 
-double strain_with_rate(const LoadPoint& point) {
-    return point.served == Served::yes ? point.strain : std::max(point.strain, fell_behind);
+double utilization_with_rate(const LoadPoint& point) {
+    return point.served == Served::yes ? point.limit_utilization
+                                       : std::max(point.limit_utilization, fell_behind);
 }
 
 /// 0 where it is not known.
@@ -110,14 +111,15 @@ std::vector<Limit> with_least_success(std::vector<Limit> limits) {
     return limits;
 }
 
-std::optional<double> strain_of(const std::vector<Limit>& limits, const Metrics& metrics) {
+std::optional<double> limit_utilization_of(const std::vector<Limit>& limits,
+                                           const Metrics& metrics) {
     std::optional<double> worst;
     for (const Limit& limit : limits) {
         if (!grows_with_load(limit)) continue;
         for (const auto& [workload, value] : limit.figures(metrics)) {
-            double strain = limit.bound > 0 ? value / limit.bound : infinite_load;
-            if (limit.at_least) strain = limit.keeps(value) ? 0 : infinite_load;
-            worst = std::max(worst.value_or(0), strain);
+            double limit_utilization = limit.bound > 0 ? value / limit.bound : infinite_load;
+            if (limit.at_least) limit_utilization = limit.keeps(value) ? 0 : infinite_load;
+            worst = std::max(worst.value_or(0), limit_utilization);
         }
     }
     return worst;
@@ -127,9 +129,9 @@ void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at
     point.level = at.kind == Arrival::Kind::rate          ? at.requests_per_second
                   : at.kind == Arrival::Kind::concurrency ? static_cast<double>(at.in_flight)
                                                           : infinite_load;
-    point.strain = strain_of(limits, point.metrics).value_or(0);
+    point.limit_utilization = limit_utilization_of(limits, point.metrics).value_or(0);
     point.served =
-        at.kind != Arrival::Kind::rate || kept_up(point.validity) ? Served::yes : Served::no;
+        at.kind != Arrival::Kind::rate || rate_sustained(point.validity) ? Served::yes : Served::no;
 }
 
 void judge_served(std::vector<LoadPoint>& points) {
@@ -140,13 +142,13 @@ void judge_served(std::vector<LoadPoint>& points) {
     };
     const LoadPoint* below = nullptr;
     for (const LoadPoint& point : points)
-        if (seen(point) && kept_up(point.validity) && requests_at_load(point) > 0 &&
+        if (seen(point) && rate_sustained(point.validity) && requests_at_load(point) > 0 &&
             (below == nullptr || point.level > below->level))
             below = &point;
     for (LoadPoint& point : points) {
         if (std::isinf(point.level)) continue;
         const bool known = served_rate(point) > 0;
-        if (!kept_up(point.validity)) point.served = Served::no;
+        if (!rate_sustained(point.validity)) point.served = Served::no;
         else point.served = !known || seen(point) ? Served::yes : served_above(point, below);
     }
 }
@@ -183,7 +185,8 @@ std::string Capacity::text(std::string_view unit) const {
                    level_text(high.value_or(0)) + in_units;
         case End::fails_at_lowest:
             return "the lowest load that may be tried, " + level_text(points.front().level) +
-                   in_units + (points.front().strain > 1 ? ", breaks a limit" : ", is not served");
+                   in_units +
+                   (points.front().limit_utilization > 1 ? ", breaks a limit" : ", is not served");
         case End::edge_not_reached:
             return "the highest load that may be tried (" + level_text(points.back().level) +
                    in_units + ") keeps all limits";
@@ -274,7 +277,7 @@ bool CapacitySearch::tried(double level) const {
 }
 
 void CapacitySearch::tell(LoadPoint point) {
-    if (std::isnan(point.strain)) point.strain = infinite_load;
+    if (std::isnan(point.limit_utilization)) point.limit_utilization = infinite_load;
     const auto at =
         std::upper_bound(points_.begin(), points_.end(), point.level,
                          [](double level, const LoadPoint& other) { return level < other.level; });
@@ -292,9 +295,10 @@ std::vector<double> CapacitySearch::smooth_log_strains() const {
     };
     std::vector<Block> blocks;
     for (const LoadPoint& point : points_) {
-        const double strain = std::clamp(std::log(std::max(strain_with_rate(point), 1e-9)),
-                                         -most_log_strain, most_log_strain);
-        blocks.push_back({strain, 1});
+        const double limit_utilization =
+            std::clamp(std::log(std::max(utilization_with_rate(point), 1e-9)), -most_log_strain,
+                       most_log_strain);
+        blocks.push_back({limit_utilization, 1});
         while (blocks.size() > 1 && !std::isinf(point.level) &&
                blocks[blocks.size() - 2].mean() > blocks.back().mean()) {
             blocks[blocks.size() - 2].sum += blocks.back().sum;
@@ -334,7 +338,7 @@ double CapacitySearch::below(std::size_t broken) const {
     if (left == 1) return least;  // what is left to be said: whether the limits can be kept at all
     if (arrival_.kind == Arrival::Kind::largest_concurrency) {
         if (points_.size() > 2) return std::sqrt(point.level * least);
-        return std::clamp(point.level / std::clamp(strain_with_rate(point), 1.1, 1e3), least,
+        return std::clamp(point.level / std::clamp(utilization_with_rate(point), 1.1, 1e3), least,
                           point.level);
     }
     const std::optional<double> most = most_served();
@@ -345,14 +349,15 @@ double CapacitySearch::below(std::size_t broken) const {
                                    : std::clamp(at_most * of_what_it_does, least, point.level);
     }
     if (points_.size() > 3 || !most || point.level >= *most) return std::sqrt(point.level * least);
-    // As a queue would wait: ln strain falls as much as -ln(1 - rate / most) does.
-    const double wanted = -std::log1p(-point.level / *most) - std::log(strain_with_rate(point));
+    // As a queue would wait: ln limit_utilization falls as much as -ln(1 - rate / most) does.
+    const double wanted =
+        -std::log1p(-point.level / *most) - std::log(utilization_with_rate(point));
     const double as_a_queue =
         std::clamp(-*most * std::expm1(-wanted), 0.2 * point.level, 0.9 * point.level);
     return std::max(as_a_queue, least);
 }
 
-/// Where log strain would cross 0. `margin`: how far it stays off the ends of the bracket, as a
+/// Where log limit_utilization would cross 0. `margin`: how far it stays off the ends of the bracket, as a
 /// share of it.
 double CapacitySearch::between(std::size_t kept, std::size_t broken, double margin) const {
     const double low = points_[kept].level;
@@ -423,7 +428,7 @@ Capacity CapacitySearch::result() const {
         result.end = result.level <= lowest() ? Capacity::End::fails_at_lowest
                                               : Capacity::End::below_all_tried;
     }
-    if (now.broken && points_[*now.broken].strain <= 1 &&
+    if (now.broken && points_[*now.broken].limit_utilization <= 1 &&
         points_[*now.broken].served == Served::undecided) {
         result.end = Capacity::End::too_few_requests;
         result.level = points_[result.shown].level;
@@ -457,7 +462,7 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
         auto& point = std::get<LoadPoint>(measured);
         judge(point, all, at_level.arrival);
         for (const Limit& limit : all)
-            if (grows_with_load(limit) && !std::isinf(point.strain) &&
+            if (grows_with_load(limit) && !std::isinf(point.limit_utilization) &&
                 limit.figures(point.metrics).empty())
                 return Failure{FailureKind::load_test_failed,
                                "the largest load cannot be looked for: the load test has no figure "

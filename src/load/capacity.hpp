@@ -37,8 +37,8 @@ inline constexpr std::string_view sustained_concurrency = "sustained_concurrency
 /// How near a server is to the first limit that breaks: value / bound of the worst of those that
 /// grow with load, above 1 is broken. A kept `success_ratio` says nothing, a broken one infinity.
 /// Nothing where none can be judged.
-[[nodiscard]] std::optional<double> strain_of(const std::vector<Limit>& limits,
-                                              const Metrics& metrics);
+[[nodiscard]] std::optional<double> limit_utilization_of(const std::vector<Limit>& limits,
+                                                         const Metrics& metrics);
 
 /// What a request must keep to be good where the objective's limits say so for most of them: of
 /// each time the tightest bound of any of its statistics.
@@ -52,13 +52,13 @@ struct LoadPoint {
     double level = 0;  ///< requests a second or in flight; infinite: all at once
     Metrics metrics{};
     Validity validity{};
-    double strain = 0;            ///< `strain_of`; 0 where no limit could be judged
-    Served served = Served::yes;  ///< `judge_served`
+    double limit_utilization = 0;  ///< `limit_utilization_of`; 0 where no limit could be judged
+    Served served = Served::yes;   ///< `judge_served`
 
-    [[nodiscard]] bool kept() const { return strain <= 1 && served == Served::yes; }
+    [[nodiscard]] bool kept() const { return limit_utilization <= 1 && served == Served::yes; }
 };
 
-/// Sets level and strain of a measured point, and `served` as the point alone says it. `at`: the
+/// Sets level and limit_utilization of a measured point, and `served` as the point alone says it. `at`: the
 /// arrivals it was measured under.
 void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at);
 
@@ -111,7 +111,7 @@ struct Capacity {
 /// server then does is about the most that it can do. Of rates the second is 0.85 of that, of
 /// requests in flight the one at which the limit would just hold if it grew in proportion. Then
 /// between the largest load that keeps the limits and the smallest that breaks them, by the secant
-/// of log strain, kept off the ends (as Illinois and ITP do: Oliveira and Takahashi, ACM TOMS
+/// of log limit_utilization, kept off the ends (as Illinois and ITP do: Oliveira and Takahashi, ACM TOMS
 /// 47(1), 2020), over -ln(1 - rate / most), in which the waiting time of a queue is a straight line
 /// (M/M/1: service time / (1 - rate / most)); most is a little more than what the server did. Over
 /// log load where a level is above that, and for requests in flight. Answers are noisy and need not
@@ -129,7 +129,7 @@ public:
 
     /// The load to try next; nothing: it is over.
     [[nodiscard]] std::optional<double> next() const;
-    /// One answer. A strain that is no number counts as broken.
+    /// One answer. A limit_utilization that is no number counts as broken.
     void tell(LoadPoint point);
     [[nodiscard]] Capacity result() const;
 

@@ -65,10 +65,10 @@ std::optional<double> lost_after_seconds(const RateToReach& wanted, const Plan& 
     return work / wanted.least;
 }
 
-GivenUp given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& run) {
+EarlyStop given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& run) {
     const CountedWork counted = counted_by(wanted.metric);
     double done = 0;
-    GivenUp result;
+    EarlyStop result;
     for (std::size_t i = 0; i < run.records.size(); ++i) {
         const RequestRecord& record = run.records[i];
         result.seconds = std::max(result.seconds, record.done);

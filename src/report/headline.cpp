@@ -6,7 +6,7 @@
 #include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "host/environment.hpp"
-#include "search/given_up.hpp"
+#include "search/rejected_priors.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/outcome.hpp"
 #include "servetune/recommendation.hpp"
@@ -48,10 +48,10 @@ std::vector<const Finding*> disturbances_of(const ReportView& view) {
     std::vector<const Finding*> meant;
     for (const Trial* trial : view.standings.trials()) {
         if (trial->measurement() == nullptr) continue;
-        const bool is_meant =
-            (result.doubt == Doubt::default_disturbed && trial->configuration == view.base()) ||
-            (result.doubt == Doubt::winner_disturbed && result.best &&
-             trial->configuration == *result.best);
+        const bool is_meant = (result.doubt == InconclusiveReason::default_disturbed &&
+                               trial->configuration == view.base()) ||
+                              (result.doubt == InconclusiveReason::winner_disturbed &&
+                               result.best && trial->configuration == *result.best);
         for (const Finding& finding : trial->measurement()->validity.findings) {
             if (!is_disturbance(finding)) continue;
             all.push_back(&finding);
@@ -135,7 +135,7 @@ struct Flagged {
 std::string flagged_text(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     const Decision& decision = view.problem().decision;
-    const bool decided = result.doubt == Doubt::none;
+    const bool decided = result.doubt == InconclusiveReason::none;
     const Flagged all(view.standings.trials(), decision);
     if (decided && all.all_suspect() && all.used > 1) return all.text("All");
     std::vector<std::string> texts;
@@ -165,26 +165,27 @@ std::string why_inconclusive(const ReportView& view) {
         return text + (parts.empty() ? "" : "; " + joined(parts)) + ".";
     };
     switch (result.doubt) {
-        case Doubt::none: break;
-        case Doubt::default_unsound: {
+        case InconclusiveReason::none: break;
+        case InconclusiveReason::default_unsound: {
             const Standing& base = *view.standings.find(view.base());
             return view.measured(view.base()) != nullptr
                        ? with_count("The default's measurement cannot be believed (" +
                                     base.refused + ")")
                        : "The default could not be measured (" + base.refused + ").";
         }
-        case Doubt::not_confirmed:
+        case InconclusiveReason::not_confirmed:
             return with_count(fmt::format(
                 "{} looks better and is not confirmed: after the search it was not measured {} "
                 "times in turn with the default",
                 result.best ? difference_text(*result.best, view.base()) : "A configuration",
                 least_rounds));
-        case Doubt::default_disturbed:
-        case Doubt::winner_disturbed:
+        case InconclusiveReason::default_disturbed:
+        case InconclusiveReason::winner_disturbed:
             return with_count(capitalized(text_of(result.doubt)) + disturbance_text(view));
-        case Doubt::most_unreliable: return with_count(capitalized(text_of(result.doubt)));
-        case Doubt::unequal_work: return why_not_comparable(view, *result.unequal);
-        case Doubt::never_cold:
+        case InconclusiveReason::most_unreliable:
+            return with_count(capitalized(text_of(result.doubt)));
+        case InconclusiveReason::length_mismatch: return why_not_comparable(view, *result.unequal);
+        case InconclusiveReason::never_cold:
             return "The best configuration was only measured with weights of the engine's cache, "
                    "and " +
                    std::string(result.to_confirm ? "no cold start has confirmed it."
@@ -387,13 +388,14 @@ void say_recommended(const ReportView& view, Headline& headline) {
 std::string advice_of_inconclusive(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     const std::string keep = "Keep the default for now; ";
-    if (result.doubt == Doubt::unequal_work)
+    if (result.doubt == InconclusiveReason::length_mismatch)
         return keep +
                "measure both with fixed lengths ('ignore_eos: true'), and compare the answers "
                "('quality').";
-    if (result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed)
+    if (result.doubt == InconclusiveReason::never_cold ||
+        result.doubt == InconclusiveReason::not_confirmed)
         return keep + "go on with a larger budget.";
-    return result.disturbed > 0 && result.doubt != Doubt::default_unsound
+    return result.disturbed > 0 && result.doubt != InconclusiveReason::default_unsound
                ? keep + "run the study again, in a new folder, " + remedies_text(view) + "."
                : keep + "remove the cause, then run the study again in a new folder.";
 }
@@ -506,7 +508,7 @@ std::string lengths_text(const Metrics& metrics, const std::string& workload) {
 
 std::string other_work_text(const Standing& standing) {
     std::vector<std::string> texts;
-    for (const OtherWork& work : standing.other_work) texts.push_back(work.text());
+    for (const LengthMismatch& work : standing.other_work) texts.push_back(work.text());
     return joined(texts, "; ");
 }
 
@@ -624,7 +626,7 @@ std::vector<std::string> knowledge_notes(const ReportView& view) {
             fmt::format("Knowledge: {}, which the cache had. Its figures do not enter the verdict.",
                         view.setup.earlier));
     const Beliefs& beliefs = view.setup.beliefs;
-    for (const GivenUp& one : given_up(beliefs, view.problem(), view.standings))
+    for (const RejectedPrior& one : rejected_priors(beliefs, view.problem(), view.standings))
         result.push_back(
             fmt::format("{} was given up: {} configurations that it expected to change the goal by "
                         "{:+.0f} % changed it by {:+.0f} %.",

@@ -117,7 +117,7 @@ double requests_in(const PageCounters& grown) {
 void judge_figure(JudgedFigure& figure, const std::vector<double>& values, const FigureRule& rule) {
     figure.now =
         std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-    figure.likeness = Likeness::undecided;
+    figure.likeness = Similarity::undecided;
     if (values.size() < fewest_judged) return;
     std::vector<double> differences;
     for (const double value : values)
@@ -136,9 +136,10 @@ void judge_figure(JudgedFigure& figure, const std::vector<double>& values, const
     const double low = mean - reach, high = mean + reach;
     figure.low = rule.share ? low : std::exp(low);
     figure.high = rule.share ? high : std::exp(high);
-    if (high < margin && (low > -margin || !rule.less_is_change)) figure.likeness = Likeness::same;
+    if (high < margin && (low > -margin || !rule.less_is_change))
+        figure.likeness = Similarity::same;
     else if (low > margin || (high < -margin && rule.less_is_change))
-        figure.likeness = Likeness::changed;
+        figure.likeness = Similarity::changed;
 }
 
 }  // namespace
@@ -258,10 +259,10 @@ std::vector<JudgedFigure> ProductionCheck::judged() const {
         figure.name = rule.name;
         figure.study = study->second;
         const std::vector<double> values = values_of(rule.name);
-        if (batches_.size() < fewest_judged) figure.likeness = Likeness::undecided;
+        if (batches_.size() < fewest_judged) figure.likeness = Similarity::undecided;
         if (!values.empty() && !(changed && rule.name == speed_figure))
             judge_figure(figure, values, rule);
-        changed = changed || figure.likeness == Likeness::changed;
+        changed = changed || figure.likeness == Similarity::changed;
         result.push_back(std::move(figure));
     }
     return result;
@@ -269,14 +270,14 @@ std::vector<JudgedFigure> ProductionCheck::judged() const {
 
 WatchVerdict ProductionCheck::verdict() const {
     const std::vector<JudgedFigure> figures = judged();
-    const auto any = [&](Likeness likeness) {
+    const auto any = [&](Similarity likeness) {
         return std::find_if(figures.begin(), figures.end(),
                             [&](const JudgedFigure& one) { return one.likeness == likeness; });
     };
-    if (const auto found = any(Likeness::changed); found != figures.end())
+    if (const auto found = any(Similarity::changed); found != figures.end())
         return found->name == speed_figure ? WatchVerdict::slower : WatchVerdict::tune_again;
     const bool open =
-        any(Likeness::undecided) != figures.end() || any(Likeness::same) == figures.end();
+        any(Similarity::undecided) != figures.end() || any(Similarity::same) == figures.end();
     return open ? WatchVerdict::undecided : WatchVerdict::as_recommended;
 }
 

@@ -37,16 +37,16 @@ WatchedStudy watched_study(const StudySetup& setup, std::span<const Trial> trial
 using PageCounters = std::map<std::string, double, std::less<>>;
 PageCounters read_counters(std::string_view page, const std::map<std::string, std::string>& names);
 
-enum class Likeness { same, changed, undecided, not_known };
-inline constexpr std::array<std::pair<Likeness, std::string_view>, 4> likenesses{
-    {{Likeness::same, "same"},
-     {Likeness::changed, "changed"},
-     {Likeness::undecided, "undecided"},
-     {Likeness::not_known, "not_known"}}};
+enum class Similarity { same, changed, undecided, not_known };
+inline constexpr std::array<std::pair<Similarity, std::string_view>, 4> likenesses{
+    {{Similarity::same, "same"},
+     {Similarity::changed, "changed"},
+     {Similarity::undecided, "undecided"},
+     {Similarity::not_known, "not_known"}}};
 
 struct JudgedFigure {
     std::string name{};
-    Likeness likeness = Likeness::not_known;
+    Similarity likeness = Similarity::not_known;
     std::optional<double> study{}, now{};
     std::optional<double> low{}, high{};  ///< 99 % interval of now / study; of a share now - study
 };

@@ -74,7 +74,7 @@ void add_deciding_figures(OrderedJson& object, const ReportView& view) {
     }
     object["other_work"] = OrderedJson::array();
     for (const Standing& standing : view.standings.all())
-        for (const OtherWork& work : standing.other_work)
+        for (const LengthMismatch& work : standing.other_work)
             object["other_work"].push_back({{"configuration", to_json(standing.configuration)},
                                             {"workload", work.workload},
                                             {"tokens", work.output ? "output" : "input"},

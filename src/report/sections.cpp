@@ -490,8 +490,8 @@ std::string step_verdict(const ReportView& view, const Standing& candidate, cons
     if (!base.passes()) return "";
     const Gain gain = gain_between(view.goal(), candidate.estimate(), base.estimate());
     if (gain.value <= 0) return "loses";
-    return worth_it(view.problem().decision, gain) ? "gains less than the winner"
-                                                   : "no gain worth having";
+    return meets_min_gain(view.problem().decision, gain) ? "gains less than the winner"
+                                                         : "no gain worth having";
 }
 
 /// Of a study in stages: each with all its candidates, and the best of each.
@@ -882,7 +882,7 @@ std::vector<GainRow> gain_rows(const Content& content) {
     const bool several = file.workloads.size() > 1;
     rows.push_back({several                   ? "the goal"
                     : !file.workloads.empty() ? file.workloads.front().name
-                    : file.measured_outside() ? "measured outside"
+                    : file.is_external()      ? "measured outside"
                                               : "the table",
                     value_in(before, metric).value_or(base.estimate().mean),
                     value_in(after, metric).value_or(best.estimate().mean),

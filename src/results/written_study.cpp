@@ -85,7 +85,7 @@ SeenRow seen_row(std::size_t index, const Engine& engine, const CommandSettings&
             if (declared.empty() || shared != (declared.size() > 1)) continue;
             const auto active = std::find_if(declared.begin(), declared.end(), is_active);
             const EngineParameter& set = active == declared.end() ? *declared.front() : **active;
-            const Value taken = as_engine_takes(set, value_of(setting.value));
+            const Value taken = normalized_value(set, value_of(setting.value));
             if (is_unset(taken)) row.values.erase(set.parameter.name);  // another word for no flag
             else row.values[set.parameter.name] = taken;
         }

@@ -4,9 +4,9 @@
 
 #include "base/probability.hpp"
 #include "first_trials.hpp"
-#include "given_up.hpp"
 #include "level_rows.hpp"
 #include "model_cache.hpp"
+#include "rejected_priors.hpp"
 #include "servetune/budget.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/search_space.hpp"
@@ -128,7 +128,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     options_.beliefs = given_.beliefs.fitted_to(history, problem.decision);
     const std::size_t by_knowledge = FirstTrials::of_knowledge(options_.beliefs, problem.space);
     std::set<std::size_t> refuted;
-    for (const GivenUp& one : given_up(options_.beliefs, problem, standings))
+    for (const RejectedPrior& one : rejected_priors(options_.beliefs, problem, standings))
         refuted.insert(one.source);
     options_.beliefs = options_.beliefs.without(refuted);
     trials_ = given_.trials.value_or(problem.trials.value_or(Budget{}.trials));

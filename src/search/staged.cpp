@@ -60,7 +60,7 @@ std::optional<Answer> Staged::decide(Step& step, const Problem& problem, const S
         return std::nullopt;
     }
     const Gain gain = gain_between(problem.objective.leading(), best->estimate(), base.estimate());
-    if (worth_it(problem.decision, gain)) step.winner = best->configuration;
+    if (meets_min_gain(problem.decision, gain)) step.winner = best->configuration;
     const bool open = problem.decision.rule == Decision::Rule::significant &&
                       gain.value >= problem.decision.min_gain && !gain.significant();
     if (!open || last || !problem.replicates_inform) return std::nullopt;

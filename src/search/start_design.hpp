@@ -3,10 +3,10 @@
 
 #include "candidate_pool.hpp"
 #include "evidence.hpp"
+#include "identifiable.hpp"
 #include "level_geometry.hpp"
 #include "servetune/rng.hpp"
 #include "servetune/search_space.hpp"
-#include "told_apart.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -50,7 +50,7 @@ inline constexpr std::size_t large_subtree = 3;
 /// Greedy: one change after the other, categories that nothing tried has before numbers, of which a
 /// sixth of the scale from all that was tried is far enough (a quarter of a real one); of several
 /// the level nearest to the default, of equals the parameter that `seed` puts first. Parameters of
-/// two values are changed before all others, so that they can be told apart (told_apart.hpp).
+/// two values are changed before all others, so that they can be told apart (identifiable.hpp).
 /// `evidence`: the default's comes first. `trials_left`: with this one. `may_work`: what need not
 /// be tried. Nothing where every such point was tried. O(changes levels tried).
 template <class MayWork>

@@ -25,7 +25,7 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
     return result;
 }
 
-Gain PairedFigures::gain(const Standing& candidate) const {
+Gain PairedComparison::gain(const Standing& candidate) const {
     const std::vector<double> mine = gains(candidate);
     const FigureScale& scale = standings_.scale(k_);
     if (mine.empty()) return Gain::unknown(0, scale);
@@ -45,7 +45,7 @@ Gain PairedFigures::gain(const Standing& candidate) const {
     return result;
 }
 
-std::pair<double, std::size_t> PairedFigures::spread(const std::vector<double>& mine) const {
+std::pair<double, std::size_t> PairedComparison::spread(const std::vector<double>& mine) const {
     std::vector<Cell> pair;
     for (std::size_t i = 0; i < mine.size(); ++i) {
         pair.push_back({0, i, 0});  // the base gains nothing over itself
@@ -70,7 +70,7 @@ std::pair<double, std::size_t> PairedFigures::spread(const std::vector<double>& 
     return {used.squares / used.freedom, static_cast<std::size_t>(used.freedom)};
 }
 
-Spread PairedFigures::spread_of(std::vector<Cell> cells) {
+Spread PairedComparison::spread_of(std::vector<Cell> cells) {
     constexpr int enough = 100;
     std::map<std::size_t, std::pair<double, double>> sums[2];
     for (int i = 0; i < enough; ++i)
@@ -136,18 +136,18 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
             [&](const ConfirmationRound& round) { return has(round, one.configuration); }));
     };
     const auto gain_of = [&](const Standing& one, std::size_t k) {
-        return PairedFigures(standings, goals[k], k, *base).gain(one);
+        return PairedComparison(standings, goals[k], k, *base).gain(one);
     };
     const auto looked_at = [&](const Standing& one) {
         return base != nullptr &&
                std::find(interim_analyses.begin(), interim_analyses.end(),
-                         PairedFigures(standings, goals[0], 0, *base).rounds(one)) !=
+                         PairedComparison(standings, goals[0], 0, *base).rounds(one)) !=
                    interim_analyses.end();
     };
     const auto proven = [&](const Standing& one) {
         if (!looked_at(one)) return false;
         for (std::size_t k = 0; k < goals.size(); ++k)
-            if (worth_it(problem_.decision, gain_of(one, k))) return true;
+            if (meets_min_gain(problem_.decision, gain_of(one, k))) return true;
         return false;
     };
     const auto settled = [&](const Standing& one) {
@@ -211,8 +211,8 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
     for (const Standing* one : chosen) {
         if (base == nullptr || !smaller(*one, leader)) continue;
         if (of_three > left && !seems_to_gain(*one, *base, problem_.decision.min_gain)) continue;
-        if (worth_it(problem_.decision, gain_between(problem_.objective.leading(),
-                                                     leader.estimate(), one->estimate())))
+        if (meets_min_gain(problem_.decision, gain_between(problem_.objective.leading(),
+                                                           leader.estimate(), one->estimate())))
             continue;
         const auto settings = [&](const Standing& of) {
             return settings_beyond_default(problem_.space, of.configuration);

@@ -29,10 +29,11 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
 
 /// Figures of one goal, round by round: how much better each configuration was than the base in
 /// that round.
-class PairedFigures {
+class PairedComparison {
 public:
     /// Of goal k.
-    PairedFigures(const Standings& standings, const Goal& goal, std::size_t k, const Standing& base)
+    PairedComparison(const Standings& standings, const Goal& goal, std::size_t k,
+                     const Standing& base)
         : standings_(standings),
           goal_(goal),
           k_(k),

@@ -66,7 +66,7 @@ void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& env
             const auto kept = environments.find(environment());
             trials[trial].environment = kept != environments.end() ? kept->second : nullptr;
         } else {
-            const ToldOutcome told = outcome_from_json(body);
+            const SharedOutcome told = outcome_from_json(body);
             check_told(trials, trial, told);
             trials[trial].outcome = told;
             trials[trial].told_at = at;

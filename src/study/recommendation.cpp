@@ -126,7 +126,7 @@ const Standing* doubted_for_work(const Problem& problem, const Standings& standi
                                  const Standing& chosen, const Standing* base) {
     if (&chosen == base) return gains_by_other_work(problem, standings, *base);
     const bool other_answers = std::any_of(chosen.other_work.begin(), chosen.other_work.end(),
-                                           [](const OtherWork& work) { return work.output; });
+                                           [](const LengthMismatch& work) { return work.output; });
     return other_answers && !unchecked_answers(problem.space, chosen).empty() ? &chosen : nullptr;
 }
 
@@ -135,7 +135,7 @@ Gain judged_gain(const Problem& problem, const Standings& standings, const Stand
     if (&standing == &base) return {};
     const Goal goal = problem.objective.goals[k];
     if (problem.is_confirmed()) {
-        const PairedFigures paired(standings, goal, k, base);
+        const PairedComparison paired(standings, goal, k, base);
         if (paired.rounds(standing) > 0) return paired.gain(standing);
         const Gain plain = gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate);
         return Gain::unknown(plain.value, plain.scale);
@@ -185,7 +185,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         result.disturbed += disturbed ? 1 : 0;
         reliable += believed && !disturbed ? 1 : 0;
     }
-    const auto inconclusive = [&](Doubt doubt) {
+    const auto inconclusive = [&](InconclusiveReason doubt) {
         result.conclusion = Conclusion::inconclusive;
         result.doubt = doubt;
         return result;
@@ -194,7 +194,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     const Standing* best = standings.best();
     if (best == nullptr) result.closest = closest_to_passing(problem, standings);
     if (best == nullptr)
-        return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
+        return result.default_unsound ? inconclusive(InconclusiveReason::default_unsound) : result;
     result.best = best->configuration;
     const std::vector<Goal> goals = problem.objective.goals;
     if (problem.objective.several())
@@ -203,9 +203,9 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
             for (std::size_t k = 0; k < goals.size(); ++k)
                 point.estimates.push_back(standing->goals[k].estimate);
         }
-    if (result.default_unsound) return inconclusive(Doubt::default_unsound);
+    if (result.default_unsound) return inconclusive(InconclusiveReason::default_unsound);
     if (result.default_passes && mostly_disturbed(*base, problem.decision))
-        return inconclusive(Doubt::default_disturbed);
+        return inconclusive(InconclusiveReason::default_disturbed);
 
     const auto gain = [&](const Standing& a, const Standing& b) {
         return gain_between(problem.objective.leading(), a.estimate(), b.estimate());
@@ -236,13 +236,13 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
                             : gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
             over.proven.reset();  // a loss counts before it is proven
             if (!over.has_interval()) over.low = over.value;
-            if (worth_it(problem.decision, over)) return true;
+            if (meets_min_gain(problem.decision, over)) return true;
         }
         return false;
     };
     const auto over_default = [&](const Standing& a) {
         for (std::size_t k = 0; k < goals.size() && may_win(a); ++k)
-            if (worth_it(problem.decision, judged_gain(problem, standings, a, *base, k)))
+            if (meets_min_gain(problem.decision, judged_gain(problem, standings, a, *base, k)))
                 return true;
         return false;
     };
@@ -299,20 +299,20 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
 
     if (smallest != base && (mostly_disturbed(*smallest, problem.decision) ||
                              mostly_disturbed(*winner, problem.decision)))
-        return inconclusive(Doubt::winner_disturbed);
-    if (reliable * 4 <= result.results) return inconclusive(Doubt::most_unreliable);
+        return inconclusive(InconclusiveReason::winner_disturbed);
+    if (reliable * 4 <= result.results) return inconclusive(InconclusiveReason::most_unreliable);
     for (const Standing* one : {smallest, winner, base})
         if (!not_confirmed && one != nullptr && only_with_cached_weights(*one)) {
             constexpr std::size_t most_trials =
                 3;  // the one that was measured, and two that came to nothing
             if (one->measured() == 1 && one->trials.size() <= most_trials)
                 result.to_confirm = one->configuration;
-            return inconclusive(Doubt::never_cold);
+            return inconclusive(InconclusiveReason::never_cold);
         }
-    if (not_confirmed) return inconclusive(Doubt::not_confirmed);
+    if (not_confirmed) return inconclusive(InconclusiveReason::not_confirmed);
     if (const Standing* other = doubted_for_work(problem, standings, *smallest, base)) {
         result.unequal = other->configuration;
-        return inconclusive(Doubt::unequal_work);
+        return inconclusive(InconclusiveReason::length_mismatch);
     }
 
     result.recommended = smallest->configuration;
@@ -335,18 +335,21 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     return result;
 }
 
-std::string text_of(Doubt doubt) {
+std::string text_of(InconclusiveReason doubt) {
     switch (doubt) {
-        case Doubt::none: break;
-        case Doubt::default_unsound: return "the measurements of the default cannot be believed";
-        case Doubt::default_disturbed: return "the measurements of the default were disturbed";
-        case Doubt::winner_disturbed:
+        case InconclusiveReason::none: break;
+        case InconclusiveReason::default_unsound:
+            return "the measurements of the default cannot be believed";
+        case InconclusiveReason::default_disturbed:
+            return "the measurements of the default were disturbed";
+        case InconclusiveReason::winner_disturbed:
             return "the measurements of the best configuration were disturbed";
-        case Doubt::most_unreliable: return "hardly any result can be relied on";
-        case Doubt::not_confirmed:
+        case InconclusiveReason::most_unreliable: return "hardly any result can be relied on";
+        case InconclusiveReason::not_confirmed:
             return "what looks best was not confirmed; go on with a larger budget";
-        case Doubt::never_cold: return "what looks best was never measured from a cold start";
-        case Doubt::unequal_work:
+        case InconclusiveReason::never_cold:
+            return "what looks best was never measured from a cold start";
+        case InconclusiveReason::length_mismatch:
             return "what looks best answered requests of other lengths than the default";
     }
     return "";

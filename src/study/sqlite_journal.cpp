@@ -489,7 +489,7 @@ void SqliteJournal::interrupted(std::uint64_t id, double at) {
     --database_->trials_[id].unended_starts;
 }
 
-void SqliteJournal::told(std::uint64_t id, const ToldOutcome& outcome, double at) {
+void SqliteJournal::told(std::uint64_t id, const SharedOutcome& outcome, double at) {
     check_told(database_->trials_, id, outcome);
     database_->append(id, "told", at, told_body(*outcome));
     database_->trials_[id].outcome = outcome;

@@ -61,7 +61,7 @@ private:
         std::set<std::uint64_t> open{};
     };
     void count(const Trial& trial) {
-        if (trial.of_void_check()) return;
+        if (trial.is_interference_check()) return;
         if (trial.of_search()) ++told_in_search_;
         longest_seconds_ = std::max(longest_seconds_, trial.cost_seconds());
     }
@@ -90,7 +90,7 @@ std::vector<Trial> search_history(const Problem& problem, std::span<const Trial>
     std::vector<Trial> history;
     std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
                  [&](const Trial& trial) {
-                     return trial.of_search() && !trial.of_void_check() &&
+                     return trial.of_search() && !trial.is_interference_check() &&
                             problem.space.feasible(trial.configuration);
                  });
     return history;
@@ -138,12 +138,13 @@ private:
                               const AskResult::Finished& searched);
     /// Whether the space (still) has the configuration of an open trial.
     [[nodiscard]] bool in_space(std::uint64_t id) const {
-        return !trials_[id].of_void_check() && problem_.space.feasible(trials_[id].configuration);
+        return !trials_[id].is_interference_check() &&
+               problem_.space.feasible(trials_[id].configuration);
     }
-    void take_up_open_trials();
+    void resume_open_trials();
     void check_feasible(const Configuration& configuration,
                         const std::string& who) const;  ///< throws SpaceError
-    void tell_deadly(Observer* observer);
+    void fail_crashing_trials(Observer* observer);
     const Trial& add(Configuration configuration, Purpose purpose, std::string why,
                      std::string workload = "");
     /// What `ask` answers; a trial that had been started is not started again.
@@ -191,7 +192,7 @@ Study::Loop::Loop(const Problem& problem, const Strategy& strategy, Journal& jou
     if (!options_.steady) options_.steady = options_.now ? options_.now : steady_seconds;
     if (!options_.now) options_.now = unix_seconds;
     for (const Trial& trial : trials_) index_.add(trial);
-    take_up_open_trials();
+    resume_open_trials();
     made_ = options_.steady();
     first_here_ = trials_.size();
 }
@@ -258,14 +259,14 @@ Trial Study::Loop::propose(Configuration configuration, std::string why, Purpose
 }
 
 AskResult Study::Loop::ask() {
-    tell_deadly(nullptr);
+    fail_crashing_trials(nullptr);
     return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_));
 }
 
 AskResult Study::Loop::ask(const Budget& budget) {
     check_options("the budget", budget.why_invalid());
     problem_.trials = budget.known_trials();
-    tell_deadly(nullptr);
+    fail_crashing_trials(nullptr);
     if (auto finished = ended(budget, made_, first_here_)) return AskResult(std::move(*finished));
     if (index_.told_in_search() + in_hand() >= budget.trials)
         return AskResult(AskResult::Waiting{});
@@ -284,7 +285,7 @@ void Study::Loop::tell(std::uint64_t id, Outcome outcome) {
     const double at = began == began_.end()
                           ? options_.now()
                           : present(trials_[id].started_at) + (options_.steady() - began->second);
-    const ToldOutcome told(std::move(outcome));
+    const SharedOutcome told(std::move(outcome));
     journal_.told(id, told, at);
     began_.erase(id);
     unoffered_.erase(id);
@@ -386,7 +387,7 @@ void Study::Loop::start(std::uint64_t id) {
     began_[id] = options_.steady();
 }
 
-void Study::Loop::take_up_open_trials() {
+void Study::Loop::resume_open_trials() {
     for (const std::uint64_t id : index_.open()) {
         if (in_space(id)) unoffered_.insert(id);
         if (options_.measured_elsewhere) trials_[id].unended_starts = 0;
@@ -401,7 +402,7 @@ AskResult Study::Loop::handed_out(AskResult asked) {
     return asked;
 }
 
-void Study::Loop::tell_deadly(Observer* observer) {
+void Study::Loop::fail_crashing_trials(Observer* observer) {
     constexpr std::size_t deaths = 2;  // one may be the machine's
     for (const std::uint64_t id : std::set<std::uint64_t>(unoffered_)) {
         if (trials_[id].unended_starts < deaths || began_.contains(id)) continue;
@@ -438,8 +439,8 @@ bool Study::Loop::evaluate(const Trial& trial, Evaluator& evaluator, const std::
 
 void Study::Loop::prepare(const Evaluator& evaluator, Observer* observer) {
     problem_.replicates_inform = problem_.replicates_inform && evaluator.replicates_inform();
-    take_up_open_trials();  // also those that were asked by hand before
-    tell_deadly(observer);
+    resume_open_trials();  // also those that were asked by hand before
+    fail_crashing_trials(observer);
 }
 
 AskResult::Finished Study::Loop::search(Evaluator& evaluator, const Budget& budget, double began,

@@ -8,8 +8,8 @@
 
 namespace servetune {
 
-std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Trial> trials,
-                              const Trial& trial) {
+std::optional<Incumbent> to_beat(const Problem& problem, std::span<const Trial> trials,
+                                 const Trial& trial) {
     if (!trial.of_search() || problem.objective.several() ||
         problem.objective.over == Objective::Over::worst ||
         trial.configuration == problem.space.default_configuration())
@@ -25,8 +25,8 @@ std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Trial> tri
     if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;
     // What a load test prints now: the estimate is without the machine's drift.
     const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
-    ToBeat result{problem.objective.leading(),
-                  standings.scale().figure(best->estimate().judged() * now)};
+    Incumbent result{problem.objective.leading(),
+                     standings.scale().figure(best->estimate().judged() * now)};
     result.noise = standings.noise();
     for (const Standing& standing : standings.all()) {
         if (!standing.passes()) continue;
@@ -37,7 +37,7 @@ std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Trial> tri
                  figures_of(measurement->metrics, result.goal.metric)) {
                 if (workload.empty()) continue;
                 const auto [most, first] =
-                    result.of_workloads.emplace(workload, ToBeat::OfWorkload{});
+                    result.of_workloads.emplace(workload, Incumbent::OfWorkload{});
                 if (!first && !result.goal.better(metric->value, most->second.figure)) continue;
                 const auto took =
                     measurement->metrics.find(MetricKey{"duration_seconds", workload}.text());

@@ -9,8 +9,8 @@ namespace servetune {
 /// What a configuration that is measured for the first time has to beat. Nothing for all others: a
 /// replicate, the default, a workload that is only reported, a study of several goals or of the
 /// workload that gains least, and as long as nothing passes.
-std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Trial> trials,
-                              const Trial& trial);
+std::optional<Incumbent> to_beat(const Problem& problem, std::span<const Trial> trials,
+                                 const Trial& trial);
 
 /// What an evaluator is told of a trial. `trials`: all, this one among them.
 EvaluationContext context_of(const Problem& problem, std::span<const Trial> trials,

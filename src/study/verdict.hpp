@@ -74,7 +74,7 @@ std::optional<Closest> closest_to_passing(const Problem& problem, const Standing
 /// The gain of one of the configurations that were tried over another one, in goal k: what every
 /// output states.
 ///
-/// Of a problem that is confirmed, that of the rounds after the search (`PairedFigures`); before
+/// Of a problem that is confirmed, that of the rounds after the search (`PairedComparison`); before
 /// them, without an interval. Of a table: its figures, decided by the assumed noise. What looks
 /// best of thirty measurements is the luckiest of them too, so a plain interval would find a gain
 /// in a quarter of the studies in which there is none (tests/search/aa_test.cpp). Two intervals
@@ -90,8 +90,8 @@ Gain judged_gain(const Problem& problem, const Standings& standings, const Stand
 /// where that does not pass (`base` null).
 inline std::size_t rounds_of(const Problem& problem, const Standings& standings,
                              const Standing& standing, const Standing* base) {
-    return PairedFigures(standings, problem.objective.leading(), 0,
-                         base != nullptr ? *base : standing)
+    return PairedComparison(standings, problem.objective.leading(), 0,
+                            base != nullptr ? *base : standing)
         .rounds(standing);
 }
 

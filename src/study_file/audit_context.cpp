@@ -138,7 +138,7 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
         const BenchmarkResult result = result_of(measurement->metrics);
         AuditContext context;
         context.hardware = hardware;
-        context.rate_is_the_point = compares_times(study.objective);
+        context.rate_is_intended = compares_times(study.objective);
         if (const Workload* workload = find_workload(study, row.workload))
             describe(context, *workload, result);
         if (const auto command = commands ? command_of(table, row, space, study) : std::nullopt)

@@ -210,7 +210,7 @@ private:
                     if (const std::string why = why_absent(*ours); !why.empty())
                         result.dropped.push_back("'" + setting.text() + "': " + why);
                     else
-                        values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)),
+                        values.push_back({ours, normalized_value(*ours, value_of(setting.value)),
                                           setting.text()});
                 }
             return;

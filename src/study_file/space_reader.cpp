@@ -340,8 +340,7 @@ public:
           space_(root.find(keys::study.space)),
           roles_(root.find(keys::study.roles)),
           versions_(root.find(keys::study.engine_versions)),
-          own_((study.measured_outside() || replayed()) &&
-               root.find(keys::study.engine) == nullptr) {}
+          own_((study.is_external() || replayed()) && root.find(keys::study.engine) == nullptr) {}
 
     std::unique_ptr<Composition> read() {
         if (space_ != nullptr) check_size_of_space(*space_);

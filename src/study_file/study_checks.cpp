@@ -258,7 +258,7 @@ private:
         return one.always && std::any_of(setting.parameters.begin(), setting.parameters.end(),
                                          [&](const EngineParameter* declared) {
                                              return declared->parameter.name == one.declared &&
-                                                    text_of(as_engine_takes(
+                                                    text_of(normalized_value(
                                                         *declared, value_of(setting.value))) ==
                                                         text_of(*one.always);
                                          });

@@ -170,7 +170,8 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
             study.warnings.push_back(std::move(warning));
     });
     std::vector<std::string> twice = conflicting_settings(root, study);
-    if (machine.kept) study.said_twice = std::move(twice);  // it ran so, and its report says it
+    if (machine.kept)
+        study.conflicting_keys = std::move(twice);  // it ran so, and its report says it
     else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
 }
 
@@ -312,7 +313,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     for (std::string& warning : longer_than_model(study))
         study.warnings.push_back(std::move(warning));
     read_goals(root, written, outside, errors, study);
-    for (const std::string& one : study.said_twice)
+    for (const std::string& one : study.conflicting_keys)
         study.notes.push_back("Take care, its results may be of one server: " + one);
     if (study.composition != nullptr)
         if (const std::string note = larger_looks_better(study); !note.empty())

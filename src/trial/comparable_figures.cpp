@@ -60,7 +60,7 @@ std::map<std::string, double> mean_logs_by_workload(const Standing& standing, st
 
 }  // namespace
 
-std::string OtherWork::text() const {
+std::string LengthMismatch::text() const {
     return short_number_text(mine) + (output ? " output" : " input") + " tokens a request" +
            (workload.empty() ? "" : " on " + workload) + ", " + short_number_text(usual) +
            " with the default";

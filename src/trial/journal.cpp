@@ -21,7 +21,7 @@ std::string unfit_number_in(const Measurement& measurement) {
     return "";
 }
 
-void check_told(const std::vector<Trial>& trials, std::uint64_t id, const ToldOutcome& outcome) {
+void check_told(const std::vector<Trial>& trials, std::uint64_t id, const SharedOutcome& outcome) {
     check_open(trials, id);
     if (!outcome) throw UsageError("trial " + std::to_string(id) + " is told without an outcome");
     if (const auto* measurement = std::get_if<Measurement>(&*outcome))

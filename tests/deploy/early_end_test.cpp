@@ -22,7 +22,7 @@ Workload at_concurrency(const std::string& name, std::int64_t in_flight, double 
 const std::vector<Workload> two_loads{at_concurrency("many", 64), at_concurrency("few", 4)};
 
 /// The best reaches 1000 on the first and 100 on the second, so sqrt(100000).
-ToBeat best_of_two() {
+Incumbent best_of_two() {
     return {{goal_rate, Direction::maximize},
             std::sqrt(1000.0 * 100),
             {{"many", {1000, 20}}, {"few", {100, 40}}}};
@@ -76,17 +76,17 @@ TEST_CASE(
 
     CHECK_FALSE(EarlyEnd(std::nullopt, 0.2, {}, two_loads).left_out(measured_first(1)).has_value());
     CHECK_FALSE(EarlyEnd(best_of_two(), 0, {}, two_loads).left_out(measured_first(1)).has_value());
-    ToBeat unknown = best_of_two();
+    Incumbent unknown = best_of_two();
     unknown.of_workloads.erase("few");
     CHECK_FALSE(EarlyEnd(unknown, 0.2, {}, two_loads).left_out(measured_first(1)).has_value());
-    ToBeat of_one = best_of_two();
+    Incumbent of_one = best_of_two();
     of_one.goal.metric += "@few";
     CHECK_FALSE(EarlyEnd(of_one, 0.2, {}, two_loads).left_out(measured_first(1)).has_value());
 }
 
 TEST_CASE(
     "early end: a time to minimize is judged the other way round, and no load test is raced") {
-    const ToBeat best{
+    const Incumbent best{
         {first_token, Direction::minimize}, 1, {{"many", {2, 20}}, {"few", {0.5, 40}}}};
     const EarlyEnd early(best, 0.2, {}, two_loads);
     // sqrt(time x 0.5 / 1.2) = 1.2 at a time of 3.456.

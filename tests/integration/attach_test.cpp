@@ -246,7 +246,7 @@ TEST_CASE(
     EvaluationContext context;
     const auto measured = [&](std::optional<double> best) {
         context.to_beat.reset();
-        if (best) context.to_beat = ToBeat{{rate, Direction::maximize}, *best};
+        if (best) context.to_beat = Incumbent{{rate, Direction::maximize}, *best};
         const Outcome outcome = evaluator.evaluate(Configuration{}, context);
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         return std::get<Measurement>(outcome);
@@ -267,9 +267,9 @@ TEST_CASE(
     CHECK_FALSE(measured(usual * 0.7).validity.ended_early());
 
     // With the best's figures of each workload the first one is enough.
-    context.to_beat = ToBeat{{rate, Direction::maximize},
-                             usual * 6,
-                             {{"first", {usual * 6, 1}}, {"last", {usual * 6, 50}}}};
+    context.to_beat = Incumbent{{rate, Direction::maximize},
+                                usual * 6,
+                                {{"first", {usual * 6, 1}}, {"last", {usual * 6, 50}}}};
     const Outcome outcome = evaluator.evaluate(Configuration{}, context);
     REQUIRE(std::holds_alternative<Measurement>(outcome));
     const auto& hopeless = std::get<Measurement>(outcome);

@@ -34,7 +34,7 @@ BenchmarkResult a_sixth_served() {
 }
 
 /// 1000 requests at ten a second, answered in 2 s each by a server that keeps up.
-BenchmarkResult kept_up() {
+BenchmarkResult rate_sustained() {
     BenchmarkResult r;
     r.successful_requests = 1000;
     r.failed_requests = 0;
@@ -57,7 +57,7 @@ const Finding* found(const Validity& validity, const std::string& id) {
 
 AuditContext of_document() {
     AuditContext context;
-    context.rate_is_the_point = true;
+    context.rate_is_intended = true;
     return context;
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("audit: a rate that the server does not serve is found, and what it ma
     CHECK(rate->right == "offered: 1 requests/s");
     CHECK(rate->cause.find("394 s") != std::string::npos);
 
-    const Validity sound = audit(kept_up(), of_document());
+    const Validity sound = audit(rate_sustained(), of_document());
     CHECK(found(sound, "rate") == nullptr);
     CHECK(found(sound, "sent_late") == nullptr);
     CHECK(sound.verdict == Verdict::sound);
@@ -85,7 +85,8 @@ TEST_CASE("audit: a rate that the server does not serve is found, and what it ma
     burst.latency.mean = 74.35;
     CHECK(found(audit(burst, of_document()), "rate") == nullptr);
 
-    BenchmarkResult one_straggler = kept_up();  // the run ends late for one answer: nobody waited
+    BenchmarkResult one_straggler =
+        rate_sustained();  // the run ends late for one answer: nobody waited
     one_straggler.duration_seconds = 130;
     CHECK(found(audit(one_straggler, of_document()), "rate") == nullptr);
 
@@ -118,7 +119,7 @@ TEST_CASE("audit: requests that were sent late are found, where the figures leav
         CHECK_FALSE((one.id == "load_bound" && one.reason == "no finite request rate is known"));
 
     BenchmarkResult capped =
-        kept_up();  // a cap of four in flight: TTFT is of the few, the others wait in the client
+        rate_sustained();  // a cap of four in flight: TTFT is of the few, the others wait in the client
     capped.client.send_lag_p50 = 3;
     capped.client.send_lag_p99 = 6.3;
     capped.time_to_first_token_from_schedule.mean = 3.1;
@@ -126,7 +127,7 @@ TEST_CASE("audit: requests that were sent late are found, where the figures leav
     CHECK(found(audit(capped, of_document()), "sent_late")->cause.find("3.1 s, not 50 ms") !=
           std::string::npos);
 
-    BenchmarkResult ordinary = kept_up();  // a busy machine's few milliseconds
+    BenchmarkResult ordinary = rate_sustained();  // a busy machine's few milliseconds
     ordinary.client.send_lag_p50 = 0.0004;
     ordinary.client.send_lag_p99 = 0.02;
     CHECK(found(audit(ordinary, of_document()), "sent_late") == nullptr);

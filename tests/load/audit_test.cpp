@@ -336,7 +336,7 @@ TEST_CASE("audit: half a printed unit is allowed as an amount, not as a share of
 
 TEST_CASE("audit: a server whose queue grew did not keep up, whatever latency its queue explains") {
     AuditContext context;
-    context.rate_is_the_point = true;
+    context.rate_is_intended = true;
     const auto noted = [&](double rate, double duration, double latency) {
         BenchmarkResult r;
         r.successful_requests = 200;
@@ -438,7 +438,7 @@ TEST_CASE(
     AuditContext context = all_known();
     context.requested_rate_per_second = 7.3;
     CHECK(audit(flawless(), context).verdict == Verdict::suspect);
-    context.rate_is_the_point = true;
+    context.rate_is_intended = true;
     const Validity noted = audit(flawless(), context);
     CHECK(noted.verdict == Verdict::sound);
     CHECK(ids(noted) == std::set<std::string>{"load_bound"});

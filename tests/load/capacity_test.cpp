@@ -51,7 +51,7 @@ Capacity searched_capacity(const Arrival& arrival, const OnePlaceQueue& queue, d
     CapacitySearch search(arrival, requests);
     while (const auto level = search.next()) {
         LoadPoint point = queue.at(*level, rng);
-        point.strain = strain_of(limits, point.metrics).value();
+        point.limit_utilization = limit_utilization_of(limits, point.metrics).value();
         search.tell(std::move(point));
     }
     return search.result();
@@ -308,7 +308,8 @@ TEST_CASE("capacity: answers that do not rise are smoothed, not believed one by 
         100);
     const std::vector<std::pair<double, double>> answers{
         {10, 3}, {2, 0.4}, {4, 1.05}, {5, 0.8}, {8, 1.6}};
-    for (const auto& [level, strain] : answers) search.tell({.level = level, .strain = strain});
+    for (const auto& [level, limit_utilization] : answers)
+        search.tell({.level = level, .limit_utilization = limit_utilization});
     const Capacity found = search.result();
     CHECK(found.low == 5);  // 4 and 5 together keep it: sqrt(1.05 x 0.8) < 1
     CHECK(found.high == 8);
@@ -347,7 +348,8 @@ TEST_CASE("capacity: requests that fail break what no limit names, and a failure
               "no figure for the limit time_to_first_token_p95_seconds") != std::string::npos);
 }
 
-TEST_CASE("capacity: strain and service limits read what grows with load and nothing else") {
+TEST_CASE(
+    "capacity: limit_utilization and service limits read what grows with load and nothing else") {
     const std::vector<Limit> limits{
         Limit::parse("ttft_p95 <= 500ms", true), Limit::parse("ttft_p99 <= 2s", true),
         Limit::parse("tpot_mean < 50ms", true), Limit::parse("success_ratio >= 99%"),
@@ -358,10 +360,10 @@ TEST_CASE("capacity: strain and service limits read what grows with load and not
     Metrics metrics{{"time_to_first_token_p95_seconds", {0.4}},
                     {"time_per_output_token_mean_seconds", {0.045}},
                     {"success_ratio", {1}}};
-    CHECK(strain_of(limits, metrics).value() == Approx(0.9));
+    CHECK(limit_utilization_of(limits, metrics).value() == Approx(0.9));
     metrics["success_ratio"] = {0.98};
-    CHECK(strain_of(limits, metrics).value() == infinite_level);
-    CHECK_FALSE(strain_of(limits, {{"output_tokens_per_second", {1}}}));
+    CHECK(limit_utilization_of(limits, metrics).value() == infinite_level);
+    CHECK_FALSE(limit_utilization_of(limits, {{"output_tokens_per_second", {1}}}));
     const ServiceLimits service = service_limits(limits);
     CHECK(service.time_to_first_token_seconds == 0.5);
     CHECK(service.time_per_output_token_seconds == 0.05);
@@ -389,14 +391,14 @@ TEST_CASE("capacity: a low load gets fewer requests, so that a search does not t
     CapacitySearch search(arrival_looked_for(Arrival::Kind::largest_rate, {.from = 8.0}), 1000);
     CHECK(search.requests_at(search.next().value()) == 1000);
     LoadPoint first = queue.at(search.next().value(), rng);  // 100 s
-    first.strain = 9;
+    first.limit_utilization = 9;
     search.tell(first);
     CHECK(search.requests_at(5) == 1000);
     CHECK(search.requests_at(0.5) == 200);
     CHECK(search.requests_at(0.01) == 20);
     // Where the lowest load lies just below what the server does, the bounds hold all the same.
     LoadPoint broken = queue.at(8.5, rng);
-    broken.strain = 3;
+    broken.limit_utilization = 3;
     search.tell(broken);
     CHECK(search.next().value() >= 8);
 }

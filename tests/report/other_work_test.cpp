@@ -63,12 +63,12 @@ TEST_CASE("other work: answers of half the length are no gain in requests a seco
          {most_requests, Objective("latency_mean_seconds", Direction::minimize)}) {
         const Recommendation result = concluded_of_work(history, objective);
         CHECK(result.conclusion == Conclusion::inconclusive);
-        CHECK(result.doubt == Doubt::unequal_work);
+        CHECK(result.doubt == InconclusiveReason::length_mismatch);
         CHECK(result.unequal == history[1].configuration);
         CHECK(result.keep_default);
         const Standings standings(history, objective, {});
         const Standing& other = *standings.find(history[1].configuration);
-        CHECK(other.other_work == std::vector<OtherWork>{{"", true, 16, 32}});
+        CHECK(other.other_work == std::vector<LengthMismatch>{{"", true, 16, 32}});
         CHECK(other.other_work.front().text() == "16 output tokens a request, 32 with the default");
         CHECK(other.leading().equal_work == 0.5);
         CHECK(other.passes());
@@ -89,12 +89,12 @@ TEST_CASE("other work: a gain counts as far as it is one in requests and in toke
     // is 0.75 in requests.
     const Recommendation longer = concluded_of_work(
         twice(work_of(10, 20, 100), work_of(7.5, 20, 200)), {"output_tokens_per_second"});
-    CHECK(longer.doubt == Doubt::unequal_work);
+    CHECK(longer.doubt == InconclusiveReason::length_mismatch);
     CHECK(longer.keep_default);
     // Shorter answers beside long prompts are more tokens a second in all.
     const Recommendation total = concluded_of_work(
         twice(work_of(10, 1000, 200), work_of(12, 1000, 100)), {"total_tokens_per_second"});
-    CHECK(total.doubt == Doubt::unequal_work);
+    CHECK(total.doubt == InconclusiveReason::length_mismatch);
     // Fewer tokens of the prompt (a cut context) are less work too.
     const Recommendation cut = concluded_of_work(
         twice(work_of(10, 1000, 100), work_of(15, 500, 100)), {"total_tokens_per_second"});
@@ -108,7 +108,7 @@ TEST_CASE(
     "[decision]") {
     const auto history = twice(work_of(10, 20, 32), work_of(18.3, 20, 16));
     const Objective first_token("time_to_first_token_p95_seconds", Direction::minimize);
-    CHECK(concluded_of_work(history, first_token).doubt == Doubt::unequal_work);
+    CHECK(concluded_of_work(history, first_token).doubt == InconclusiveReason::length_mismatch);
     CHECK(Standings(history, first_token, {}).all()[1].refused ==
           "other work than the default: 16 output tokens a request, 32 with the default");
     // 30 requests a second are a gain with equal work too (15 for 10), but the limit is kept by
@@ -116,7 +116,7 @@ TEST_CASE(
     Objective limited("requests_per_second", Direction::maximize,
                       {Limit::parse("latency_mean_seconds <= 0.5")});
     const auto fast = twice(work_of(10, 20, 32), work_of(30, 20, 16));
-    CHECK(concluded_of_work(fast, limited).doubt == Doubt::unequal_work);
+    CHECK(concluded_of_work(fast, limited).doubt == InconclusiveReason::length_mismatch);
     CHECK(concluded_of_work(fast, most_requests).conclusion == Conclusion::recommended);
     // A metric that has nothing to do with lengths is judged as ever.
     auto own = history;
@@ -173,10 +173,11 @@ TEST_CASE(
         return metrics;
     };
     const auto history = twice(both(10, 32), both(20, 16));
-    CHECK(concluded_of_work(history, most_requests).doubt == Doubt::unequal_work);
+    CHECK(concluded_of_work(history, most_requests).doubt == InconclusiveReason::length_mismatch);
     CHECK(Standings(history, most_requests, {}).all()[1].other_work.front().text() ==
           "16 output tokens a request on chat, 32 with the default");
-    CHECK(concluded_of_work(history, {"requests_per_second@chat"}).doubt == Doubt::unequal_work);
+    CHECK(concluded_of_work(history, {"requests_per_second@chat"}).doubt ==
+          InconclusiveReason::length_mismatch);
     const auto faster = twice(both(10, 32), both(20, 32));
     CHECK(concluded_of_work(faster, most_requests).conclusion == Conclusion::recommended);
 }
@@ -198,7 +199,7 @@ TEST_CASE(
     const Assignment fp8{{"bits", "fp8"}};
     const auto history = twice(work_of(10, 20, 320), work_of(20, 20, 270), fp8);
     const Recommendation result = concluded_of_work(history, most_requests);
-    CHECK(result.doubt == Doubt::unequal_work);
+    CHECK(result.doubt == InconclusiveReason::length_mismatch);
     CHECK(result.unequal == history[1].configuration);
     CHECK(unchecked_answers(styles(), Standings(history, most_requests, {}).all()[1]) ==
           std::vector<std::string_view>{"bits"});

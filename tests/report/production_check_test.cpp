@@ -106,7 +106,7 @@ TEST_CASE("watch: each change is found within half an hour, by its name") {
             return one.name == change.name;
         });
         REQUIRE(found != judged.end());
-        CHECK(found->likeness == Likeness::changed);
+        CHECK(found->likeness == Similarity::changed);
         CHECK(found->low.value() < found->high.value());
     }
 }

@@ -75,7 +75,7 @@ FlatResult flat_study(const std::string& strategy, double spread, double cv, std
     const Standings standings(history, problem.objective, problem.decision);
     const Standing& base = *standings.find(result.default_configuration);
     const bool worth =
-        worth_it(problem.decision, judged_gain(problem, standings, *standings.best(), base));
+        meets_min_gain(problem.decision, judged_gain(problem, standings, *standings.best(), base));
     FlatResult flat_result;
     flat_result.best_observed = flat.gain(*result.best);
     flat_result.recommended = flat.gain(result.recommended);

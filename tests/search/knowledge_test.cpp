@@ -4,7 +4,7 @@
 #include "study_file/knowledge.hpp"
 #include "predict/cost_belief.hpp"
 #include "search/earlier_results.hpp"
-#include "search/given_up.hpp"
+#include "search/rejected_priors.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"
@@ -509,7 +509,7 @@ TEST_CASE(
     };
     const auto refuted_after = [&](const std::shared_ptr<EarlierResults>& source) {
         const auto history = task.searched(problem, search_with(source, 20), 12, 1);
-        return given_up(Beliefs({source}), problem,
+        return rejected_priors(Beliefs({source}), problem,
                         Standings(history, problem.objective, problem.decision));
     };
     // The other way round, and three times as strong.
@@ -526,7 +526,7 @@ TEST_CASE(
     const auto source =
         earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); });
     std::vector<Trial> two = task.searched(problem, search_with(source, 20), 2, 1);
-    CHECK(given_up(Beliefs({source}), problem, Standings(two, problem.objective, problem.decision))
+    CHECK(rejected_priors(Beliefs({source}), problem, Standings(two, problem.objective, problem.decision))
               .empty());
 }
 

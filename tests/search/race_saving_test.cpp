@@ -113,7 +113,7 @@ private:
     /// As a deployment does it (src/deploy/server_measurement.cpp): the planned work / the rate
     /// that is wanted of the last workload, all of the same weight.
     static double saved(Measurement& measurement, const std::vector<Figures>& figures,
-                        const ToBeat& beaten, RacedSearch& result) {
+                        const Incumbent& beaten, RacedSearch& result) {
         double wanted =
             std::log(beaten.value / (1 + give_up_share)) * static_cast<double>(figures.size());
         for (std::size_t i = 0; i + 1 < figures.size(); ++i) wanted -= std::log(figures[i].rate);

@@ -385,7 +385,7 @@ TEST_CASE("study: a standard error that is no number, or negative, makes the res
     CHECK(message_of<UsageError>([&] {
               direct.told(0, Measurement{{{"x", {std::nan("")}}}}, 1);
           }) == "trial 0 cannot be told: metric 'x' is not a number");
-    CHECK(message_of<UsageError>([&] { direct.told(0, ToldOutcome(), 1); }) ==
+    CHECK(message_of<UsageError>([&] { direct.told(0, SharedOutcome(), 1); }) ==
           "trial 0 is told without an outcome");
     CHECK_FALSE(direct.trials()[0].told());
 }
@@ -563,5 +563,5 @@ TEST_CASE(
     const Summary summary = study.run(evaluator, {.wall_clock_seconds = 20});
     CHECK(summary.reason == StopReason::wall_clock_spent);
     CHECK(summary.recommendation.conclusion == Conclusion::inconclusive);
-    CHECK(summary.recommendation.doubt == Doubt::not_confirmed);
+    CHECK(summary.recommendation.doubt == InconclusiveReason::not_confirmed);
 }

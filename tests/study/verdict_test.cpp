@@ -234,7 +234,7 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     const Verdicts base(judged_rates +
                         "8,ok,1000,suspect,cpu_shared\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
     CHECK(base.result.conclusion == Conclusion::inconclusive);
-    CHECK(base.result.doubt == Doubt::default_disturbed);
+    CHECK(base.result.doubt == InconclusiveReason::default_disturbed);
     CHECK(base.result.keep_default);
     CHECK(base.headline.reason ==
           "The measurements of the default were disturbed (cpu_shared); 1 of 3 results were "
@@ -249,7 +249,7 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     // The winner alone.
     const Verdicts winner(judged_rates +
                           "8,ok,1000,sound,\n16,ok,1500,suspect,gpu_throttled\n32,ok,900,sound,\n");
-    CHECK(winner.result.doubt == Doubt::winner_disturbed);
+    CHECK(winner.result.doubt == InconclusiveReason::winner_disturbed);
     CHECK(winner.headline.reason ==
           "The measurements of the best configuration were disturbed (gpu_throttled); 1 of 3 "
           "results were disturbed.");
@@ -263,7 +263,7 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     for (int seqs = 9; seqs < 20; ++seqs)
         table += std::to_string(seqs) + ",ok,800,suspect,cpu_shared\n";
     const Verdicts most(table, "", "{seqs: {int: {low: 8, high: 20}, default: 8}, eager: false}");
-    CHECK(most.result.doubt == Doubt::most_unreliable);
+    CHECK(most.result.doubt == InconclusiveReason::most_unreliable);
     CHECK(most.headline.reason ==
           "Hardly any result can be relied on; 11 of 12 results were disturbed.");
     // Suspected by the audit, but not disturbed.
@@ -271,7 +271,7 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     CHECK(suspect.result.conclusion == Conclusion::recommended);
     // Unsound: of the default alone, and of all.
     const Verdicts unsound(judged_rates + "8,ok,1000,unsound,physics\n16,ok,1500,sound,\n");
-    CHECK(unsound.result.doubt == Doubt::default_unsound);
+    CHECK(unsound.result.doubt == InconclusiveReason::default_unsound);
     CHECK(has(unsound.headline.reason,
               "The default's measurement cannot be believed (unsound measurement: physics"));
     const Verdicts nothing(judged_rates +
@@ -301,7 +301,7 @@ TEST_CASE("verdict: each disturbance has its own remedy") {
         const Verdicts one(judged_rates + "8,ok,1000,suspect," + std::string(id) +
                            "\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
         INFO(id << ": " << one.headline.advice);
-        REQUIRE(one.result.doubt == Doubt::default_disturbed);
+        REQUIRE(one.result.doubt == InconclusiveReason::default_disturbed);
         const std::string begin =
             "Keep the default for now; run the study again, in a new folder, ";
         REQUIRE(one.headline.advice.starts_with(begin));

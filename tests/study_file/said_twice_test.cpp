@@ -46,8 +46,8 @@ struct FixedStudy {
 }  // namespace
 
 TEST_CASE("fixed beats searched: what is said twice is refused in every spelling") {
-    const Yaml rows =
-        Yaml::load(std::filesystem::path(SERVETUNE_SOURCE) / "tests/data/cases/said_twice.yaml");
+    const Yaml rows = Yaml::load(std::filesystem::path(SERVETUNE_SOURCE) /
+                                 "tests/data/cases/conflicting_keys.yaml");
     for (const Yaml& row : rows.items()) {
         FixedStudy study;
         std::vector<std::string> spellings{study.arguments};
@@ -132,8 +132,8 @@ TEST_CASE("fixed beats searched: a study that ran so can still be read, and says
                                  return std::map<std::string, std::string>{{"study", "s"}};
                              }};
     const StudyFile study = FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.loaded(kept);
-    REQUIRE(study.said_twice.size() == 1);
-    CHECK(has(study.said_twice.front(), "this study searches max_num_seqs"));
+    REQUIRE(study.conflicting_keys.size() == 1);
+    CHECK(has(study.conflicting_keys.front(), "this study searches max_num_seqs"));
     CHECK(std::any_of(study.notes.begin(), study.notes.end(), [](const std::string& note) {
         return has(note, "its results may be of one server");
     }));

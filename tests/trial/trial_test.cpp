@@ -69,9 +69,9 @@ TEST_CASE("a gain has an interval, and the rule says whether it counts") {
     CHECK(gain.value == Approx(0.02));
     CHECK(gain.low == Approx(1.02 * std::exp(-1.959964 * 0.01 * std::sqrt(2.0)) - 1));
     CHECK_FALSE(gain.significant());
-    CHECK(worth_it({Decision::Rule::published, 0.01}, gain));
-    CHECK_FALSE(worth_it({Decision::Rule::significant, 0.01}, gain));
-    CHECK_FALSE(worth_it({Decision::Rule::published, 0.03}, gain));
+    CHECK(meets_min_gain({Decision::Rule::published, 0.01}, gain));
+    CHECK_FALSE(meets_min_gain({Decision::Rule::significant, 0.01}, gain));
+    CHECK_FALSE(meets_min_gain({Decision::Rule::published, 0.03}, gain));
     CHECK(Goal{"latency_mean_seconds", Direction::minimize}.gain(0.5, 1) == Approx(1.0));
 }
 

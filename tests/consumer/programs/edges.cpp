@@ -135,7 +135,7 @@ void many_open_trials() {
 
 struct FullDisk : MemoryJournal {
     int tells = 0;
-    void told(std::uint64_t id, const ToldOutcome& outcome, double at) override {
+    void told(std::uint64_t id, const SharedOutcome& outcome, double at) override {
         if (++tells == 3) throw IoError("disk full");
         MemoryJournal::told(id, outcome, at);
     }

@@ -25,13 +25,13 @@ struct RateToReach {
 [[nodiscard]] std::optional<double> lost_after_seconds(const RateToReach& wanted, const Plan& plan);
 
 /// A load test that was ended because it was lost.
-struct GivenUp {
+struct EarlyStop {
     double value = 0;  ///< of the metric: the work done until then / the time until then
     double standard_error =
         0;  ///< half of what was left to do, as a share of the value: nobody saw how that goes
     double seconds = 0;        ///< until it was ended
     double saved_seconds = 0;  ///< what the rest would have taken at this pace
 };
-[[nodiscard]] GivenUp given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& run);
+[[nodiscard]] EarlyStop given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& run);
 
 }  // namespace servetune

@@ -11,7 +11,7 @@
 namespace servetune {
 
 /// Knowledge of other measurements that this study's own have refuted.
-struct GivenUp {
+struct RejectedPrior {
     std::size_t source = 0;  ///< its place in the beliefs
     std::size_t trials = 0;  ///< that refuted it
     double promised = 0;     ///< their mean gain over the default by this source, as ln
@@ -23,7 +23,8 @@ struct GivenUp {
 /// surely (two standard errors), over at least two configurations. A failure counts as the promise
 /// turned round. The regression on a belief shrinks it only, and would go on to ask beside the
 /// winners of a chip of another maker.
-[[nodiscard]] std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem,
-                                            const Standings& standings);
+[[nodiscard]] std::vector<RejectedPrior> rejected_priors(const Beliefs& beliefs,
+                                                         const Problem& problem,
+                                                         const Standings& standings);
 
 }  // namespace servetune

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A start after which the effects of any two flags can be told apart.
-#include "search/told_apart.hpp"
+#include "search/identifiable.hpp"
 
 #include "search/start_design.hpp"
 #include "servetune/bayesian.hpp"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "given_up.hpp"
+#include "rejected_priors.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace servetune {
 
-std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem,
-                              const Standings& standings) {
-    std::vector<GivenUp> result;
+std::vector<RejectedPrior> rejected_priors(const Beliefs& beliefs, const Problem& problem,
+                                           const Standings& standings) {
+    std::vector<RejectedPrior> result;
     const Configuration usual = problem.space.default_configuration();
     const auto found =
         std::find_if(standings.all().begin(), standings.all().end(),
@@ -21,7 +21,7 @@ std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem,
         if (beliefs[source].winners().empty()) continue;
         const auto of_default = beliefs[source].belief(usual).log_value;
         if (!of_default) continue;
-        GivenUp one{source};
+        RejectedPrior one{source};
         double both = 0;
         double squares = 0;
         for (const Standing& standing : standings.all()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "told_apart.hpp"
+#include "identifiable.hpp"
 
 #include <algorithm>
 #include <map>
