@@ -8,7 +8,7 @@
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/detail/host/topology.hpp"
-#include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/bayesian.hpp"
 #include "servetune/detail/study_file/measuring.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/objective.hpp"
@@ -35,7 +35,6 @@ namespace servetune {
 struct StrategyChoice {
     std::string name = "bayesian";
     Staged::Options staged{};
-    BayesianOptions bayesian{};  ///< its budget is the study's
 };
 
 /// `knowledge:`, one source: what is known before anything is measured.

@@ -194,23 +194,21 @@ private:
 
 namespace {
 
-Account account_by(const ReportView& view, const FittedHistory& fitted) {
+Account account_by(const ReportView& view, const Explanation& models) {
     const Problem& problem = *view.setup.problem;
     const Recommendation& result = view.recommendation;
-    const Outlook outlook(fitted);
-    Account account{ladder_of(view, outlook), what_limits(view), {}, {}, serving_costs(view)};
+    Account account{ladder_of(view, models), what_limits(view), {}, {}, serving_costs(view)};
     const Standing* served = view.standings.find(result.recommended);
     if (result.conclusion == Conclusion::nothing_passes || served == nullptr || !served->passes())
         account.no_more = "nothing passes yet, so there is nothing to gain over";
-    else if (!outlook.enough()) {
-        const EffectsFloor floor = EffectsFloor::of(problem.space, view.standings);
+    else if (const EffectsFloor floor = models.floor(); !floor.enough()) {
         account.no_more =
             fmt::format("{} measured, and the models need {}",
                         counted_text(floor.measured, "configuration"), floor.needed());
     } else {
         const auto [trials, seconds] = trials_of_an_hour(view);
         MoreTrials& more = account.more.emplace();
-        more.further = outlook.further(result.recommended, trials, problem.decision.min_gain);
+        more.further = models.further(result.recommended, trials, problem.decision.min_gain);
         more.seconds = seconds;
         more.likely = more.further.chance_changed > 0.5;
     }
@@ -221,8 +219,7 @@ Account account_by(const ReportView& view, const FittedHistory& fitted) {
 
 Account account_of(const ReportView& view) {
     const Bayesian bayesian(view.setup.bayesian_options());
-    return account_by(view,
-                      *fitted_history(view.problem(), view.trials, bayesian, view.setup.beliefs));
+    return account_by(view, Explanation(view.problem(), view.trials, bayesian));
 }
 
 ServingCosts serving_costs(const ReportView& view) {
@@ -338,17 +335,17 @@ std::optional<Predicted> predicted_of(const ReportView& view) {
 
 Explained Explained::of(const ReportView& view) {
     const Bayesian bayesian(view.setup.bayesian_options());
-    const auto fitted = fitted_history(view.problem(), view.trials, bayesian, view.setup.beliefs);
-    return {Effects(*fitted), account_by(view, *fitted)};
+    const Explanation models(view.problem(), view.trials, bayesian);
+    return {models.effects(), account_by(view, models)};
 }
 
 namespace {
 
 class LadderBuilder {
 public:
-    LadderBuilder(const ReportView& view, const Outlook& outlook)
+    LadderBuilder(const ReportView& view, const Explanation& models)
         : view_(view),
-          outlook_(outlook),
+          models_(models),
           problem_(view.problem()),
           base_(view.standings.find(view.recommendation.default_configuration)),
           winner_(view.recommendation.recommended) {}
@@ -433,13 +430,13 @@ private:
                             [&](const auto& one) { return over_default(one.second).has_value(); });
             if (any_measured)
                 std::erase_if(options, [&](const auto& one) { return !over_default(one.second); });
-            else if (!outlook_.enough()) options = {{differing(path_.back()), winner_}};
+            else if (!models_.floor().enough()) options = {{differing(path_.back()), winner_}};
             if (any_measured)
                 for (const auto& one : options) values.push_back(*over_default(one.second));
             else if (options.size() > 1) {
                 std::vector<Configuration> all;
                 for (const auto& one : options) all.push_back(one.second);
-                values = outlook_.means(all, base());
+                values = models_.means(all, base());
                 for (std::size_t i = 0; i < all.size();
                      ++i)  // what was tried and failed comes last
                     if (const Standing* tried = view_.standings.find(all[i]);
@@ -496,7 +493,7 @@ private:
                 path_.begin() + static_cast<std::ptrdiff_t>(from),
                 path_.begin() + static_cast<std::ptrdiff_t>(to) + 1);
             predicted =
-                outlook_.steps_to(part, *over_default(path_[to]) - *over_default(path_[from]));
+                models_.steps_to(part, *over_default(path_[to]) - *over_default(path_[from]));
         }
         for (std::size_t i = from + 1; i <= to; ++i) {
             LadderStep step{changes_of(names_[i], path_[i]), path_[i], {}, {}, {}};
@@ -515,9 +512,9 @@ private:
                                                     const Configuration& to) const {
         if (over_default(from) && over_default(to))
             return LadderGain{measured_gain(from, to, 1), true};
-        if (!outlook_.enough()) return std::nullopt;
+        if (!models_.floor().enough()) return std::nullopt;
         const std::vector<Configuration> path{from, to};
-        return LadderGain{predicted_gain(outlook_.steps(path).front(), 1), false};
+        return LadderGain{predicted_gain(models_.steps(path).front(), 1), false};
     }
 
     void add_alone() {
@@ -528,7 +525,7 @@ private:
     }
 
     const ReportView& view_;
-    const Outlook& outlook_;
+    const Explanation& models_;
     const Problem& problem_;
     const Standing* base_;
     const Configuration& winner_;
@@ -544,12 +541,12 @@ bool Ladder::all_measured() const {
                        [](const LadderStep& step) { return step.gain.measured; });
 }
 
-std::optional<Ladder> ladder_of(const ReportView& view, const Outlook& outlook) {
+std::optional<Ladder> ladder_of(const ReportView& view, const Explanation& models) {
     const Recommendation& result = view.recommendation;
     if (result.conclusion != Conclusion::recommended || !result.default_passes ||
         result.keep_default)
         return std::nullopt;
-    return LadderBuilder(view, outlook).built();
+    return LadderBuilder(view, models).built();
 }
 
 }  // namespace servetune

@@ -3,8 +3,7 @@
 
 #include "predict/bottleneck.hpp"
 #include "report_view.hpp"
-#include "search/effects.hpp"
-#include "search/outlook.hpp"
+#include "servetune/explanation.hpp"
 
 #include <optional>
 #include <string>
@@ -45,9 +44,9 @@ struct Ladder {
     [[nodiscard]] bool all_measured() const;
 };
 
-/// Nothing where there is no gain over the default. `outlook` says nothing below its floor: changes
+/// Nothing where there is no gain over the default. `models` say nothing below their floor: changes
 /// that only it could tell apart are then one step.
-std::optional<Ladder> ladder_of(const ReportView& view, const Outlook& outlook);
+std::optional<Ladder> ladder_of(const ReportView& view, const Explanation& models);
 
 /// How far what would be served is from one of the study's limits.
 struct LimitMargin {

@@ -299,7 +299,7 @@ std::string effects_figure(const Content& content) {
     if (!content.view.scale().ratios()) return "";  // its axis is in percent
     std::vector<IntervalRow> rows;
     const Effects& effects = content.explained->effects;
-    for (const MainEffect& effect : effects.main())
+    for (const MainEffect& effect : effects.main)
         if (effect.measured > 0 && effect.refused.empty())
             rows.push_back({content.clean(effect.parameter + " = " + text_of(effect.level)),
                             effect.gain.low, effect.gain.value, effect.gain.high,
@@ -322,7 +322,7 @@ std::string effects_figure(const Content& content) {
             "refused, as learned from {} configurations. With a probability of 95 % all intervals "
             "are right at once. Grey: the interval includes 0, so it is not known whether the "
             "level helps.{}",
-            metric_title(content.view.goal().metric), effects.floor().measured,
+            metric_title(content.view.goal().metric), effects.floor.measured,
             left_out > 0 ? fmt::format(" {} more are in the table.", left_out) : "")),
         "effects");
 }

@@ -90,7 +90,7 @@ PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geomet
     const Eigen::VectorXf covariance_weights = model.covariance_weights.cast<float>();
     const Eigen::VectorXf coefficient_mean = model.coefficient_mean.cast<float>();
     const Eigen::VectorXf coefficient_variance = model.coefficient_variance.cast<float>();
-    const auto prior = static_cast<float>(model.kernel.prior_variance());
+    const auto prior = static_cast<float>(model.kernel.product_variance + model.additive_variance);
     for (Eigen::Index from = 0; from < count; from += PoolBlocks::width) {
         const Eigen::MatrixXf covariances = blocks.covariances(from);
         const Eigen::MatrixXf half = blocks.halves(covariances);

@@ -70,6 +70,7 @@ struct PoolModel {
 
     const std::vector<EncodedPoint>& points;  ///< n
     KernelParameters kernel{};
+    double additive_variance = 0;      ///< of all dimensions together, beside the product's
     double additive_stretch = 1;       ///< of 1 / l_d^2 in the additive part
     Eigen::VectorXd weights{};         ///< n
     std::vector<Eigen::Index> seen{};  ///< the observations that the variance knows
@@ -91,6 +92,7 @@ struct PoolModel {
             seen.push_back(static_cast<Eigen::Index>(i));
         return {data.points,
                 process.kernel(),
+                0,
                 1,
                 process.weights(),
                 seen,
@@ -107,13 +109,14 @@ struct PoolModel {
         const std::vector<Eigen::Index> seen = even_part(model.points().size(), most_seen);
         return {model.points(),
                 model.kernel(),
+                model.prior_variance() - FeasibilityModel::product_variance,
                 model.additive_stretch(),
                 model.weights(),
                 seen,
                 inverse_factor(model.factor(), seen) * model.root_weights()(seen).asDiagonal(),
                 std::move(regressors),
                 Eigen::Vector2d(model.prior_mean(), 1),
-                Eigen::Vector2d(0, model.margin_variance())};
+                Eigen::Vector2d(0, FeasibilityModel::margin_variance)};
     }
 
 private:
@@ -169,8 +172,8 @@ public:
           geometry_(geometry),
           pool_(pool),
           regressors_(regressors),
-          share_(model.kernel.additive_variance > 0 && geometry.dimensions() > 0
-                     ? model.kernel.additive_variance / static_cast<double>(geometry.dimensions())
+          share_(geometry.dimensions() > 0
+                     ? model.additive_variance / static_cast<double>(geometry.dimensions())
                      : 0),
           groups_(level_groups(model, geometry, share_)),
           half_(model.half.cast<float>()),

@@ -3,7 +3,6 @@
 
 #include "candidate_pool.hpp"
 #include "level_rows.hpp"
-#include "servetune/detail/search/bayesian_options.hpp"
 #include "servetune/detail/search/prior_mean.hpp"
 #include "servetune/strategy.hpp"
 
@@ -21,15 +20,20 @@ namespace servetune {
 /// same one for one seed; and what is believed of each.
 class Candidates {
 public:
-    using Options = CandidateOptions;
+    static constexpr std::size_t max_listed =
+        1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
+    static constexpr std::size_t max_believed =
+        20'000;  ///< where beliefs are asked for: a cost model takes some 50 us for each
+    /// with their levels: finding one anew is slow under rows that are listed one by one
+    static constexpr std::size_t kept_at_most = 20'000;
+    static constexpr std::size_t most_sampled = 20'000;  ///< of what cannot be listed
 
-    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options,
-               std::uint64_t seed = 0)
+    Candidates(const Problem& problem, const Beliefs& beliefs, std::uint64_t seed = 0)
         : geometry_(problem.space), pool_(geometry_), configurations_(problem.space) {
-        const std::size_t most = beliefs.size() == 0 ? options.max_listed : options.max_believed;
+        const std::size_t most = beliefs.size() == 0 ? max_listed : max_believed;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
             listed_ = true;
-            const bool keep = problem.feasible.size() <= static_cast<double>(options.kept_at_most);
+            const bool keep = problem.feasible.size() <= static_cast<double>(kept_at_most);
             problem.feasible.for_each([&](const Configuration& configuration) {
                 add(configuration, beliefs);
                 if (keep) configurations_.add(configuration);
@@ -43,7 +47,7 @@ public:
             2'500'000;  // of all parameters together: each takes some 500 ns
         const std::size_t parameters = std::max<std::size_t>(problem.space.parameters().size(), 1);
         const std::size_t sample =
-            std::min(options.sample, std::max<std::size_t>(most_values / parameters, 1));
+            std::min(most_sampled, std::max<std::size_t>(most_values / parameters, 1));
         for (std::size_t i = 0; i < 2 * sample && drawn.size() < sample; ++i)
             drawn.insert(problem.feasible.sample(rng));
         drawn.for_each([&](const Configuration& configuration) {

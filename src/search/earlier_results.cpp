@@ -232,7 +232,7 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
         throw UsageError(name_ + " has no measured " + aim.leading().metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
     model_ = std::make_unique<FittedModels>(*problem_, std::move(evidence), *geometry_,
-                                            standings.noise(), LearningOptions{}, seed);
+                                            standings.noise(), seed);
     winners_ = winners_of(history, standings, aim.leading(), space, constants);
     for (Link& link : links_) {
         link.current.clear();
@@ -256,18 +256,9 @@ PriorBelief EarlierResults::belief(const Configuration& configuration) const {
         for (const std::string& name : link.names)
             if (const Value* value = configuration.find(name)) values[link.key] = plain(*value);
     }
-    const std::vector<EncodedPoint> point{geometry_->encode(Configuration::of(values))};
-    const Surrogate& surrogate = model_->objective();
-    double mean = 0;
-    for (const Expert& expert :
-         surrogate.experts()) {  // means only: O(n) where a variance would take O(n^2)
-        const Observations& data = expert.process.data();
-        const Eigen::MatrixXd level = Eigen::MatrixXd::Ones(1, data.regressors.cols());
-        const Eigen::MatrixXd cross =
-            expert.process.cross_covariance(distance_tables(*geometry_, data.points, point), level);
-        mean += expert.weight * (level.row(0).dot(data.coefficient_mean) +
-                                 cross.col(0).dot(expert.process.weights()));
-    }
+    const double mean =
+        model_->objective()
+            .means({geometry_->encode(Configuration::of(values))}, Eigen::MatrixXd(1, 0))(0);
     return {std::log(model_->scale().value(mean)), std::nullopt};
 }
 

@@ -2,7 +2,6 @@
 #include "first_trials.hpp"
 
 #include "base/probability.hpp"
-#include "servetune/budget.hpp"
 #include "start_design.hpp"
 
 #include <algorithm>
@@ -12,16 +11,15 @@
 namespace servetune {
 
 FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates,
-                         std::vector<ConfigurationEvidence> evidence,
-                         const BayesianOptions& options, std::size_t of_knowledge)
+                         std::vector<ConfigurationEvidence> evidence, const Beliefs& beliefs,
+                         std::size_t budget, std::uint64_t seed)
     : problem_(problem),
       candidates_(candidates),
       evidence_(std::move(evidence)),
-      options_(options),
-      of_knowledge_(of_knowledge),
-      trials_(start_trials(candidates.geometry().dimensions(),
-                           options.trials.value_or(problem.trials.value_or(Budget{}.trials)))),
-      seed_(options.learning.seed.value_or(problem.seed)),
+      beliefs_(beliefs),
+      of_knowledge_(of_knowledge(beliefs, problem.space)),
+      trials_(start_trials(candidates.geometry().dimensions(), budget)),
+      seed_(seed),
       margins_(margins_hold(evidence_)),
       ran_out_(problem.space, candidates.geometry(), evidence_) {
     for (const ConfigurationEvidence& entry : evidence_) points_.push_back(entry.point);
@@ -41,11 +39,11 @@ std::optional<Proposal> FirstTrials::next(const std::vector<Configuration>& sugg
 }
 
 std::optional<Proposal> FirstTrials::by_knowledge() const {
-    for (const Winner& winner : options_.beliefs.winners(problem_.space))
+    for (const Winner& winner : beliefs_.winners(problem_.space))
         if (!tried(winner.configuration) && may_work(winner.configuration))
             return Proposal{winner.configuration, winner.why};
-    for (std::size_t source = 0; source < options_.beliefs.size(); ++source)
-        if (options_.beliefs[source].winners().empty())
+    for (std::size_t source = 0; source < beliefs_.size(); ++source)
+        if (beliefs_[source].winners().empty())
             if (auto proposal = by_model(source)) return proposal;
     return std::nullopt;
 }
@@ -59,7 +57,7 @@ std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
     const std::vector<std::size_t> best =
         candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
     if (best.empty()) return std::nullopt;
-    const std::string name = options_.beliefs[source].name();
+    const std::string name = beliefs_[source].name();
     Configuration first = candidates_.configuration(problem_, best.front());
     if (!tried(first)) return Proposal{std::move(first), "best by " + name};
     if (behind_default(first)) return std::nullopt;
@@ -82,9 +80,8 @@ std::optional<Proposal> FirstTrials::by_design(
     const auto works = [&](const Configuration& one) { return may_work(one); };
     const bool half_left =
         2 * evidence_.size() < trials_ + 1;  // the rest of the start is the design's
-    auto own = options_.own_defaults && half_left
-                   ? own_default(problem_.space, evidence_, works, seed_)
-                   : std::nullopt;
+    auto own =
+        half_left ? own_default(problem_.space, evidence_, works, seed_) : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
     if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), works);
         found != suggestions.end())
@@ -125,7 +122,7 @@ bool FirstTrials::behind_default(const Configuration& configuration) const {
 }
 
 bool FirstTrials::may_work(const Configuration& configuration) const {
-    return (!margins_ || believed_margin(options_.beliefs.of(configuration)) > -1) &&
+    return (!margins_ || believed_margin(beliefs_.of(configuration)) > -1) &&
            !ran_out_.covers({candidates_.geometry().encode(configuration)}).front();
 }
 

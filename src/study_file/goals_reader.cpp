@@ -136,6 +136,9 @@ void read_objective(const Yaml& node, bool words, StudyFile& study) {
     study.objective = goals_and_limits(node, words);
     use_plain_names(study);
     read_over(node, study);
+    if (const std::size_t count = study.objective.goals.size(); count > 2)
+        node.fail("at most two goals wanted, got " + std::to_string(count) +
+                  "; make limits of the others");
 }
 
 void look_for_load(const Yaml& root, StudyFile& study) {

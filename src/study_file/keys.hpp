@@ -30,7 +30,6 @@ inline constexpr Words<EngineTraits::FractionOf, 4> memory_fractions{
      {EngineTraits::FractionOf::none, "none"}}};
 inline constexpr Words<bool, 2> others_words{{{true, "search"}, {false, "default"}}};
 inline constexpr std::array<std::string_view, 3> over_words{"mean", "worst", "each"};
-inline constexpr Words<bool, 2> gain_units{{{false, "trial"}, {true, "second"}}};
 /// Those with options stand under `strategy` as mappings too.
 inline constexpr std::array<std::string_view, 6> strategies{
     "staged", "random", "exhaustive", "quasi_random", "local_search", "bayesian"};
@@ -596,18 +595,9 @@ inline constexpr struct StagedKeys {
              required);
 } staged{};
 
-inline constexpr struct BayesianKeys {
-    using T = BayesianOptions;
-    static constexpr std::string_view called = "bayesian";
-    Key per =
-        word_row<gain_units, &T::per_second>("per", "of what the most is to be gained (trial)");
-} bayesian{};
-
 inline constexpr struct StrategyKeys {
     static constexpr std::string_view called = "strategy";
     FREE_KEY(staged, is::keyed<keys::staged>, "one stage after the other");
-    FREE_KEY(bayesian, is::keyed<keys::bayesian>,
-             "models of what was measured decide; for 10 to 60 trials of spaces too large to list");
 } strategy{};
 
 inline constexpr struct KnowledgeKeys : TableKeys<&KnowledgeChoice::path> {

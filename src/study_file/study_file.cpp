@@ -430,14 +430,14 @@ std::map<std::string, std::string> StudySetup::environment() const {
 }
 
 BayesianOptions StudySetup::bayesian_options() const {
-    BayesianOptions options = file.strategy.bayesian;
+    BayesianOptions options;
     // A time alone says nothing of how many trials it is enough for: start and confirmation are
     // those of the usual budget, and then the search goes on.
     options.trials = file.budget.trials == trials_of_a_time ? Budget{}.trials : file.budget.trials;
     if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
     options.beliefs = beliefs;
     options.suggestions = suggestions;
-    options.learning.seed = file.seed;
+    options.seed = file.seed;
     return options;
 }
 
