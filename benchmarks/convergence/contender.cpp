@@ -2,7 +2,7 @@
 #include "contender.hpp"
 
 #include "search/earlier_results.hpp"
-#include "search/pending_aware_model.hpp"
+#include "search/model_cache.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/quasi_random.hpp"
 #include "servetune/simple_strategies.hpp"
@@ -179,7 +179,9 @@ public:
         const Standings standings(history, problem_->objective, problem_->decision);
         const LevelGeometry geometry(problem_->space);
         return leave_one_out_chances_of(
-            bayesian->learned(*problem_, standings, geometry).objective());
+            learned_anew(*problem_, standings, geometry, bayesian->options(),
+                         OutputScale::Tail::compressed)
+                .objective());
     }
 
 private:

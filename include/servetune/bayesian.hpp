@@ -14,10 +14,6 @@
 
 namespace servetune {
 
-class PendingAwareModel;
-class LevelGeometry;
-class Standings;
-
 struct BayesianOptions {
     /// Of the budget: the start is a share of it, and the search ends before it (`search_trials`).
     /// Nothing: those of the study (`Problem::trials`), or 30 where it has none.
@@ -67,11 +63,6 @@ public:
     [[nodiscard]] const Options& options() const;
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
                              Rng& rng) const override;
-
-    /// The models that an ask after this history decides by. `geometry` must outlive them.
-    /// PendingAwareModel is in search/pending_aware_model.hpp.
-    [[nodiscard]] PendingAwareModel learned(const Problem& problem, const Standings& standings,
-                                            const LevelGeometry& geometry) const;
 
 private:
     class Search;  ///< src/search/bayesian.cpp

@@ -4,7 +4,6 @@
 
 #include "base/probability.hpp"
 #include "first_trials.hpp"
-#include "level_rows.hpp"
 #include "model_cache.hpp"
 #include "rejected_priors.hpp"
 #include "servetune/budget.hpp"
@@ -27,8 +26,6 @@
 namespace servetune {
 
 namespace {
-
-const std::string without_idle_settings = "the best so far without what seems to do nothing: ";
 
 /// Share of a history that may be repeats. On a plateau, one of the best again is for ever worth
 /// more than a new one: 55 to 62 % of the trials of three nights (benchmarks/night), which the
@@ -145,11 +142,6 @@ Bayesian::~Bayesian() = default;
 const BayesianOptions& Bayesian::options() const { return search_->options(); }
 Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const {
     return search_->ask(problem, history);
-}
-
-PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& standings,
-                                    const LevelGeometry& geometry) const {
-    return learned_anew(problem, standings, geometry, options(), OutputScale::Tail::compressed);
 }
 
 std::string BayesianOptions::why_invalid() const {
@@ -286,7 +278,7 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
     if (std::all_of(chances.begin(), chances.end(), [](double chance) { return chance <= 0; }))
         return std::nullopt;
     Configuration configuration =
-        all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, seed_));
+        all.configuration(farthest(all.geometry(), all.pool(), tried, chances, seed_));
     if (seen.contains(configuration)) return std::nullopt;
     return Proposal{std::move(configuration), "far from all that was tried: the last " +
                                                   std::to_string(without_gain) +
@@ -325,7 +317,7 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const PendingAwareModel& mo
         return Waiting{};
 
     const auto dropped = [](const Trial& trial) {
-        return trial.why.starts_with(without_idle_settings);
+        return trial.purpose == Purpose::smaller_command;
     };
     constexpr std::ptrdiff_t attempts =
         3;  // what an attempt loses teaches the next one which setting to keep
@@ -382,7 +374,9 @@ std::optional<Proposal> Bayesian::Search::smaller_command(
         dropped += (dropped.empty() ? "" : ", ") + names[*least];
     }
     if (smaller == best || seen.contains(smaller)) return std::nullopt;
-    return Proposal{std::move(smaller), without_idle_settings + dropped};
+    return Proposal{std::move(smaller),
+                    "the best so far without what seems to do nothing: " + dropped,
+                    Purpose::smaller_command};
 }
 
 std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(
@@ -398,7 +392,7 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
     for (const std::size_t i : order) {
-        Configuration configuration = all.configuration(problem, i);
+        Configuration configuration = all.configuration(i);
         if (seen.contains(configuration)) continue;
         configurations.push_back(std::move(configuration));
         points.push_back(all.pool().point(i));
@@ -481,10 +475,13 @@ void Bayesian::Search::climb(const PendingAwareModel& model, const Problem& prob
         return a.score.total() > b.score.total() ||
                (a.score.total() == b.score.total() && a.configuration < b.configuration);
     };
-    LevelRowSet scored(problem.space);
-    for (const Configuration& configuration : seen) scored.insert(configuration);
+    std::set<std::uint64_t> scored;  // fingerprints: a configuration of 50 parameters has 5 kB
+    const auto is_new = [&](const Configuration& one) {
+        return scored.insert(one.fingerprint().bits).second;
+    };
+    for (const Configuration& configuration : seen) is_new(configuration);
     std::set<Configuration> expanded;
-    for (const Choice& choice : choices) scored.insert(choice.configuration);
+    for (const Choice& choice : choices) is_new(choice.configuration);
     const double least = std::log(least_chance_of(model));
     for (int sweep = 0; sweep < sweeps; ++sweep) {
         std::sort(choices.begin(), choices.end(), better);
@@ -498,7 +495,7 @@ void Bayesian::Search::climb(const PendingAwareModel& model, const Problem& prob
         for (const Configuration& place : from) {
             if (!expanded.insert(place).second) continue;
             for (Configuration& neighbour : neighbours(problem.space, place))
-                if (scored.insert(neighbour)) fresh.push_back(std::move(neighbour));
+                if (is_new(neighbour)) fresh.push_back(std::move(neighbour));
         }
         if (fresh.empty()) return;
         std::vector<Choice> found = choices_of(model, all, std::move(fresh));

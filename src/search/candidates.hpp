@@ -2,7 +2,6 @@
 #pragma once
 
 #include "candidate_pool.hpp"
-#include "level_rows.hpp"
 #include "servetune/detail/search/prior_mean.hpp"
 #include "servetune/strategy.hpp"
 
@@ -10,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,43 +24,39 @@ public:
         1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
     static constexpr std::size_t max_believed =
         20'000;  ///< where beliefs are asked for: a cost model takes some 50 us for each
-    /// with their levels: finding one anew is slow under rows that are listed one by one
-    static constexpr std::size_t kept_at_most = 20'000;
     static constexpr std::size_t most_sampled = 20'000;  ///< of what cannot be listed
 
     Candidates(const Problem& problem, const Beliefs& beliefs, std::uint64_t seed = 0)
-        : geometry_(problem.space), pool_(geometry_), configurations_(problem.space) {
+        : geometry_(problem.space), pool_(geometry_) {
         const std::size_t most = beliefs.size() == 0 ? max_listed : max_believed;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
             listed_ = true;
-            const bool keep = problem.feasible.size() <= static_cast<double>(kept_at_most);
             problem.feasible.for_each([&](const Configuration& configuration) {
-                add(configuration, beliefs);
-                if (keep) configurations_.add(configuration);
-                return true;
+                return add(configuration, beliefs), true;
             });
             return;
         }
         Rng rng(reseeded(fingerprint_of(key_of(problem)).bits, seed));
-        LevelRowSet drawn(problem.space);
+        std::set<std::uint64_t> known;
+        std::vector<Configuration> drawn;
         constexpr std::size_t most_values =
             2'500'000;  // of all parameters together: each takes some 500 ns
         const std::size_t parameters = std::max<std::size_t>(problem.space.parameters().size(), 1);
         const std::size_t sample =
             std::min(most_sampled, std::max<std::size_t>(most_values / parameters, 1));
         for (std::size_t i = 0; i < 2 * sample && drawn.size() < sample; ++i)
-            drawn.insert(problem.feasible.sample(rng));
-        drawn.for_each([&](const Configuration& configuration) {
-            add(configuration, beliefs);
-            configurations_.add(configuration);
-        });
+            if (Configuration one = problem.feasible.sample(rng);
+                known.insert(one.fingerprint().bits).second)
+                drawn.push_back(std::move(one));
+        std::sort(drawn.begin(), drawn.end());
+        for (const Configuration& configuration : drawn) add(configuration, beliefs);
     }
 
     /// Asks again what is believed of each, where that has changed.
-    void believe(const Problem& problem, const Beliefs& beliefs) {
+    void believe(const Beliefs& beliefs) {
         beliefs_.clear();
         for (std::size_t i = 0; i < pool_.size(); ++i)
-            for (PriorBelief& belief : beliefs.of(configuration(problem, i)))
+            for (PriorBelief& belief : beliefs.of(configuration(i)))
                 beliefs_.push_back(belief);
     }
 
@@ -81,9 +77,12 @@ public:
     [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
     [[nodiscard]] const CandidatePool& pool() const { return pool_; }
     [[nodiscard]] bool listed() const { return listed_; }
-    [[nodiscard]] Configuration configuration(const Problem& problem, std::size_t i) const {
-        return configurations_.size() == 0 ? problem.feasible.at(static_cast<double>(i))
-                                           : configurations_[i];
+    [[nodiscard]] Configuration configuration(std::size_t i) const {
+        if (geometry_.finite()) return geometry_.decode(pool_.point(i), {});
+        const auto from =
+            numbers_.begin() + static_cast<std::ptrdiff_t>(i * geometry_.dimensions());
+        return geometry_.decode(
+            pool_.point(i), {from, from + static_cast<std::ptrdiff_t>(geometry_.dimensions())});
     }
     /// Of candidate i; empty where there are no sources.
     [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
@@ -118,13 +117,15 @@ public:
 private:
     void add(const Configuration& configuration, const Beliefs& beliefs) {
         pool_.add(geometry_, geometry_.encode(configuration));
+        if (!geometry_.finite())
+            for (const double number : geometry_.numbers(configuration)) numbers_.push_back(number);
         for (PriorBelief& belief : beliefs.of(configuration)) beliefs_.push_back(belief);
     }
 
     LevelGeometry geometry_;
     CandidatePool pool_;
     bool listed_ = false;
-    LevelRows configurations_;
+    std::vector<double> numbers_{};  ///< of continuous dimensions, a row a candidate
     std::vector<PriorBelief> beliefs_{};
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/probability.hpp"
 #include "insight.hpp"
+#include "model_cache.hpp"
 #include "servetune/error.hpp"
 #include "servetune/search_space.hpp"
 #include "trial_cost.hpp"
@@ -55,7 +56,8 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     const Standings standings(history, fitted_->problem.objective, fitted_->problem.decision,
                               fitted_->problem.space.default_configuration());
     const PendingAwareModel model =
-        fitted_->bayesian.learned(fitted_->problem, standings, fitted_->geometry);
+        learned_anew(fitted_->problem, standings, fitted_->geometry,
+                     fitted_->bayesian.options(), OutputScale::Tail::compressed);
     const auto figure = [&](double standardised) {
         return standings.scale().figure(model.scale().value(standardised));
     };

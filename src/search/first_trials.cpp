@@ -58,7 +58,7 @@ std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
         candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
     if (best.empty()) return std::nullopt;
     const std::string name = beliefs_[source].name();
-    Configuration first = candidates_.configuration(problem_, best.front());
+    Configuration first = candidates_.configuration(best.front());
     if (!tried(first)) return Proposal{std::move(first), "best by " + name};
     if (behind_default(first)) return std::nullopt;
     std::size_t other = best.front();
@@ -71,7 +71,7 @@ std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
         farthest_of_them = here;
     }
     if (other == best.front()) return std::nullopt;
-    return Proposal{candidates_.configuration(problem_, other),
+    return Proposal{candidates_.configuration(other),
                     "as good by " + name + ", and unlike all that was tried"};
 }
 
@@ -100,7 +100,7 @@ std::optional<Proposal> FirstTrials::by_design(
         chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
     }
     Configuration far = candidates_.configuration(
-        problem_, farthest(candidates_.geometry(), candidates_.pool(), points_, chances, seed_));
+        farthest(candidates_.geometry(), candidates_.pool(), points_, chances, seed_));
     if (tried(far)) return std::nullopt;
     return Proposal{std::move(far), "far from all that was tried"};
 }

@@ -123,11 +123,6 @@ public:
                     half.transpose() * half};
     }
 
-    /// -2 ln p(y | parameters) up to a constant: r' K^-1 r + ln |K| (GPML eq. 2.30).
-    [[nodiscard]] double deviance() const {
-        return residual_.dot(weights_) + 2 * factor_.diagonal().array().log().sum();
-    }
-
     /// (K + noise)^-1. O(n^3).
     [[nodiscard]] Eigen::MatrixXd inverse() const {
         const Eigen::MatrixXd half = half_solve(Eigen::MatrixXd::Identity(size(), size()));

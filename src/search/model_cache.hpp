@@ -47,7 +47,7 @@ public:
         } else if (beliefs_ != beliefs) {
             ranking_.reset();
             told_.reset();
-            candidates_->believe(problem, beliefs);
+            candidates_->believe(beliefs);
         }
         beliefs_ = beliefs;
         return *candidates_;

@@ -119,7 +119,8 @@ TEST_CASE(
         const Candidates candidates(problem, {});
         const Standings standings(history, problem.objective, problem.decision);
         const PendingAwareModel model =
-            Bayesian().learned(problem, standings, candidates.geometry());
+            learned_anew(problem, standings, candidates.geometry(), {},
+                         OutputScale::Tail::compressed);
         const Configuration more({{"seqs", std::int64_t{4096}}, {"step", std::int64_t{30}}});
         const EncodedPoint point = candidates.geometry().encode(more);
         std::size_t at = 0;
