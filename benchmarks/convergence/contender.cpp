@@ -179,8 +179,8 @@ public:
         const Standings standings(history, problem_->objective, problem_->decision);
         const LevelGeometry geometry(problem_->space);
         return leave_one_out_chances_of(
-            learned_anew(*problem_, standings, geometry, bayesian->options(),
-                         OutputScale::Tail::compressed)
+            learned_anew(*problem_, standings, geometry,
+                         bayesian->options().beliefs.fitted_to(history, problem_->decision), seed_)
                 .objective());
     }
 

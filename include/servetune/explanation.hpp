@@ -148,7 +148,7 @@ struct FurtherGain {
 /// trials. An interval that holds 0 says: not known.
 class Explanation {
 public:
-    /// `problem` and `bayesian` must outlive it.
+    /// `problem` must outlive it.
     Explanation(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian);
     ~Explanation();
 

@@ -90,30 +90,6 @@ public:
         const auto from = beliefs_.begin() + static_cast<std::ptrdiff_t>(i * sources);
         return {from, from + static_cast<std::ptrdiff_t>(sources)};
     }
-    /// Those that a source believes best, of those for which `may` is true: the best first, then
-    /// those within `tolerance` of it (a difference of ln), in no order.
-    template <class May>
-    [[nodiscard]] std::vector<std::size_t> best_believed(std::size_t source, Direction direction,
-                                                         double tolerance, const May& may) const {
-        const double sign = direction == Direction::maximize ? 1 : -1;
-        const std::size_t sources = beliefs_.size() / pool_.size();
-        std::vector<std::pair<double, std::size_t>> values;
-        std::optional<std::size_t> best;  // in `values`
-        for (std::size_t i = 0; i < pool_.size(); ++i) {
-            const auto& value = beliefs_[i * sources + source].log_value;
-            if (!value || !may(i)) continue;
-            values.emplace_back(sign * *value, i);
-            if (!best || values.back().first > values[*best].first) best = values.size() - 1;
-        }
-        std::vector<std::size_t> result;
-        if (!best) return result;
-        result.push_back(values[*best].second);
-        for (const auto& [value, i] : values)
-            if (i != result.front() && value >= values[*best].first - tolerance)
-                result.push_back(i);
-        return result;
-    }
-
 private:
     void add(const Configuration& configuration, const Beliefs& beliefs) {
         pool_.add(geometry_, geometry_.encode(configuration));

@@ -146,22 +146,22 @@ std::vector<MainEffect> EffectFinder::main() const {
     for (Compared& one : compared) {
         const auto count = static_cast<Eigen::Index>(one.cells.size());
         Eigen::VectorXd averages;
-        std::vector<Prediction> posterior(one.cells.size());
+        Eigen::VectorXd variances = Eigen::VectorXd::Zero(count);
         if (count > 1) {
             const VariantGrid grid(fitted_, sample_, std::move(one.cells),
                                    std::max<std::size_t>(rows_of(all), 8));
             averages = grid.averages();
-            if (grid.size() > 0)
-                posterior = fitted_.posterior_of(
-                    grid.contrasts(Eigen::MatrixXd::Identity(count, count), most_covaried));
+            variances = fitted_
+                            .posterior_of(grid.contrasts(Eigen::MatrixXd::Identity(count, count),
+                                                         most_covaried))
+                            .covariance.diagonal();
         }
-        std::size_t cell = 0;
+        Eigen::Index cell = 0;
         for (MainEffect& effect : one.levels) {
             if (effect.refused.empty()) {
-                const std::size_t c = cell++;
-                if (posterior[c].variance <= 0) continue;  // not feasible in those rows
-                effect.gain = fitted_.as_gain(
-                    {averages(static_cast<Eigen::Index>(c)), posterior[c].variance}, together);
+                const Eigen::Index c = cell++;
+                if (variances(c) <= 0) continue;  // not feasible in those rows
+                effect.gain = fitted_.as_gain({averages(c), variances(c)}, together);
             }
             result.push_back(std::move(effect));
         }
@@ -204,9 +204,9 @@ std::vector<PairEffect> EffectFinder::pairs() const {
     std::vector<PairEffect> result;
     for (Candidate& one : candidates) {
         if (result.size() == most_pairs) break;
-        const Prediction posterior =
-            fitted_.posterior_of(one.grid.contrasts(one.of_cells, most_covaried)).front();
-        one.effect.gain = fitted_.as_gain({one.value, posterior.variance}, looked_at);
+        const double variance_of_effect =
+            fitted_.posterior_of(one.grid.contrasts(one.of_cells, most_covaried)).covariance(0, 0);
+        one.effect.gain = fitted_.as_gain({one.value, variance_of_effect}, looked_at);
         result.push_back(std::move(one.effect));
     }
     return result;

@@ -31,7 +31,7 @@ std::vector<Trial> before(std::span<const Trial> trials, const Trial& asked) {
 
 Explanation::Explanation(const Problem& problem, std::span<const Trial> trials,
                          const Bayesian& bayesian)
-    : fitted_(std::make_unique<const FittedHistory>(problem, trials, bayesian)) {}
+    : fitted_(std::make_unique<const FittedHistory>(problem, trials, bayesian.options())) {}
 
 Explanation::~Explanation() = default;
 
@@ -55,13 +55,12 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     if (result.told_before == 0) return result;
     const Standings standings(history, fitted_->problem.objective, fitted_->problem.decision,
                               fitted_->problem.space.default_configuration());
+    const Beliefs believed = fitted_->given_beliefs.fitted_to(history, fitted_->problem.decision);
     const PendingAwareModel model =
-        learned_anew(fitted_->problem, standings, fitted_->geometry,
-                     fitted_->bayesian.options(), OutputScale::Tail::compressed);
+        learned_anew(fitted_->problem, standings, fitted_->geometry, believed, fitted_->seed);
     const auto figure = [&](double standardised) {
         return standings.scale().figure(model.scale().value(standardised));
     };
-    const Beliefs believed = fitted_->bayesian.options().beliefs.fitted_to(history, fitted_->problem.decision);
     const CandidateScore score = model
                                      .scores({fitted_->geometry.encode(found->configuration)},
                                              {believed.of(found->configuration)})

@@ -5,6 +5,7 @@
 #include "start_design.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -51,27 +52,34 @@ std::optional<Proposal> FirstTrials::by_knowledge() const {
 std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
     constexpr double as_good = 0.05;  // ln: less than any model's error
     const std::vector<bool> out = ran_out_.covers(candidates_.pool());
-    const auto may = [&](std::size_t i) {
-        return !out[i] && (!margins_ || believed_margin(candidates_.beliefs(i)) >= 0);
-    };
-    const std::vector<std::size_t> best =
-        candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
-    if (best.empty()) return std::nullopt;
+    const double sign = problem_.objective.leading().direction == Direction::maximize ? 1 : -1;
+    constexpr double unknown = -std::numeric_limits<double>::infinity();
+    std::vector<double> believed(candidates_.pool().size(), unknown);
+    for (std::size_t i = 0; i < believed.size(); ++i) {
+        const std::vector<PriorBelief> beliefs = candidates_.beliefs(i);
+        if (const auto& value = beliefs[source].log_value;
+            value && !out[i] && (!margins_ || believed_margin(beliefs) >= 0))
+            believed[i] = sign * *value;
+    }
+    const auto best = std::max_element(believed.begin(), believed.end());
+    if (best == believed.end() || *best == unknown) return std::nullopt;
     const std::string name = beliefs_[source].name();
-    Configuration first = candidates_.configuration(best.front());
+    Configuration first =
+        candidates_.configuration(static_cast<std::size_t>(best - believed.begin()));
     if (!tried(first)) return Proposal{std::move(first), "best by " + name};
     if (behind_default(first)) return std::nullopt;
-    std::size_t other = best.front();
+    std::optional<std::size_t> other;
     double farthest_of_them = 0;
-    for (const std::size_t i : best) {
+    for (std::size_t i = 0; i < believed.size(); ++i) {
+        if (believed[i] < *best - as_good) continue;
         const double here = squared_distance_to_nearest(candidates_.geometry(),
                                                         candidates_.pool().point(i), points_);
         if (here <= farthest_of_them) continue;
         other = i;
         farthest_of_them = here;
     }
-    if (other == best.front()) return std::nullopt;
-    return Proposal{candidates_.configuration(other),
+    if (!other) return std::nullopt;
+    return Proposal{candidates_.configuration(*other),
                     "as good by " + name + ", and unlike all that was tried"};
 }
 

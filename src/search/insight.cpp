@@ -11,11 +11,12 @@
 namespace servetune {
 
 FittedHistory::FittedHistory(const Problem& of, std::span<const Trial> all,
-                             const Bayesian& strategy)
+                             const BayesianOptions& options)
     : problem(of),
-      bayesian(strategy),
+      given_beliefs(options.beliefs),
+      seed(options.seed.value_or(of.seed)),
       trials(search_history(of, all)),
-      beliefs(strategy.options().beliefs.fitted_to(trials, of.decision)),
+      beliefs(given_beliefs.fitted_to(trials, of.decision)),
       geometry(of.space),
       standings(trials, of.objective, of.decision, of.space.default_configuration()),
       floor(EffectsFloor::of(of.space, standings)) {}
@@ -23,7 +24,7 @@ FittedHistory::FittedHistory(const Problem& of, std::span<const Trial> all,
 const PendingAwareModel* FittedHistory::model() const {
     std::call_once(fitted_, [&] {
         if (floor.enough())
-            model_.emplace(learned_anew(problem, standings, geometry, bayesian.options(),
+            model_.emplace(learned_anew(problem, standings, geometry, beliefs, seed,
                                         OutputScale::Tail::straight));
     });
     return model_ ? &*model_ : nullptr;
@@ -118,23 +119,17 @@ std::vector<std::pair<double, JointPrediction>> FittedHistory::joint(const Model
     return result;
 }
 
-std::vector<Prediction> FittedHistory::posterior_of(const Contrasts& contrasts) const {
-    const Eigen::Index count = contrasts.weights.cols();
-    Eigen::VectorXd mean = Eigen::VectorXd::Zero(count);
-    Eigen::VectorXd square = Eigen::VectorXd::Zero(count);
+JointPrediction FittedHistory::posterior_of(const Contrasts& contrasts) const {
+    const Eigen::MatrixXd& weights = contrasts.weights;
+    JointPrediction result{Eigen::VectorXd::Zero(weights.cols()),
+                           Eigen::MatrixXd::Zero(weights.cols(), weights.cols())};
     for (const auto& [weight, expert] : joint(contrasts.at)) {
-        const Eigen::VectorXd own = contrasts.weights.transpose() * expert.means;
-        const Eigen::VectorXd variances =
-            contrasts.weights.cwiseProduct(expert.covariance * contrasts.weights)
-                .colwise()
-                .sum()
-                .transpose();
-        mean += weight * own;
-        square += weight * (variances.cwiseMax(0.0) + own.cwiseAbs2());
+        const Eigen::VectorXd own = weights.transpose() * expert.means;
+        result.means += weight * own;
+        result.covariance += weight * (weights.transpose() * (expert.covariance * weights) +
+                                       own * own.transpose());
     }
-    std::vector<Prediction> result;
-    for (Eigen::Index j = 0; j < count; ++j)
-        result.push_back({mean(j), std::max(square(j) - mean(j) * mean(j), 0.0)});
+    result.covariance -= result.means * result.means.transpose();
     return result;
 }
 
@@ -142,7 +137,7 @@ CredibleInterval FittedHistory::as_gain(const Prediction& difference, std::size_
     const double spread = model()->scale().spread();
     const double beyond =
         0.025 / static_cast<double>(std::max<std::size_t>(together, 1));  // on either side
-    const double reach = -normal_quantile(beyond) * std::sqrt(difference.variance);
+    const double reach = -normal_quantile(beyond) * std::sqrt(std::max(difference.variance, 0.0));
     return {std::expm1(spread * difference.mean), std::expm1(spread * (difference.mean - reach)),
             std::expm1(spread * (difference.mean + reach))};
 }

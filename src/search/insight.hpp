@@ -41,11 +41,13 @@ struct Contrasts {
 /// once, when it is first asked for. Whatever strategy asked the trials.
 class FittedHistory {
 public:
-    /// `problem` and `bayesian` must outlive it.
-    FittedHistory(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian);
+    /// `problem` must outlive it.
+    FittedHistory(const Problem& problem, std::span<const Trial> trials,
+                  const BayesianOptions& options);
 
     const Problem& problem;
-    const Bayesian& bayesian;
+    const Beliefs given_beliefs;
+    const std::uint64_t seed;
     const std::vector<Trial> trials;  ///< of the search
     const Beliefs beliefs;            ///< fitted to the trials
     const LevelGeometry geometry;
@@ -64,9 +66,9 @@ public:
     /// noise. O(experts (points^2 + n points)).
     [[nodiscard]] std::vector<std::pair<double, JointPrediction>> joint(
         const ModelPoints& at) const;
-    /// The posterior of each contrast, standardised, without noise: exact for each expert, w'm and
-    /// w'Cw with C the joint posterior covariance, and mixed.
-    [[nodiscard]] std::vector<Prediction> posterior_of(const Contrasts& contrasts) const;
+    /// The joint posterior of contrasts, standardised, without noise: exact for each expert, W'm and
+    /// W'CW with C the joint posterior covariance, and mixed.
+    [[nodiscard]] JointPrediction posterior_of(const Contrasts& contrasts) const;
     /// A difference of standardised logarithms as a gain: 0.02 is 2 % better. It is one of
     /// `together` intervals that hold with 95 % all at once (Bonferroni): of sixteen that hold with
     /// 95 % each, one excludes 0 in half of the studies where nothing differs.

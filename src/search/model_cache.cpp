@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_cache.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -36,17 +35,10 @@ PendingAwareModel learned_from(const Problem& problem, const Standings& standing
 }
 
 PendingAwareModel learned_anew(const Problem& problem, const Standings& standings,
-                               const LevelGeometry& geometry, const BayesianOptions& options,
-                               OutputScale::Tail tail) {
-    std::vector<Trial> history;
-    for (const Standing& standing : standings.all())
-        for (const Trial* trial : standing.trials) history.push_back(*trial);
-    std::sort(history.begin(), history.end(),
-              [](const Trial& a, const Trial& b) { return a.id < b.id; });
-    const Beliefs beliefs = options.beliefs.fitted_to(history, problem.decision);
+                               const LevelGeometry& geometry, const Beliefs& beliefs,
+                               std::uint64_t seed, OutputScale::Tail tail) {
     std::vector<ConfigurationEvidence> evidence =
         worth_learning(evidence_of(problem, standings, geometry, beliefs), problem.objective);
-    const std::uint64_t seed = options.seed.value_or(problem.seed);
     auto told = fitted_models(problem, standings, evidence, geometry, seed, tail);
     return learned_from(problem, standings, std::move(told), std::move(evidence), seed);
 }

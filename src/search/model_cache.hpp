@@ -28,8 +28,8 @@ namespace servetune {
 /// one.
 [[nodiscard]] PendingAwareModel learned_anew(const Problem& problem, const Standings& standings,
                                              const LevelGeometry& geometry,
-                                             const BayesianOptions& options,
-                                             OutputScale::Tail tail);
+                                             const Beliefs& beliefs, std::uint64_t seed,
+                                             OutputScale::Tail tail = OutputScale::Tail::compressed);
 
 /// What one ask keeps for the next: the list of candidates while the space is the same, the models
 /// and the ranking while nothing was told. The cache never changes an answer.

@@ -73,13 +73,23 @@ std::vector<Configuration> untried(const FittedHistory& fitted, const Configurat
     return result;
 }
 
-/// Of each configuration but the first what it has over the one before it.
-Eigen::MatrixXd weights_of_steps(Eigen::Index configurations) {
-    Eigen::MatrixXd result = Eigen::MatrixXd::Zero(configurations, configurations - 1);
-    for (Eigen::Index i = 0; i + 1 < configurations; ++i) {
-        result(i, i) = -1;
-        result(i + 1, i) = 1;
+/// Each step along a path.
+JointPrediction steps_along(const FittedHistory& fitted, std::span<const Configuration> path) {
+    const auto count = static_cast<Eigen::Index>(path.size());
+    Eigen::MatrixXd weights = Eigen::MatrixXd::Zero(count, count - 1);
+    for (Eigen::Index i = 0; i + 1 < count; ++i) {
+        weights(i, i) = -1;
+        weights(i + 1, i) = 1;
     }
+    JointPrediction result = fitted.posterior_of({fitted.points_of(path), weights});
+    const double spread = fitted.model()->scale().spread();
+    return {spread * result.means, spread * spread * result.covariance};
+}
+
+std::vector<LogGain> gains_of(const JointPrediction& steps) {
+    std::vector<LogGain> result;
+    for (Eigen::Index i = 0; i < steps.means.size(); ++i)
+        result.push_back({steps.means(i), std::sqrt(std::max(steps.covariance(i, i), 0.0))});
     return result;
 }
 
@@ -97,42 +107,18 @@ std::vector<double> Explanation::means(std::span<const Configuration> configurat
 }
 
 std::vector<LogGain> Explanation::steps(std::span<const Configuration> path) const {
-    std::vector<LogGain> result;
-    const double spread = fitted_->model()->scale().spread();
-    for (const Prediction& one : fitted_->posterior_of(
-             {fitted_->points_of(path), weights_of_steps(static_cast<Eigen::Index>(path.size()))}))
-        result.push_back({spread * one.mean, spread * std::sqrt(one.variance)});
-    return result;
+    return gains_of(steps_along(*fitted_, path));
 }
 
 std::vector<LogGain> Explanation::steps_to(std::span<const Configuration> path,
                                            double total) const {
-    std::vector<LogGain> result = steps(path);
-    const std::vector<Configuration> ends{path.front(), path.back()};
-    const LogGain whole = steps(ends).front();
-    // cov(s, t) = (var(s + t) - var(s) - var(t)) / 2 would need a third contrast for each; with
-    // t = s + rest it is (var(s) + var(t) - var(rest)) / 2, and the rest is a path without s.
-    const auto n = static_cast<Eigen::Index>(path.size());
-    Contrasts rests{fitted_->points_of(path), -weights_of_steps(n)};
-    rests.weights.row(n - 1).array() += 1;
-    rests.weights.row(0).array() -= 1;
-    const std::vector<Prediction> rest = fitted_->posterior_of(rests);
-    const double spread = fitted_->model()->scale().spread();
-    const double variance = whole.deviation * whole.deviation;
-    std::vector<double> shares;
-    for (std::size_t j = 0; j < result.size(); ++j) {
-        const double own = result[j].deviation * result[j].deviation;
-        shares.push_back(0.5 * (own + variance - spread * spread * rest[j].variance));
-    }
-    const double sum =
-        std::accumulate(shares.begin(), shares.end(), 0.0);  // var(total), but for rounding
-    const double missing =
-        total - std::accumulate(result.begin(), result.end(), 0.0,
-                                [](double all, const LogGain& one) { return all + one.mean; });
-    for (std::size_t j = 0; j < result.size(); ++j)
-        result[j].mean +=
-            missing * (sum > 1e-12 ? shares[j] / sum : 1 / static_cast<double>(result.size()));
-    return result;
+    JointPrediction steps = steps_along(*fitted_, path);
+    const Eigen::VectorXd with_sum = steps.covariance.rowwise().sum();  // cov(step, total)
+    const double variance = with_sum.sum();
+    const double missing = total - steps.means.sum();
+    if (variance > 1e-12) steps.means += missing / variance * with_sum;
+    else steps.means.array() += missing / static_cast<double>(steps.means.size());
+    return gains_of(steps);
 }
 
 FurtherGain Explanation::further(const Configuration& from, std::size_t trials,

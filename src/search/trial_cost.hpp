@@ -2,6 +2,7 @@
 #pragma once
 
 #include "evidence.hpp"
+#include "output_scale.hpp"
 #include "surrogate.hpp"
 
 #include <algorithm>

@@ -119,8 +119,7 @@ TEST_CASE(
         const Candidates candidates(problem, {});
         const Standings standings(history, problem.objective, problem.decision);
         const PendingAwareModel model =
-            learned_anew(problem, standings, candidates.geometry(), {},
-                         OutputScale::Tail::compressed);
+            learned_anew(problem, standings, candidates.geometry(), {}, 0);
         const Configuration more({{"seqs", std::int64_t{4096}}, {"step", std::int64_t{30}}});
         const EncodedPoint point = candidates.geometry().encode(more);
         std::size_t at = 0;
