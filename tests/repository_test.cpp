@@ -263,7 +263,7 @@ TEST_CASE("repository: no code names an engine or its flags, so that a new engin
             for (const std::string& literal : named(text)) {
                 INFO(where << ": " << literal
                            << ": what is known of an engine belongs into its file "
-                              "(docs/guides/add-an-engine.md)");
+                              "(docs/explanation/engines.md)");
                 CHECK((exception != exceptions.end() &&
                        literal.find(exception->second) != std::string::npos));
             }
