@@ -388,6 +388,13 @@ TEST_CASE(
     CHECK(headers.size() == files);
 }
 
+TEST_CASE("repository: the skill of agents begins with its name and its description") {
+    // Agents read these two lines as YAML between two rules; a formatter once made them prose.
+    const std::string text = read_file(source / "packaging/agent/SKILL.md");
+    CHECK(text.starts_with("---\nname: tune-llm-serving\ndescription: "));
+    CHECK(std::count(text.begin(), text.begin() + text.find("\n---\n\n# "), '\n') == 2);
+}
+
 TEST_CASE("repository: the port for vcpkg has the library's version") {
     const std::string port = read_file(source / "packaging/vcpkg/ports/servetune/vcpkg.json");
     CHECK(port.find("\"version\": \"" + std::string(library_version) + "\"") != std::string::npos);
