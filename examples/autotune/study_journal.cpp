@@ -3,28 +3,20 @@
 
 #include "output.hpp"
 
-#include "host/environment.hpp"
-#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
-#include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
-#include "study/journal_snapshot.hpp"
-#include "study_file/evaluator_type.hpp"
 #include "study_file/readers.hpp"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <system_error>
 
