@@ -43,7 +43,6 @@ std::set<std::string> Composition::checkpoints() const {
 std::vector<std::string> Composition::further_models() const {
     std::set<std::string> found = checkpoints();
     space_->for_each_local([&](const Engine&, const EngineSpace::Local& local) {
-        for (const auto& [value, model] : local.drafts) found.insert(model);
         const Parameter* searched = space_->find(local.name_in_space);
         const auto* choice =
             searched == nullptr ? nullptr : std::get_if<ChoiceDomain>(&searched->domain);
@@ -120,9 +119,6 @@ private:
         if (found == locals_.end()) return false;  // not of this version
         const EngineSpace::Local& local = found->second;
         const Value taken = normalized_value(*local.parameter, value);
-        if (!local.drafted_by.empty())  // the method decides which draft model it is
-            return std::any_of(local.drafts.begin(), local.drafts.end(),
-                               [&](const auto& draft) { return draft.second == text_of(value); });
         if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
         if (!space_.find(local.name_in_space)->contains(taken)) return false;
         result_.values[local.name_in_space] = taken;

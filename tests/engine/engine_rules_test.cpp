@@ -122,7 +122,6 @@ TEST_CASE("engine rules: DFLASH and DSPARK with data parallel attention") {
                        "",
                        ""};
         SpaceDescription description = described(one, true);
-        description.entries.front().drafts = {{method, "org/head"}};
         const Composition composition(description);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const auto violations = space.violations(wanted(space, one));
