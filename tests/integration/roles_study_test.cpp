@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Studies of prefill and decode apart, deployed: simengine in both roles behind its router. No real
-// engine ran so.
+// Studies of prefill and decode apart, deployed: simengine in both roles behind the tests' router.
+// No real engine ran so.
 #include "handover/artefact.hpp"
 #include "load/http.hpp"
 #include "servetune/catalogue.hpp"
@@ -51,7 +51,8 @@ public:
                       "a, 500, 81559, 1755, 1980, 64, 300.00, 0x0000000000000000'\n";
         put("nvidia-smi", script + ";;\nesac\n");
         put("vllm-router", "#!/bin/sh\necho \"router $$ $*\" >> '" + record() +
-                               "'\nexec '" SIMENGINE_PROGRAM "' vllm-router \"$@\"\n");
+                               "'\nexec python3 '" SERVETUNE_SOURCE
+                               "/tests/support/router.py' \"$@\"\n");
         set_faults("", "");
     }
     ~ThreeDevices() { (void)end_leftovers(mark(), std::chrono::seconds(1)); }
@@ -89,7 +90,7 @@ public:
             "-u",
             "CUDA_VISIBLE_DEVICES",
             "PATH=" + (folder.path() / "bin").string() + ":" + path,
-            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 4 --devices " +
+            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 1 --devices " +
                 (folder.path() / "gpus").string(),
             SERVETUNE_PROGRAM,
             command,
