@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service.hpp"
 
-#include "servetune/detail/perf/simulator.hpp"
 #include "servetune/rng.hpp"
 #include "space/value_json.hpp"
 
@@ -53,10 +52,13 @@ bool only_decodes(const EngineCommand& command) {
            (config.is_object() && config.value("kv_role", OrderedJson()) == "kv_consumer");
 }
 
-/// How long the keys and values of so many tokens take from an engine like this one, as the
-/// simulator has it. Throws UsageError where the chip's link is not known.
+/// How long the keys and values of so many tokens take from an engine like this one, over the link
+/// of each of its devices. Throws UsageError where the chip's link is not known.
 double cache_transfer_seconds(const servetune::CostModel& cost, std::int64_t tokens) {
-    return servetune::RolesApart::joined(cost, 1, cost, 1).seconds_to_move(tokens);
+    const servetune::ServingSettings& settings = cost.settings();
+    const auto pairs = static_cast<double>(settings.tensor_parallel * settings.pipeline_parallel);
+    return cost.target().traits.all_reduce_seconds +
+           cost.cache_bytes(tokens) / (cost.link(2 * settings.devices()) * pairs);
 }
 
 /// What the engine counts at this moment.
