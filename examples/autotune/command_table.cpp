@@ -52,8 +52,7 @@ Targets targets_of(RunArguments& a) {
                            {"--quiet", &a.quiet},
                            {"--json-lines", &a.json_lines},
                            {"--dry-run", &a.dry_run},
-                           {"--view", &a.view},
-                           {"--token-file", &a.token_file}});
+                           {"--view", &a.view}});
 }
 
 Targets targets_of(InitArguments& a) {
@@ -75,7 +74,7 @@ Targets targets_of(StatusArguments& a) {
 
 Targets targets_of(ViewArguments& a) {
     return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--address", &a.address}, {"--token-file", &a.token_file}});
+                          {{"--port", &a.port}});
 }
 
 Targets targets_of(ReportArguments& a) {

@@ -69,10 +69,7 @@ struct RunArguments : StudyArguments {
     bool dry_run = false;
     bool json_lines = false;
     bool conclusion = true;  ///< print it at the end; false: whoever calls `run` does
-    std::optional<std::string>
-        view{};  ///< the address of a page that shows the run; empty: the usual one
-    std::optional<std::filesystem::path>
-        token_file{};  ///< holds what a reader of that page has to know
+    std::optional<std::uint64_t> view{};  ///< the port of a page that shows the run
 };
 
 struct ServeArguments : StudyArguments {
@@ -92,8 +89,7 @@ struct McpArguments {
 };
 
 struct ViewArguments : StudyArguments {
-    std::string address{};
-    std::optional<std::filesystem::path> token_file{};
+    int port = 8420;
 };
 
 struct WatchArguments : StudyArguments {

@@ -17,8 +17,7 @@ extern const EmbeddedFile suggestion_txt_in;  ///< what `suggest` prints
 extern const EmbeddedFile commands_in;  ///< all commands and options
 extern const EmbeddedFile help_in, command_help_in, manual_1_in, commands_md_in;
 extern const EmbeddedFile completion_bash_in, completion_zsh_in, completion_fish_in;
-extern const EmbeddedFile metrics_in;  ///< what Prometheus reads of a study
-extern const EmbeddedFile mcp_py_in;   ///< starts the Python module
+extern const EmbeddedFile mcp_py_in;  ///< starts the Python module
 
 }  // namespace servetune
 
