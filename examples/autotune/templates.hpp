@@ -10,7 +10,7 @@ namespace servetune {
 extern const EmbeddedFile study_yaml_in;         ///< what `init` writes
 extern const EmbeddedFile pod_yaml_in;           ///< the pod of a trial in a cluster
 extern const EmbeddedFile servetune_yaml_in;     ///< what runs a study in a cluster
-extern const EmbeddedFile autotune_pod_yaml_in;  ///< the pod of autotune there
+extern const EmbeddedFile autotune_pod_yaml_in;  ///< the pod of autotune there, its part `pod`
 
 extern const EmbeddedFile suggestion_txt_in;  ///< what `suggest` prints
 
@@ -26,9 +26,8 @@ namespace autotune {
 /// A YAML text: `{{name|yaml}}` becomes a scalar.
 inline std::string filled_yaml(const servetune::EmbeddedFile& file,
                                const servetune::TemplateValues& values,
-                               servetune::TemplateEscapes more = {}) {
-    more["yaml"] = servetune::yaml_text;
-    return servetune::fill_template(file.text, values, more);
+                               const servetune::TemplateParts& parts = {}) {
+    return servetune::fill_template(file.text, values, {{"yaml", servetune::yaml_text}}, parts);
 }
 
 }  // namespace autotune
