@@ -109,7 +109,6 @@ Targets targets_of(RecommendArguments& a) {
                            {"--gpus", &a.gpus},
                            {"--into", &a.into},
                            {"--check", &a.check},
-                           {"--api-key-env", &a.api_key_environment},
                            {"--at", &a.at}});
 }
 

@@ -153,11 +153,8 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
-    std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
-    std::optional<std::string> check{};           ///< the same, or the URL of a server
+    std::optional<std::filesystem::path> into{}, check{};  ///< a deploy file that is there
     std::string at{};  ///< which of the file's commands; empty: the only one
-    std::string
-        api_key_environment{};  ///< the variable that holds the server's key; empty: the study's
 };
 
 struct CompareArguments {

@@ -222,7 +222,7 @@ TEST_CASE("cluster run: the guide's commands run a study, which a kill does not 
     CHECK(comes_true([&] { return world.left().empty(); }, 60));
     const std::string left =
         run.kubectl(
-               {"get", "pvc,role,rolebinding,deployment,configmap,serviceaccount", "--output=name"})
+               {"get", "pvc,role,rolebinding,deployment,serviceaccount", "--output=name"})
             .out;
     CHECK_FALSE(has(left, "servetune"));
 }
