@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a simulated load test costs: the records of 1000 requests as long as ShareGPT's, all at once
 // and in a closed loop, and their statistics. What they were on one machine is in
-// benchmarks/convergence/README.md; compare ratios, not seconds.
+// benchmarks/README.md; compare ratios, not seconds.
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/detail/perf/simulator.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // simengine against its own plan: does it keep its times under 1000 streams, and does a load test
 // of it measure what the simulator predicts? Server and client have a core each.
-// benchmarks/simengine/README.md says what the columns mean.
+// benchmarks/README.md says what the columns mean.
 #include "support/simengine.hpp"
 
 #include "servetune/catalogue.hpp"
