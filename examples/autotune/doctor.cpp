@@ -21,7 +21,6 @@
 #include "servetune/detail/host/port.hpp"
 #include "servetune/detail/host/topology.hpp"
 #include "servetune/error.hpp"
-#include "study/study_cache.hpp"
 #include "study/study_lock.hpp"
 
 #include <fmt/format.h>
@@ -245,15 +244,6 @@ AllFound this_folder() {
     return fine(found);
 }
 
-AllFound study_cache() {
-    const fs::path folder = StudyCache::users();
-    if (folder.empty()) return worth_knowing("there is no home: finished studies are not kept");
-    if (const std::string why = why_not_writable(nearest_there(folder)); !why.empty())
-        return worth_knowing(folder.string() + " cannot be written (" + why +
-                             "): finished studies are not kept");
-    return fine(folder.string());
-}
-
 AllFound model_cache() {
     constexpr double a_model = 20 * gib_bytes;  // 8e9 parameters of two bytes, and room
     const fs::path folder = hub_cache_folder();
@@ -284,7 +274,7 @@ struct Check {
     AllFound (*ask)();
     const char* remedy;  ///< where something is not fine
 };
-constexpr std::array<Check, 11> checks{{
+constexpr std::array<Check, 10> checks{{
     {"GPUs", gpus, "mend the driver until it lists them all; unset CUDA_VISIBLE_DEVICES"},
     {"GPU use", gpu_use,
      "end it, or measure on other GPUs: `deploy: {gpus: ...}`; results beside it are disturbed"},
@@ -297,7 +287,6 @@ constexpr std::array<Check, 11> checks{{
     {"/dev/shm", shared_memory, "start this container with --shm-size=8g or --ipc=host"},
     {"ports", ports, "give this container a loopback and /proc, or --network=host"},
     {"this folder", this_folder, "go to a folder of a local disk, or give one with --directory"},
-    {"study cache", study_cache, "set SERVETUNE_CACHE to a folder that can be written"},
     {"model cache", model_cache, "set HF_HOME to a folder of a large disk that can be written"},
     {"hub", hub, "hf auth login, or set HF_TOKEN; unset HF_HUB_OFFLINE"},
 }};
