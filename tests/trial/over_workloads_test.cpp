@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the figures of several workloads: their mean, guarded by each of them.
-#include "servetune/evaluator.hpp"
+#include "servetune/strategy.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/standings.hpp"
 #include "support/test.hpp"
