@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "deploy/cached_models.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml.hpp"

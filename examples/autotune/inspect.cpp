@@ -11,7 +11,7 @@
 #include "report/comparison.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "servetune/feasible_set.hpp"
 #include "servetune/report.hpp"
@@ -59,8 +59,8 @@ bool can_be_broken(const SearchSpace& space, const Constraint& rule) {
     }
 }
 
-FoundMachine this_machine() {
-    static const FoundMachine found = find_machine();
+FoundDevices devices_here() {
+    static const FoundDevices found = find_devices();
     return found;
 }
 
@@ -105,7 +105,7 @@ std::string StudyArguments::strategy_name() const {
 }
 
 StudyFile StudyArguments::load(MeasuredBy by) const {
-    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {this_machine});
+    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {devices_here});
 }
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
@@ -122,7 +122,7 @@ StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     StudyText text = study_text();
     text.shows_unset_variables = shows_unset_variables && !text.journal.empty();
     StudyFile file = load_study(text, Catalogue::standard(), strategy_name(), MeasuredBy::either,
-                                {this_machine, kept});
+                                {devices_here, kept});
     learn_from_cache(file, folder(file), std::nullopt);
     return file;
 }
@@ -232,11 +232,6 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
     return result;
 }
 
-/// How the GPUs that nvidia-smi finds are joined; empty where it does not tell.
-std::string topology_text(const StudyFile& file) {
-    return file.machine.found ? file.machine.found->topology.text() : "";
-}
-
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
     std::string text = file.machine.hardware;
@@ -248,8 +243,6 @@ std::string machine_text(const StudyFile& file) {
         text +=
             (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine.gpus());
     if (!file.machine.hardware_found.empty()) text += ", taken for " + file.machine.hardware_found;
-    if (const std::string joined = topology_text(file); !joined.empty())
-        text += (text.empty() ? "" : "; ") + joined;
     if (file.machine.usd_per_device_hour)
         text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ",
                             *file.machine.usd_per_device_hour);
@@ -260,13 +253,10 @@ OrderedJson machine_json(const StudyFile& file) {
     OrderedJson object{{"device", nullptr},
                        {"count", nullptr},
                        {"found", nullptr},
-                       {"topology", nullptr},
                        {"usd_per_device_hour", nullptr}};
     if (!file.machine.chip().empty()) object["device"] = file.machine.chip();
     if (file.machine.devices) object["count"] = *file.machine.devices;
     if (!file.machine.gpus().empty()) object["found"] = file.machine.gpus();
-    if (const std::string joined = topology_text(file); !joined.empty())
-        object["topology"] = joined;
     if (file.machine.usd_per_device_hour)
         object["usd_per_device_hour"] = *file.machine.usd_per_device_hour;
     return object;
