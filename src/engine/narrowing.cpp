@@ -48,14 +48,12 @@ bool false_passes_nothing(const EngineParameter& declared) {
 
 /// Throws for a model of a value that is not tried: it would never be used.
 void check_models(const SpaceEntry& entry, const Parameter& tried) {
-    EntryErrors::Each wrong;
     for (const auto& [value, model] : entry.checkpoints)
         if (!tried.contains(value_of(value)) && !tried.contains(Value(value)))
-            wrong.emplace_back(entry.name, "'checkpoints' has a model for " + value +
-                                               ", which is not among the values (" +
-                                               tried.domain_text() +
-                                               "); add it to them, or leave it out");
-    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
+            throw EntryErrors(entry.name, "'checkpoints' has a model for " + value +
+                                              ", which is not among the values (" +
+                                              tried.domain_text() +
+                                              "); add it to them, or leave it out");
 }
 
 /// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is

@@ -394,10 +394,8 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
         if (engine.launch[i].starts_with('-') && engine.launch[i + 1].starts_with('{'))
             result.push_back({.place = engine.launch[i + 1], .flag = engine.launch[i]});
     const auto setting_of = [&](const EngineSpace::Local& local) {
-        // A draft model that follows the method of speculation is passed where that is.
-        PassedSetting setting{
-            .parameter = local.name_in_space,
-            .declared = local.parameter->parameter.name};
+        PassedSetting setting{.parameter = local.name_in_space,
+                              .declared = local.parameter->parameter.name};
         const Parameter* found = space_->find(local.name_in_space);
         if (found != nullptr && !found->continuous() && found->level_count() == 1)
             setting.always = found->level(0);
