@@ -325,9 +325,6 @@ inline constexpr struct ParameterKeys
               "of a choice: value -> what the cost model calls it", of_engine_flag);
     FREE_KEY(checkpoints, is::mapping_of<is::text>,
              "in a study: value -> model to serve instead of passing the flag", of_flag);
-    FREE_KEY(drafts, is::mapping_of<is::text>,
-             "in a study, of the method of speculation: value -> the draft model it works with",
-             of_flag);
 } parameter{};
 
 inline constexpr struct ConstraintKeys {
