@@ -303,9 +303,9 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
 
 }  // namespace
 
-std::vector<std::string> conflicting_settings(const Yaml& root, const StudyFile& study) {
+void check_conflicting_settings(const Yaml& root, const StudyFile& study) {
     AllErrors errors;
-    if (!study.composition || !study.has_commands()) return {};
+    if (!study.composition || !study.has_commands()) return;
     if (const Yaml* arguments = root.find(keys::study.arguments))
         for (const Engine& engine : study.composition->engines()) {
             const Yaml* words = arguments->is_mapping() ? arguments->entry(engine.name) : arguments;
@@ -317,14 +317,7 @@ std::vector<std::string> conflicting_settings(const Yaml& root, const StudyFile&
         if (const Yaml* deploy = evaluator->find(keys::evaluator.deploy);
             deploy != nullptr && deploy->is_mapping())
             check_environment_of(*deploy, study, errors);
-    try {
-        errors.throw_any();
-    } catch (const ParseErrors& all) {
-        return all.each();
-    } catch (const ParseError& one) {
-        return {one.what()};
-    }
-    return {};
+    errors.throw_any();
 }
 
 std::vector<std::string> set_by_own_environment(const StudyFile& file) {
