@@ -6,7 +6,6 @@
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/explanation.hpp"
-#include "space/nearest_feasible.hpp"
 #include "study/json.hpp"
 #include "study/verdict.hpp"
 
@@ -124,8 +123,7 @@ public:
                         {"rules", problem_.space.violations(asked_)},
                         {"told", nullptr},
                         {"expected", nullptr},
-                        {"nearest", nullptr},
-                        {"allowed", nullptr}};
+                        {"nearest", nullptr}};
         find();
         return answer_.report("why not " + asked_.text(), setup_.file.secrets);
     }
@@ -137,8 +135,8 @@ private:
         const auto broken = problem_.space.violations(asked_);
         const Standing* standing = standings_.find(asked_);
         for (const std::string& rule : broken) answer_.add("rule", rule);
-        if (!broken.empty()) add_allowed();
-        else if (asked_ == recommended()) {
+        if (!broken.empty()) return;
+        if (asked_ == recommended()) {
             const Conclusion conclusion = recommendation_.conclusion;
             answer_.lines += conclusion == Conclusion::nothing_passes
                                  ? "  nothing passes, so the study recommends nothing\n"
@@ -171,40 +169,6 @@ private:
         return text + fmt::format(": {} against what is recommended ({})",
                                   gain_text(gain.value, gain.scale),
                                   gain.has_interval() ? with_interval(gain) : "no interval");
-    }
-
-    /// The nearest configuration that the rules allow: with what was asked for, where there is one.
-    void add_allowed() {
-        std::set<std::string> kept;
-        for (const auto& [name, value] : changes_) kept.insert(name);
-        const NearestFeasible nearest(problem_.space);
-        auto found = nearest.to(asked_, kept);
-        const bool keeps = found.has_value();
-        if (!found) found = nearest.to(asked_, {});
-        if (!found) {
-            answer_.add("allowed", fmt::format("nothing within {} changes of it",
-                                               NearestFeasible::most_changes));
-            return;
-        }
-        std::vector<std::string> settings;
-        for (const std::string& name : found->changed) {
-            const Value* value = found->configuration.find(name);
-            settings.push_back(name + " = " + (value == nullptr ? "inactive" : text_of(*value)));
-        }
-        const Standing* standing = standings_.find(found->configuration);
-        OrderedJson& json =
-            answer_.json["allowed"] = {{"configuration", found->configuration.text()},
-                                       {"changed", found->changed},
-                                       {"keeps_asked", keeps},
-                                       {"told", nullptr}};
-        answer_.add(
-            "allowed",
-            fmt::format("with {}{}: {}; {}", joined(settings),
-                        keeps ? "" : " (nothing with what was asked for)",
-                        found->configuration == recommended() ? "what is recommended"
-                                                              : found->configuration.text(),
-                        standing != nullptr && standing->told() ? told(*standing, json["told"])
-                                                                : "not tried"));
     }
 
     /// A trial that nobody has made: what the models expect of it by all that was told.

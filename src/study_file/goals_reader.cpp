@@ -158,7 +158,7 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                               "' looks for another load; give all workloads the arrival " +
                               std::string(name_in(arrival_kinds, goal->arrival)));
                 if (arrival.searched()) continue;
-                if (arrival.kind == Arrival::Kind::trace || arrival.kind == Arrival::Kind::ramp)
+                if (arrival.kind == Arrival::Kind::trace)
                     item.fail(
                         "the largest load is looked for at a constant rate or concurrency, and '" +
                         workload.name +

@@ -489,14 +489,6 @@ inline constexpr struct DatasetKeys : LengthKeys<> {
     BOUND_KEY(turns, is::integer_from<1>, "multi_turn: requests of one conversation");
 } dataset{};
 
-inline constexpr struct RampKeys {
-    static constexpr std::string_view called = "ramp";
-    Key from =
-        row<&Arrival::requests_per_second>("from", is::number_from<0>, "the first rate", required);
-    Key to =
-        row<&Arrival::to_requests_per_second>("to", is::number_from<0>, "the last rate", required);
-} ramp{};
-
 inline constexpr struct LoadSearchKeys {
     static constexpr std::string_view called = "largest_rate";
     Key from = row<&LoadSearch::from>("from", is::load, "the lowest load");
@@ -510,10 +502,9 @@ inline constexpr struct ArrivalKeys {
              "requests per second; inf: all at once; timestamps: as the data set says");
     BOUND_KEY(speed, is::replay_speed, "of timestamps: times as fast as recorded (1)");
     BOUND_KEY(burstiness, is::rate,
-              "of a rate or ramp: 1 is Poisson, less is burstier, inf an even pace");
+              "of a rate: 1 is Poisson, less is burstier, inf an even pace");
     Key concurrency = row<&T::in_flight>("concurrency", is::integer_in<1, most_concurrency>,
                                          "that many requests in flight");
-    FREE_KEY(ramp, is::keyed<keys::ramp>, "requests per second, changing evenly in time");
     Key largest_rate =
         row<&T::search>("largest_rate", is::keyed<keys::load_search>,
                         "the most requests per second that keep the limits of the objective, found "
