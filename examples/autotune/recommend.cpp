@@ -84,15 +84,11 @@ std::vector<RunningSetting> settings_wished(const DeploySpec& spec) {
 /// `--check http://HOST:PORT`: `environment_error` where it does not answer, `undecided` where it
 /// does not tell all settings.
 int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended,
-                  const DeploymentModel& deployment, const DeploySpec& spec) {
+                  const DeploySpec& spec) {
     add_user_info(secrets(), *arguments.check);
     const std::string url = server_url(*arguments.check), shown = without_user_info(url);
     if (!arguments.at.empty())
         throw UsageError("--at chooses in a file; --check " + shown + " asks one server");
-    if (!deployment.first().role.empty())
-        throw UsageError("--check " + shown +
-                         ": what is recommended is several servers, prefill and decode apart; "
-                         "check the deploy file");
     Endpoint endpoint = endpoint_of(spec.engine, url, served_name(spec));
     if (const std::string variable = key_variable(arguments, recommended.setup.file);
         !variable.empty())
@@ -157,8 +153,7 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
                             const std::string& engine) {
     std::vector<const DeployCommand*> fitting;
     for (const DeployCommand& command : file.commands)
-        if (at.empty() ||
-            std::find(command.names.begin(), command.names.end(), at) != command.names.end())
+        if (at.empty() || ("/" + command.label).ends_with("/" + at))
             fitting.push_back(&command);
     if (fitting.size() == 1) return *fitting.front();
     if (fitting.empty())
@@ -252,18 +247,11 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     const std::string name = path.filename().string();
     const DeploymentModel deployment = deployment_of(
         recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
-    if (deployment.has_roles()) {
-        complain(
-            "autotune: {} is left as it is: the recommended configuration runs prefill and decode "
-            "apart; `recommend --as compose`, `--as systemd` and `--as shell` print its servers\n",
-            path.string());
-        return arguments.check ? answer_is_no : left_alone;
-    }
     const DeploySpec spec =
         deploy_spec_of(recommended.setup, recommended.result.recommended, deployment);
     if (arguments.check &&
         (arguments.check->starts_with("http://") || arguments.check->starts_with("https://")))
-        return check_running(arguments, recommended, deployment, spec);
+        return check_running(arguments, recommended, spec);
     DeployFile file;
     std::string text = read_file(path);
     try {
