@@ -60,10 +60,11 @@ std::string usable_name(const std::string& column) {
         else if (!result.empty() && result.back() != '_') result += '_';
     }
     while (result.ends_with('_')) result.pop_back();
-    return in_list("engine workload repeat block section message verdict findings arguments note",
-                   result)
-               ? result + "_"
-               : result;
+    const bool has_meaning =
+        in_list("engine workload repeat block section message verdict findings arguments note",
+                result) ||
+        metric_of_word(result) != result;  // a word of objectives, of one unit
+    return has_meaning ? result + "_" : result;
 }
 
 class PlainTableReader {
