@@ -263,7 +263,7 @@ TEST_CASE("repository: no code names an engine or its flags, so that a new engin
             for (const std::string& literal : named(text)) {
                 INFO(where << ": " << literal
                            << ": what is known of an engine belongs into its file "
-                              "(docs/guides/add-an-engine.md)");
+                              "(docs/explanation/engines.md)");
                 CHECK((exception != exceptions.end() &&
                        literal.find(exception->second) != std::string::npos));
             }
@@ -386,6 +386,13 @@ TEST_CASE(
         ++files;
     }
     CHECK(headers.size() == files);
+}
+
+TEST_CASE("repository: the skill of agents begins with its name and its description") {
+    // Agents read these two lines as YAML between two rules; a formatter once made them prose.
+    const std::string text = read_file(source / "packaging/agent/SKILL.md");
+    CHECK(text.starts_with("---\nname: tune-llm-serving\ndescription: "));
+    CHECK(std::count(text.begin(), text.begin() + text.find("\n---\n\n# "), '\n') == 2);
 }
 
 TEST_CASE("repository: the port for vcpkg has the library's version") {

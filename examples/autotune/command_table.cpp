@@ -48,12 +48,10 @@ Targets targets_of(RunArguments& a) {
                            {"--learn-from", &a.learn_from},
                            {"--suggest", &a.suggest},
                            {"--accept-changes", &a.accept_changes},
-                           {"--no-cache", &a.no_cache},
                            {"--quiet", &a.quiet},
                            {"--json-lines", &a.json_lines},
                            {"--dry-run", &a.dry_run},
-                           {"--view", &a.view},
-                           {"--token-file", &a.token_file}});
+                           {"--view", &a.view}});
 }
 
 Targets targets_of(InitArguments& a) {
@@ -75,7 +73,7 @@ Targets targets_of(StatusArguments& a) {
 
 Targets targets_of(ViewArguments& a) {
     return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--address", &a.address}, {"--token-file", &a.token_file}});
+                          {{"--port", &a.port}});
 }
 
 Targets targets_of(ReportArguments& a) {
@@ -110,7 +108,6 @@ Targets targets_of(RecommendArguments& a) {
                            {"--gpus", &a.gpus},
                            {"--into", &a.into},
                            {"--check", &a.check},
-                           {"--api-key-env", &a.api_key_environment},
                            {"--at", &a.at}});
 }
 

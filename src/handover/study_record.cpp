@@ -133,7 +133,7 @@ constexpr const char* readme =
     "the manifest, and keeps the signature beside the folder:\n\n"
     "    ssh-keygen -Y sign -f KEY -n servetune manifest.json\n\n"
     "- study.db: the journal, with the study's files; `autotune report FOLDER` and every other\n"
-    "  command read it, and `autotune run FOLDER --directory repeated --no-cache` measures again\n"
+    "  command read it, and `autotune run FOLDER --directory repeated` measures again\n"
     "- requests/: lengths and times of each request of a load test, no texts\n"
     "- logs/, run.log: of engines and of the run, without secrets\n"
     "- report.md, report.json, report.html: the report\n"

@@ -46,7 +46,7 @@ struct LockHolder {
 };
 
 /// How a holder shows other machines that it lives. The figures are those after which an engine
-/// behind ssh ends (docs/decisions/010-other-machines.md).
+/// behind ssh ends (docs/decisions/README.md).
 struct LockBeats {
     std::chrono::milliseconds every = std::chrono::seconds(5);
     std::chrono::milliseconds silent_after =

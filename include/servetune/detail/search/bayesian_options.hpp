@@ -38,7 +38,7 @@ inline constexpr std::array<std::pair<FailureModel, std::string_view>, 3> failur
 struct LearningOptions {
     /// Over five tasks with failures and noise of 1 and 10 % the classifier's regret at 40 trials
     /// was 0.2 to 6.3 points below the hybrid's (five of ten beyond two standard errors) at 1.7 to
-    /// 10.6 more crashes (benchmarks/convergence/README.md). Where a crash takes as long as a
+    /// 10.6 more crashes (benchmarks/README.md). Where a crash takes as long as a
     /// measurement, take the hybrid.
     FailureModel failures = FailureModel::classifier;
     bool additive = false;  ///< an additive part in the kernel of the objective
