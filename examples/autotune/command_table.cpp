@@ -222,12 +222,7 @@ Targets targets_of(SimulateArguments& a) {
     return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
                           {{"--hardware", &a.hardware},
                            {"--configurations", &a.configurations},
-                           {"--top", &a.top},
-                           {"--fit", &a.fit},
-                           {"--workload", &a.workload},
-                           {"--metric", &a.metrics},
-                           {"--factor", &a.factors},
-                           {"--output", &a.output}});
+                           {"--top", &a.top}});
 }
 
 Targets targets_of(WordArguments& a) {

@@ -279,33 +279,9 @@ std::optional<WhatLimits> what_limits(const ReportView& view) {
     if (recommendation.conclusion == Conclusion::nothing_passes || served == nullptr ||
         served->measured() == 0)
         return std::nullopt;
-    const StudyFile& file = view.setup.file;
     WhatLimits result;
     result.limits = limit_margins(view, *served);
     result.at_the_end = ends_of(view.setup.problem->space, recommendation.recommended);
-    if (!file.has_commands() || file.model.empty() || file.machine.chip().empty()) {
-        result.no_resources = "the cost model wants an engine, a model and hardware that it knows";
-        if (file.machine.chip().empty())
-            result.no_resources += "; the study has no `hardware: NAME`";
-        return result;
-    }
-    try {
-        const auto evaluator = simulated(file);
-        result.resources =
-            resource_gains(*evaluator, recommendation.recommended,
-                           view.setup.problem->objective.leading(), file.weighted_workloads());
-        result.doubts = doubts_of_cost_model(file);
-        if (const Value* engine = recommendation.recommended.find("engine"))
-            std::erase_if(result.doubts, [&](const std::string& one) {
-                return one.find(" of " + text_of(*engine) + " ") == std::string::npos;
-            });
-        if (result.resources.empty())
-            result.no_resources = "the cost model does not estimate this goal for this command";
-    } catch (const Error&) {
-        result.no_resources =
-            "the cost model knows too little of this engine, model, hardware or traffic ('autotune "
-            "simulate' says what)";
-    }
     return result;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "predict/bottleneck.hpp"
 #include "report_view.hpp"
 #include "search/effects.hpp"
 #include "search/outlook.hpp"
@@ -73,9 +72,6 @@ struct WhatLimits {
     /// those that refuse something better first, then the narrowest share of the bound
     std::vector<LimitMargin> limits{};
     std::vector<AtTheEnd> at_the_end{};
-    std::vector<ResourceGain> resources{};  ///< empty: `no_resources` says why
-    std::string no_resources{};
-    std::vector<std::string> doubts{};  ///< of the cost model
 };
 
 /// Of the recommended configuration, or of the default where that is kept; nothing where neither

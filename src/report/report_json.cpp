@@ -273,9 +273,7 @@ OrderedJson ladder_json(const Ladder& ladder) {
 }
 
 OrderedJson limits_json(const WhatLimits& limits) {
-    OrderedJson result{{"limits", OrderedJson::array()},
-                       {"at_the_end", OrderedJson::array()},
-                       {"resources", OrderedJson::array()}};
+    OrderedJson result{{"limits", OrderedJson::array()}, {"at_the_end", OrderedJson::array()}};
     for (const LimitMargin& one : limits.limits) {
         OrderedJson row = limit_json(one.limit, one.workload, one.value);
         row["margin"] = one.margin;
@@ -287,10 +285,6 @@ OrderedJson limits_json(const WhatLimits& limits) {
         result["at_the_end"].push_back({{"parameter", one.parameter},
                                         {"value", text_of(one.value)},
                                         {"end", one.largest ? "largest" : "smallest"}});
-    for (const ResourceGain& one : limits.resources)
-        result["resources"].push_back({{"resource", one.resource}, {"elasticity", one.elasticity}});
-    result["no_resources"] = limits.no_resources;
-    result["doubts"] = limits.doubts;
     return result;
 }
 

@@ -195,23 +195,6 @@ Section limits_section(const WhatLimits& limits, const ReportView& view) {
             fmt::format("{} = {} is the {} value that was searched: widen its range to see whether "
                         "more is gained.",
                         one.parameter, text_of(one.value), one.largest ? "largest" : "smallest"));
-    if (limits.resources.empty()) {
-        texts.push_back("What of the hardware binds it is not known: " + limits.no_resources + ".");
-        section.list(texts);
-        return section;
-    }
-    constexpr double tenth = 1.1;
-    constexpr double least = 0.05;  // half a percent of 10 % is rounding
-    constexpr double rounding = 0.005;
-    std::vector<std::string> gains;
-    for (const ResourceGain& one : limits.resources)
-        if (std::abs(one.elasticity) >= rounding)
-            gains.push_back(one.resource + " " + percent(std::pow(tenth, one.elasticity) - 1));
-    texts.push_back(limits.resources.front().elasticity < least
-                        ? "By the cost model no resource binds it: it serves what arrives."
-                        : "By the cost model " + limits.resources.front().resource +
-                              " binds it; 10 % more would give: " + joined(gains) + ".");
-    for (const std::string& doubt : limits.doubts) texts.push_back("Take care: " + doubt + ".");
     section.list(texts);
     return section;
 }

@@ -325,9 +325,6 @@ inline constexpr struct ParameterKeys
               "of a choice: value -> what the cost model calls it", of_engine_flag);
     FREE_KEY(checkpoints, is::mapping_of<is::text>,
              "in a study: value -> model to serve instead of passing the flag", of_flag);
-    FREE_KEY(drafts, is::mapping_of<is::text>,
-             "in a study, of the method of speculation: value -> the draft model it works with",
-             of_flag);
 } parameter{};
 
 inline constexpr struct ConstraintKeys {
@@ -650,7 +647,7 @@ inline constexpr struct SimulateKeys : NoiseKeys<&SimulateChoice::noise, &StepNo
     Key step_noise = row<&T::noise, &StepNoise::step_cv>("step_noise", is::share,
                                                          "how much steps differ within a run (0)");
     BOUND_KEY(traits, is::mapping_of<is::file>,
-              "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)",
+              "engine -> its traits (those that ship)",
               resolved);
 } simulate{};
 

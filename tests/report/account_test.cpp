@@ -150,8 +150,6 @@ TEST_CASE(
     REQUIRE(limits->at_the_end.size() == 1);
     CHECK(limits->at_the_end[0].parameter == "size");
     CHECK(limits->at_the_end[0].largest);
-    CHECK(limits->resources.empty());
-    CHECK_FALSE(limits->no_resources.empty());
     const std::string text = said_of(account_of(view), view);
     INFO(text);
     CHECK(has(text, "420.00 ms, 80.00 ms to spare. It refuses mode = fast, size = 4, which is +2"));
