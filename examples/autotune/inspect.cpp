@@ -8,7 +8,6 @@
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
 #include "engine/load_level.hpp"
-#include "report/comparison.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/topology.hpp"
@@ -479,14 +478,6 @@ int status(const StatusArguments& arguments) {
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    if (arguments.beside) {
-        const StudyArguments beside{*arguments.beside};
-        const StudySetup other = set_up(beside.load_to_read());
-        const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
-        if (arguments.json) put(stdout, "{}\n", json_comparison({setup, trials}, {other, others}));
-        else put(stdout, "{}", markdown_comparison({setup, trials}, {other, others}));
-        return done;
-    }
     const std::string_view ended = ended_because(setup, trials);
     if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
     else

@@ -95,8 +95,8 @@ TEST_CASE("machine: a study of two GPUs is read on a laptop, which starts no nvi
     const std::vector<std::vector<std::string>> reading{
         {"status"},           {"status", "--json"},
         {"report"},           {"report", "--json"},
-        {"report", "--html"}, {"report", "--beside", "study.yaml"},
-        {"explain"},          {"explain", "--trial", "1"},
+        {"report", "--html"}, {"explain"},
+        {"explain", "--trial", "1"},
         {"recommend"},        {"recommend", "--as", "systemd"},
         {"export"},           {"export", "--format", "jsonl"}};
     for (const auto& words : reading) {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a study when its run has ended: who is told (`on_done`), and another study beside
-// it.
+// What happens to a study when its run has ended: who is told (`on_done`).
 #include "support/autotune.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <string>
@@ -86,42 +83,4 @@ TEST_CASE(
     const Ran none = autotune({"run", "none.yaml", "--quiet"}, folder.path());
     CHECK(none.code == 0);
     CHECK(contains(none.err, "`on_done`: cannot start /no/such/program"));
-}
-
-TEST_CASE("study end: two studies side by side say what is the same and what is not") {
-    const TemporaryFolder folder;
-    folder.write("a.yaml", simulated_study("a", "h100-sxm"));
-    folder.write("b.yaml", simulated_study("bee", "a100-sxm-80gb"));
-    for (const char* study : {"a", "b"})
-        REQUIRE(autotune({"run", std::string(study) + ".yaml", "--directory", study, "--quiet"},
-                         folder.path())
-                    .code == 0);
-    const Ran shown =
-        autotune({"report", "a.yaml", "--directory", "a", "--beside", "b"}, folder.path());
-    INFO(shown.out << shown.err);
-    REQUIRE(shown.code == 0);
-    CHECK(contains(shown.out, "# Two studies side by side"));
-    CHECK(contains(shown.out, "| what | A: a | B: bee |"));
-    CHECK(contains(shown.out, "| verdict | Recommended: +"));
-    CHECK(contains(shown.out,
-                   "3 configurations pass in both. B against A in total_tokens_per_second: -"));
-    CHECK(contains(shown.out, "hardware"));
-    CHECK(contains(shown.out, "## Recommended settings that differ\n\nNone.\n"));
-
-    const Ran json = autotune({"report", "a.yaml", "--directory", "a", "--beside", "b", "--json"},
-                              folder.path());
-    const auto object = nlohmann::json::parse(json.out);
-    CHECK(object.at("in_both").at("configurations") == 3);
-    CHECK(object.at("in_both").at("b_against_a").at("high").get<double>() <
-          0);  // an A100 is slower in all of them
-    CHECK(object.at("a").at("recommended").at("value").get<double>() >
-          object.at("b").at("recommended").at("value").get<double>());
-    CHECK(object.at("different_settings").empty());
-
-    const Ran same =
-        autotune({"report", "a.yaml", "--directory", "a", "--beside", "a"}, folder.path());
-    CHECK(contains(same.out, "## What is not the same\n\nNothing.\n"));
-    CHECK(contains(same.out, "B against A in total_tokens_per_second: +0.00 %"));
-    CHECK(autotune({"report", "a.yaml", "--directory", "a", "--beside", "no.yaml"}, folder.path())
-              .code == 2);
 }
