@@ -470,8 +470,7 @@ int status(const StatusArguments& arguments) {
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
-    if (const std::string time = time_spent_in(trials).text(); !time.empty())
-        put(stdout, "  time: {}\n", time);
+    put(stdout, "  time of trials: {}\n", time_spent_in(trials).text());
     return done;
 }
 

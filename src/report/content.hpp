@@ -72,7 +72,6 @@ struct GainRow {
     std::string label;
     double before = 0, after = 0;
     Gain gain{};
-    std::optional<double> token_before{}, token_after{};  ///< seconds, mean
 };
 std::vector<GainRow> gain_rows(const Content& content);
 
@@ -80,7 +79,6 @@ std::vector<GainRow> gain_rows(const Content& content);
 Document document_of(const Content& content);
 /// The parts of it that `explain` has: what was found by fitting models.
 Document explanation_of(const Content& content);
-void add_account(Document& document, const Account& account, const ReportView& view);
 
 // Drawings, each with its caption and fields; empty: there is nothing to draw.
 std::string gains_figure(const Content& content, const std::vector<GainRow>& rows);

@@ -493,19 +493,6 @@ Environment kept_environment(const ReportView& view, const Configuration& config
     return result;
 }
 
-/// `512 in and 128 out`; empty: not known.
-std::string lengths_text(const Metrics& metrics, const std::string& workload) {
-    const auto mean = [&](const char* what) {
-        const auto tokens = value_in(metrics, MetricKey{what, workload}.text());
-        const auto requests = value_in(metrics, MetricKey{"successful_requests", workload}.text());
-        return tokens && requests && *requests > 0 ? short_number_text(*tokens / *requests, 1)
-                                                   : std::string();
-    };
-    const std::string input = mean("input_tokens");
-    const std::string output = mean("output_tokens");
-    return output.empty() ? "" : (input.empty() ? "" : input + " in and ") + output + " out";
-}
-
 std::string other_work_text(const Standing& standing) {
     std::vector<std::string> texts;
     for (const LengthMismatch& work : standing.other_work) texts.push_back(work.text());
@@ -645,46 +632,6 @@ std::vector<std::string> quality_notes(const ReportView& view) {
                 fmt::format("Quality not measured: {} = {} changes the numbers a model computes "
                             "with. Compare its answers before you serve it.",
                             name, text_of(value)));
-    }
-    return result;
-}
-
-std::vector<std::string> speculation_notes(const ReportView& view) {
-    std::vector<std::string> result;
-    for (const Standing& standing : view.standings.all()) {
-        const Metrics means = view.means(standing.configuration);
-        std::vector<std::string> texts;
-        for (const auto& [workload, drafted] : figures_of(means, "server_drafted_tokens"))
-            if (const auto accepted =
-                    value_in(means, MetricKey{"server_accepted_tokens", workload}.text());
-                accepted && drafted->value > 0)
-                texts.push_back(fmt::format(
-                    "{} of {} guessed tokens ({}) were right{}", short_number_text(*accepted, 0),
-                    short_number_text(drafted->value, 0), plain_percent(*accepted / drafted->value),
-                    workload.empty() ? "" : fmt::format(" on {}", workload)));
-        if (texts.empty()) continue;
-        const bool first = standing.configuration == view.recommendation.recommended;
-        result.insert(first ? result.begin() : result.end(),
-                      fmt::format("Speculation, as the engine counts: {}, with {}.", joined(texts),
-                                  view.changes(standing.configuration)));
-    }
-    return result;
-}
-
-std::vector<std::string> lengths_texts(const ReportView& view) {
-    const Metrics before = view.means(view.base());
-    const Metrics after = view.means(view.recommendation.recommended);
-    std::vector<std::string> workloads;
-    for (const Workload& workload : view.setup.file.workloads) workloads.push_back(workload.name);
-    if (workloads.size() < 2) workloads = {""};
-    std::vector<std::string> result;
-    for (const std::string& workload : workloads) {
-        const std::string of_default = lengths_text(before, workload);
-        const std::string of_recommended = lengths_text(after, workload);
-        if (of_default.empty() || of_recommended.empty()) continue;
-        result.push_back(
-            fmt::format("Tokens a request{}: {} with the default, {} with the recommendation.",
-                        workload.empty() ? "" : " on " + workload, of_default, of_recommended));
     }
     return result;
 }

@@ -83,13 +83,9 @@ struct TimeSpent {
     double starts = 0;
     double warm_up = 0;
     double loads = 0;
-    double saved = 0;  ///< by load tests that were ended and by servers that were there already
-    std::size_t started = 0;
-    std::size_t on_warm = 0;
-    std::size_t ended_early = 0;
+    double saved = 0;  ///< by load tests that were ended early
 
-    /// `starts 3.2 h, warm-up 20.0 min, load tests 1.0 h, the rest 5.0 min; saved about 12.0 min: 9
-    /// trials ended early`; empty: no load test told how long it took.
+    /// `3.5 h: starts 3.2 h, warm-up 20.0 min, load tests 1.0 h; early ends saved 12.0 min`.
     [[nodiscard]] std::string text() const;
 };
 [[nodiscard]] TimeSpent time_spent_in(std::span<const Trial> trials);
@@ -149,10 +145,4 @@ std::vector<std::string> other_work_notes(const ReportView& view);
 std::vector<std::string> knowledge_notes(const ReportView& view);
 /// Settings of the recommendation that change answers which nobody compared.
 std::vector<std::string> quality_notes(const ReportView& view);
-/// Of each configuration that speculates: how many of its guessed tokens were right, by the
-/// engine's own counters; the recommendation first, then in the order of the trials.
-std::vector<std::string> speculation_notes(const ReportView& view);
-/// How long the requests of the default and of the recommendation were, by workload.
-std::vector<std::string> lengths_texts(const ReportView& view);
-
 }  // namespace servetune
