@@ -25,13 +25,6 @@ struct ResultRow {
     std::optional<double> gain{};   ///< over the default, as it is stated
 };
 
-/// A parameter that not all configurations have the same value of.
-struct VariedParameter {
-    std::string name;
-    std::vector<Value>
-        values;  ///< those that were tried: numbers by size, the rest by text, `engine` first
-};
-
 /// A latency that the trials have at several percentiles.
 struct LatencyFamily {
     std::string title;  ///< `TTFT`
@@ -63,7 +56,6 @@ struct Content {
     /// Those that at least one configuration has, those that decide first.
     std::vector<std::string> metrics{};
     std::map<Configuration, std::size_t> places{};
-    std::vector<VariedParameter> varied{};
     std::vector<LatencyFamily> latencies{};
 };
 
@@ -81,12 +73,9 @@ Document document_of(const Content& content);
 Document explanation_of(const Content& content);
 
 // Drawings, each with its caption and fields; empty: there is nothing to draw.
-std::string gains_figure(const Content& content, const std::vector<GainRow>& rows);
 std::string path_figure(const Content& content);
 std::string trade_figure(const Content& content);
-std::string parallel_figure(const Content& content);
 std::string effects_figure(const Content& content);
-std::string drift_figure(const Content& content);
 std::string latency_figure(const Content& content);
 
 /// What the page's script reads and a person can download: configurations, trials, metrics, and

@@ -77,7 +77,6 @@ Section gains_section(const Content& content) {
         if (with_interval) row.cells.emplace_back(interval_or_none(one.gain));
     }
     section.show(std::move(table));
-    section.draw(gains_figure(content, rows));
     return section;
 }
 
@@ -478,8 +477,7 @@ Section results_section(const Content& content) {
 }
 
 Section interactions_section(const Content& content) {
-    Section section{"parallel", "Interactions"};
-    section.draw(parallel_figure(content));
+    Section section{"interactions", "Interactions"};
     if (content.explained == nullptr || !content.explained->effects.learned()) return section;
     const FigureScale& scale = content.view.scale();
     std::vector<std::string> texts;
@@ -648,7 +646,6 @@ Section noise_section(const Content& content) {
     section.say("Noise: " + noise_text(content.view) + ".");
     if (const std::string drift = drift_text(content.view.standings); !drift.empty())
         section.say("Drift: " + drift + ".");
-    section.draw(drift_figure(content));
     return section;
 }
 

@@ -34,33 +34,15 @@ const copyButton = (one) => one.addEventListener('click', async () => {
   }
 });
 
-// Rows are kept by their text, and by what was chosen in a drawing: numbers of configurations, or
-// null for all.
+// Rows are kept by their text.
 const setUpRows = () => {
   const filter = document.getElementById('filter'), said = document.getElementById('shown');
-  if (!filter) return () => {};
-  let kept = null;
-  const whole = made('button', {type: 'button', id: 'show-all', textContent: 'Show all rows', hidden: true});
-  const show = () => {
+  if (!filter) return;
+  filter.addEventListener('input', () => {
     const wanted = filter.value.toLowerCase(), rows = all('#results tbody tr');
-    for (const row of rows)
-      row.hidden = !row.textContent.toLowerCase().includes(wanted) || (kept !== null && !kept.has(Number(row.dataset.of)));
-    const why = [wanted && 'with this text', kept && 'chosen in a chart'].filter(Boolean).join(' and ');
-    said.textContent = why && `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows: ${why}`;
-    whole.hidden = !why;
-  };
-  whole.addEventListener('click', () => {
-    filter.value = '';
-    kept = null;
-    charts.cleared();
-    show();
+    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    said.textContent = wanted && `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows: with this text`;
   });
-  said.after(whole);
-  filter.addEventListener('input', show);
-  return (numbers) => {
-    kept = numbers;
-    show();
-  };
 };
 
 // A configuration that is chosen is seen in its row and in all drawings.
@@ -115,9 +97,8 @@ const showPage = () => {
   }
   all('table.sortable').forEach(sortable);
   all('button[data-copy]').forEach(copyButton);
-  const keep = setUpRows();
+  setUpRows();
   setUpDownloads(data);
-  const choose = setUpChoice(data);
-  charts.show({data, choose, keep});
+  charts.show({data, choose: setUpChoice(data)});
 };
 showPage();
