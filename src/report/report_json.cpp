@@ -163,7 +163,7 @@ void add_trials(OrderedJson& object, const ReportView& view) {
                 {{"configuration", to_json(standing.configuration)}, {"reason", standing.refused}});
 }
 
-void add_recommended(OrderedJson& object, const ReportView& view, std::string_view stop_reason) {
+void add_recommended(OrderedJson& object, const ReportView& view) {
     const Recommendation& result = view.recommendation;
     const FigureScale& scale = view.scale();
     OrderedJson& recommended = object["recommended"];
@@ -196,14 +196,7 @@ void add_recommended(OrderedJson& object, const ReportView& view, std::string_vi
     for (const Workload& workload : view.setup.file.report_workloads) {
         OrderedJson& row = object["report_workloads"][workload.name];
         row = {{"default", metrics_of(view, view.base(), workload.name)},
-               {"recommended", metrics_of(view, result.recommended, workload.name)},
-               {"not_measured", OrderedJson::object()}};
-        for (const auto& [name, configuration] :
-             {std::pair("default", &view.base()), std::pair("recommended", &result.recommended)})
-            if (const std::string why =
-                    why_not_measured(view, *configuration, workload.name, stop_reason);
-                !why.empty())
-                row["not_measured"][name] = why;
+               {"recommended", metrics_of(view, result.recommended, workload.name)}};
     }
 }
 
@@ -318,7 +311,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason,
                         ? OrderedJson(nullptr)
                         : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
     object["recommended"] = nullptr;
-    if (result.conclusion != Conclusion::nothing_passes) add_recommended(object, view, stop_reason);
+    if (result.conclusion != Conclusion::nothing_passes) add_recommended(object, view);
     else object["closest"] = closest_json(result.closest);
     add_deciding_figures(object, view);
     add_trials(object, view);

@@ -128,17 +128,11 @@ Headline headline_of(const ReportView& view);
 // Notes, each a sentence or a list of them; empty: nothing to say.
 /// How many of the configurations were measured.
 std::string not_tried_text(const ReportView& view);
-/// Why a report workload was not measured on a configuration, as far as trials and the end of the
-/// run tell.
-std::string why_not_measured(const ReportView& view, const Configuration& configuration,
-                             std::string_view workload, std::string_view stop_reason);
 /// What of the surroundings of trials changed from one to the next: `from trial 12 on driver:
 /// 550.54 -> 560.35`.
 std::vector<std::string> environment_changes(std::span<const Trial> trials);
 /// Whether the default and the best were measured in different environments.
 std::string environment_difference(const ReportView& view);
-/// Why a configuration that looks best and did other work than the default is no proof.
-std::string why_not_comparable(const ReportView& view, const Configuration& configuration);
 /// Of each configuration that did other work: what of its figure counts.
 std::vector<std::string> other_work_notes(const ReportView& view);
 /// What the search knew before, and which of it the trials refuted.

@@ -183,7 +183,6 @@ Section more_section(const Content& content) {
 Section confidence_section(const Content& content) {
     const ReportView& view = content.view;
     const Recommendation& result = view.recommendation;
-    const Headline headline = headline_of(view);
     Section section{"certain", "Confidence"};
     section.kind = "brief";
     std::vector<std::string> texts;
@@ -216,7 +215,6 @@ Section confidence_section(const Content& content) {
         if (result.gain.has_interval() && result.gain.low <= 0)
             say("That interval holds zero: the default may be as good.");
     }
-    say(headline.unsound);
     if (!result.tied.empty()) {
         std::vector<std::string> tied;
         for (const Configuration& one : result.tied)
@@ -650,24 +648,16 @@ Section noise_section(const Content& content) {
 }
 
 /// Nobody should take an empty cell for a measurement that showed nothing.
-std::vector<std::string> not_measured_notes(const Content& content) {
-    const Recommendation& result = content.view.recommendation;
+std::vector<std::string> not_measured_notes(const ReportView& view) {
     std::vector<std::string> texts;
-    if (!result.best) return texts;
-    for (const Workload& workload : content.view.setup.file.report_workloads) {
-        const auto why = [&](const Configuration& configuration) {
-            return why_not_measured(content.view, configuration, workload.name,
-                                    content.stop_reason);
-        };
-        const std::string of_default = why(content.view.base());
-        const std::string of_recommended = why(result.recommended);
-        const bool both = of_default == of_recommended || result.keep_default;
-        const std::string what = "The report workload " + workload.name + " was not measured";
-        if (!of_default.empty())
-            texts.push_back(what + (both ? ": " : " with the default: ") + of_default + ".");
-        if (!of_recommended.empty() && !both)
-            texts.push_back(what + " with the recommendation: " + of_recommended + ".");
-    }
+    if (!view.recommendation.best) return texts;
+    for (const Workload& workload : view.setup.file.report_workloads)
+        for (const auto& [whose, configuration] :
+             {std::pair("default", &view.base()),
+              {"recommendation", &view.recommendation.recommended}})
+            if (view.measured(*configuration, workload.name) == nullptr)
+                texts.push_back("The report workload " + workload.name +
+                                " was not measured with the " + whose + ".");
     return texts;
 }
 
@@ -688,7 +678,7 @@ Section notes_section(const Content& content) {
                              : "1 - the agreement of greedy answers") +
                         ").");
     constexpr std::size_t most_changes = 10;
-    add(not_measured_notes(content), std::string::npos);
+    add(not_measured_notes(view), std::string::npos);
     std::vector<std::string> changes = environment_changes(view.trials);
     for (std::string& one : changes) one = "The environment changed: " + one + ".";
     add(changes, most_changes);

@@ -150,14 +150,14 @@ TEST_CASE("other work: reports name both lengths and say what a changed quantiza
     const Said said(head + "8,none,ok,10,4000,80000,128000\n8,fp8,ok,20,4000,80000,64000\n",
                     "{maximize: requests_per_second}");
     CHECK(said.headline.conclusion == Conclusion::inconclusive);
-    for (const char* what : {"(bits = fp8) did other work", "16 output tokens a request, 32 with",
+    for (const char* what : {"bits = fp8 did other work", "16 output tokens a request, 32 with",
                              "nobody compared the answers"})
         CHECK(has(said.headline.reason, what));
     CHECK(has(said.headline.advice, "'ignore_eos: true'"));
     CHECK(said.json["other_work"][0]["mean"] == 16);
     CHECK(said.json["other_work"][0]["default"] == 32);
-    CHECK(has(said.text, "Other work: bits = fp8"));
-    CHECK(has(said.html, "Other work: bits = fp8"));
+    CHECK(has(said.text, "- bits = fp8 did other work"));
+    CHECK(has(said.html, "bits = fp8 did other work"));
     const Said equal(head + "8,none,ok,10,4000,80000,128000\n16,none,ok,20,4000,80000,128000\n",
                      "{maximize: requests_per_second}");
     CHECK(equal.headline.conclusion == Conclusion::recommended);
