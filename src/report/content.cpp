@@ -186,8 +186,8 @@ std::pair<std::size_t, std::size_t> Content::trade() const {
 std::string html_data(const Content& content, const std::string& report_json) {
     using OrderedJson = nlohmann::ordered_json;
     const ReportView& view = content.view;
-    OrderedJson data{{"version", 1}, {"study", view.setup.file.name}, {"metrics", content.metrics}};
-    for (const char* list : {"titles", "less", "configurations", "trials"})
+    OrderedJson data{{"study", view.setup.file.name}};
+    for (const char* list : {"titles", "less", "configurations"})
         data[list] = OrderedJson::array();
     for (const std::string& name : content.metrics) {
         data["titles"].push_back(metric_title(name));
@@ -198,20 +198,6 @@ std::string html_data(const Content& content, const std::string& report_json) {
                                           {"passes", row.standing->passes()},
                                           {"verdict", row.verdict},
                                           {"values", page_values(content.metrics, row.means)}});
-    }
-    for (const Trial& trial : view.trials) {
-        const auto row = content.row_of(trial.configuration);
-        if (!trial.told() || !row) continue;
-        OrderedJson one{{"id", trial.id},
-                        {"of", *row},
-                        {"workload", trial.workload},
-                        {"seconds", short_number(trial.cost_seconds())},
-                        {"failure", nullptr}};
-        if (trial.failure() != nullptr)
-            one["failure"] = name_in(failure_kinds, trial.failure()->kind);
-        if (trial.measurement() != nullptr)
-            one["values"] = page_values(content.metrics, trial.measurement()->metrics);
-        data["trials"].push_back(std::move(one));
     }
     redact(data, view.setup.file.secrets);
     data["report"] = OrderedJson::parse(report_json);  // without secrets already

@@ -78,8 +78,8 @@ std::string trade_figure(const Content& content);
 std::string effects_figure(const Content& content);
 std::string latency_figure(const Content& content);
 
-/// What the page's script reads and a person can download: configurations, trials, metrics, and
-/// `report` as docs/reference/json-output.md has it.
+/// What the page's script reads: configurations and metrics, and `report`, which a person can
+/// download (docs/reference/json-output.md).
 std::string html_data(const Content& content, const std::string& report_json);
 /// The page; `live_version`: of one that a server renews; empty: a file. What is printed is one
 /// page of A4 for a colleague: the sections of the class `brief` (page/page.css).

@@ -145,10 +145,8 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
           times_in(page, "<h2 id="));  // each is in the contents, but for the data
     CHECK(unbalanced(page).empty());
     const nlohmann::json data = data_in(page);
-    CHECK(data["trials"].size() == 6);
     CHECK(data["configurations"].size() == 6);
-    CHECK(data["metrics"][0] == "total_tokens_per_second");
-    CHECK(data["metrics"][1] == "time_to_first_token_p95_seconds");
+    CHECK(data["titles"] == nlohmann::json{"total tokens/s", "TTFT p95 (ms)"});
     CHECK(data["configurations"][0]["verdict"] == "recommended");
     CHECK(data["configurations"][0]["values"][0] == 1500);
     CHECK(data["report"]["verdict"] == "recommended");
@@ -251,8 +249,6 @@ TEST_CASE("page: each drawing has its data for the script, latencies at percenti
         CHECK(has(page, label));
     const nlohmann::json data = data_in(page);
     CHECK(data["configurations"][0]["values"][0] == 1500);
-    CHECK(data["trials"][4]["failure"] == "out_of_memory");
-    CHECK(data["trials"][5]["values"][0] == 1500);
 }
 
 TEST_CASE("page: five hundred trials stay a small page") {
@@ -273,7 +269,7 @@ TEST_CASE("page: five hundred trials stay a small page") {
     const std::string page = html_report(study.setup, trials, "trials_spent");
     CHECK(page.size() < 2'000'000);
     CHECK(unbalanced(page).empty());
-    CHECK(data_in(page)["trials"].size() == 500);
+    CHECK(data_in(page)["report"]["trials"]["told"] == 500);
 }
 
 TEST_CASE("page: logs, names and findings of others stay text") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page around its charts: tables that sort and filter, the choice of a configuration,
-// downloads. Without it everything is seen all the same.
+// The page around its charts: tables that sort and filter, the choice of a configuration, the
+// download. Without it everything is seen all the same.
 document.documentElement.classList.add('has-script');
 
 // A column's button sorts by it.
@@ -63,28 +63,12 @@ const setUpChoice = (data) => {
   };
 };
 
-const setUpDownloads = (data) => {
-  const offer = (name, type, text) => {
-    const link = made('a', {href: URL.createObjectURL(new Blob([text], {type})), download: name});
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  };
-  const csv = (value) => {
-    let text = value === null || value === undefined ? '' : String(value);
-    // A spreadsheet would take it for a formula.
-    if (/^'*[=+\-@\t\r\n]/.test(text) && typeof value !== 'number') text = "'" + text;
-    return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-  };
-  const none = data.metrics.map(() => null);
-  document.getElementById('get-json').addEventListener('click',
-    () => offer(data.study + '.json', 'application/json', JSON.stringify(data.report, null, 2) + '\n'));
-  document.getElementById('get-csv').addEventListener('click', () => {
-    const lines = [['trial', 'workload', 'setting', 'seconds', 'failure', ...data.metrics],
-      ...data.trials.map(({id, workload, of, seconds, failure, values}) =>
-        [id, workload, data.configurations[of].name, seconds, failure, ...(values || none)])];
-    offer(data.study + '.csv', 'text/csv', lines.map((line) => line.map(csv).join(',')).join('\n') + '\n');
-  });
-};
+const setUpDownload = (data) => document.getElementById('get-json').addEventListener('click', () => {
+  const text = JSON.stringify(data.report, null, 2) + '\n';
+  const link = made('a', {href: URL.createObjectURL(new Blob([text], {type: 'application/json'})), download: data.study + '.json'});
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+});
 
 // Each time that the content is new.
 const showPage = () => {
@@ -98,7 +82,7 @@ const showPage = () => {
   all('table.sortable').forEach(sortable);
   all('button[data-copy]').forEach(copyButton);
   setUpRows();
-  setUpDownloads(data);
+  setUpDownload(data);
   charts.show({data, choose: setUpChoice(data)});
 };
 showPage();
