@@ -48,7 +48,6 @@ Targets targets_of(RunArguments& a) {
                            {"--learn-from", &a.learn_from},
                            {"--suggest", &a.suggest},
                            {"--accept-changes", &a.accept_changes},
-                           {"--no-cache", &a.no_cache},
                            {"--quiet", &a.quiet},
                            {"--json-lines", &a.json_lines},
                            {"--dry-run", &a.dry_run},

@@ -37,7 +37,7 @@ using OptionTarget =
 
 /// One row: an option, its member, what it wants and what it does. The default is the member's.
 struct OptionRow {
-    std::string names{};  ///< `--as`; `!--no-cache` clears its flag; `STUDY`: by its place
+    std::string names{};  ///< `--as`; `!--no-installed` clears its flag; `STUDY`: by its place
     std::string help{};
     OptionTarget target{};
     OptionBounds bounds{};

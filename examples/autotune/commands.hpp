@@ -64,7 +64,6 @@ struct RunArguments : StudyArguments {
         learn_from{};                              ///< earlier studies, beside the file's knowledge
     std::vector<std::filesystem::path> suggest{};  ///< files of suggested configurations
     bool accept_changes = false;
-    bool no_cache = false;  ///< look up no study of the cache, and add none
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;

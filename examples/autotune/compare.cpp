@@ -409,8 +409,7 @@ GateCheck check_of(const GoalCheck& check, const Side& a) {
 
 /// What a reader of the summary sees of both: these, equal or not, and what of the evaluators
 /// differs. The commands show the rest.
-constexpr std::array<std::string_view, 5> always_shown{"engine", "version", "model", "machine",
-                                                       "workloads"};
+constexpr std::array<std::string_view, 4> always_shown{"engine", "version", "model", "machine"};
 
 std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
     std::map<std::string, std::pair<std::string, std::string>> all;

@@ -21,7 +21,6 @@
 #include "servetune/detail/host/port.hpp"
 #include "servetune/detail/host/topology.hpp"
 #include "servetune/error.hpp"
-#include "study/study_cache.hpp"
 #include "study/study_lock.hpp"
 
 #include <fmt/format.h>
@@ -434,20 +433,6 @@ AllFound temporary_files(Machine& /*m*/) {
                          "): journals that may not be written cannot be read");
 }
 
-AllFound study_cache(Machine& /*m*/) {
-    const fs::path folder = StudyCache::users();
-    if (folder.empty())
-        return worth_knowing("there is no home: finished studies and engines' help are not kept");
-    if (const std::string why = why_not_writable(nearest_there(folder)); !why.empty())
-        return worth_knowing(folder.string() + " cannot be written (" + why +
-                             "): finished studies are not kept");
-    std::error_code none;
-    const auto files =
-        std::count_if(fs::directory_iterator(folder, none), fs::directory_iterator(),
-                      [](const auto& entry) { return entry.path().extension() == ".db"; });
-    return fine(fmt::format("{}, {} studies", folder.string(), files));
-}
-
 AllFound model_cache(Machine& m) {
     constexpr double a_model = 20 * gib_bytes;  // 8e9 parameters of two bytes, and room
     const fs::path folder = hub_cache_folder();
@@ -519,7 +504,6 @@ constexpr std::array<Check, 22> checks{{
     {"/proc", process_table, "mount it: engines are found and ended by it"},
     {"this folder", this_folder, "go to a folder of a local disk, or give one with --directory"},
     {"temporary files", temporary_files, "set TMPDIR to a folder that can be written"},
-    {"study cache", study_cache, "set SERVETUNE_CACHE to a folder that can be written"},
     {"model cache", model_cache, "set HF_HOME to a folder of a large disk that can be written"},
     {"hub", hub, "hf auth login, or set HF_TOKEN"},
 }};

@@ -122,7 +122,6 @@ StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     text.shows_unset_variables = shows_unset_variables && !text.journal.empty();
     StudyFile file = load_study(text, Catalogue::standard(), strategy_name(), MeasuredBy::either,
                                 {this_machine, kept});
-    learn_from_cache(file, folder(file), std::nullopt);
     return file;
 }
 

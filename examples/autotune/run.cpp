@@ -77,16 +77,13 @@ bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason ove
 }
 
 /// What a run would do. Nothing is started or written.
-int print_plan(const StudySetup& setup, const std::filesystem::path& folder,
-               const std::optional<NearestStudy>& found) {
+int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     std::vector<std::string> warnings = setup.file.warnings;
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
     for (const std::string& text : {memory_text(setup), changed_since(setup, folder)})
         if (!text.empty()) warnings.push_back(text);
-    if (found)
-        for (const std::string& line : lines_of(*found, setup)) put(stdout, "{}\n", line);
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
     for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
     const Plan plan = plan_of(setup, folder);
@@ -174,10 +171,7 @@ int run(const RunArguments& arguments) {
     if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
-    const std::optional<NearestStudy> found = found_in_cache(
-        arguments, file, folder, [](const std::string& line) { complain("autotune: {}", line); });
-    learn_from_cache(file, folder, found);
-    if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder, found);
+    if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
     const LiveOptions page_options =
         arguments.view ? live_options(*arguments.view, arguments.token_file) : LiveOptions{};
     std::optional<LivePage> page;      // with --view
@@ -222,11 +216,8 @@ int run(const RunArguments& arguments) {
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
     for (const std::string& note : setup.file.composition->notes()) say("warning: " + note);
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);
-    if (found)
-        for (const std::string& line : lines_of(*found, setup)) say(line);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;
-    if (found) keep_beside(*found, setup, folder, say);
     if (setup.file.starts_processes()) end_what_was_left(setup);
 
     Study::Options options{setup.file.seed};
@@ -294,11 +285,6 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     Headline headline = headline_of(setup, trials);
-    const bool by_itself = summary.reason != StopReason::stopped_by_user &&
-                           summary.reason != StopReason::nothing_starts;
-    if (by_itself && is_new && !arguments.no_cache &&
-        headline.conclusion != Conclusion::inconclusive)
-        keep_for_later(setup, trials, folder, say);
     const bool by_clock =
         summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
     const bool no_time = by_clock && std::none_of(trials.begin(), trials.end(),

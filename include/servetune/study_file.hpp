@@ -234,8 +234,6 @@ struct StudySetup {
         std::make_shared<std::vector<Configuration>>();
     /// each source in words, with what it holds as a fingerprint; also those that know nothing here
     std::vector<std::string> knowledge{};
-    /// the same of a study by default; empty: there is none, or it teaches nothing here
-    std::string earlier{};
 
     /// Everything that decides what the study does, as `path -> text`: what the file's keys come to
     /// (parameters, flags, constraints, objective, strategy, knowledge, workloads), fingerprints of

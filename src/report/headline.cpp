@@ -555,10 +555,6 @@ std::vector<std::string> knowledge_notes(const ReportView& view) {
     std::vector<std::string> result;
     for (const std::string& source : view.setup.knowledge)
         result.push_back(fmt::format("Knowledge: {}.", source));
-    if (!view.setup.earlier.empty())
-        result.push_back(
-            fmt::format("Knowledge: {}, which the cache had. Its figures do not enter the verdict.",
-                        view.setup.earlier));
     const Beliefs& beliefs = view.setup.beliefs;
     for (const RejectedPrior& one : rejected_priors(beliefs, view.problem(), view.standings))
         result.push_back(

@@ -189,8 +189,6 @@ TEST_CASE(
     CHECK(says(checks["engine"], "fine", "vllm 0.24.0 in "));
     CHECK(says(checks["containers"], "fine", "podman can give containers GPUs"));
     CHECK(says(checks["ports"], "fine", "127.0.0.1 takes connections"));
-    CHECK(says(checks["study cache"], "fine",
-               computer.path("home/.cache/servetune/studies").string() + ", 0 studies"));
     CHECK(says(checks["hub"], "fine", "a token in "));
     CHECK(has(checks["hub"]["found"].get<std::string>(), "the hub was not asked"));
     CHECK_FALSE(has(checks.dump(), "SECRETVALUE"));
@@ -270,12 +268,6 @@ TEST_CASE("first minute: the doctor says which folder or limit is in the way") {
     const NewComputer computer;
     CHECK(says(computer.doctor({"TMPDIR=/nonexistent"}).second["temporary files"], "worth knowing",
                "cannot be written"));
-    CHECK(says(computer.doctor({"HOME=", "SERVETUNE_CACHE="}).second["study cache"],
-               "worth knowing", "there is no home"));
-    computer.put("cache/studies/a.db", "x");
-    CHECK(says(computer.doctor({"SERVETUNE_CACHE=" + computer.path("cache").string()})
-                   .second["study cache"],
-               "fine", ", 1 studies"));
     const auto in = [&](const std::string& before) {
         std::vector<std::string> words{"/bin/sh", "-c", before + " && exec \"$@\"", "sh"};
         const std::vector<std::string> own = computer.words({"doctor"});
@@ -299,10 +291,8 @@ TEST_CASE("first minute: the doctor says which folder or limit is in the way") {
     CHECK(has(full.out, "disk, 0.0 GiB free: a study would not fit"));
     REQUIRE(mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "size=64k") == 0);
     const Ran read_only = in("cd disk");
-    const auto cache = computer.doctor({"SERVETUNE_CACHE=" + disk.string()}).second["study cache"];
     umount2(disk.c_str(), MNT_DETACH);
     CHECK(has(read_only.out, "0.0 GiB free: cannot be written: Read-only file system"));
-    CHECK(says(cache, "worth knowing", "disk/studies cannot be written (Read-only file system)"));
 }
 
 TEST_CASE(

@@ -207,33 +207,3 @@ TEST_CASE("optuna: several goals, and trials that are not told") {
     CHECK(read["trials"][0]["values"].size() == 2);
     CHECK(read["best"].size() >= 1);
 }
-
-TEST_CASE("optuna: an export replaces nothing, and says what it cannot write") {
-    const TemporaryFolder folder;
-    folder.write("t.csv", "max_num_seqs,status,total_tokens_per_second\n64,ok,100\n128,ok,120\n");
-    folder.write("study.yaml",
-                 "study: small\nmodel: m\nengine: vllm\nothers: default\nstrategy: "
-                 "exhaustive\nworkloads: [random]\n"
-                 "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: "
-                 "[64, 128], default: 64}}\n"
-                 "evaluator: {replay: t.csv}\n");
-    REQUIRE(autotune({"run", "study.yaml", "--quiet"}, folder.path()).code == 0);
-    const Ran nowhere = autotune({"export", "study.yaml", "--format", "optuna"}, folder.path());
-    CHECK(nowhere.code == 2);
-    CHECK(has(nowhere.err, "say the file with --output"));
-    folder.write("there.db", "somebody's\n");
-    const Ran there = autotune(
-        {"export", "study.yaml", "--format", "optuna", "--output", "there.db"}, folder.path());
-    CHECK(there.code == 2);
-    CHECK(has(there.err, "there.db is there already"));
-    const Ran none =
-        autotune({"export", "study.yaml", "--format", "optuna", "--output", "no/such/folder.db"},
-                 folder.path());
-    CHECK(none.code != 0);
-    CHECK(has(none.err, "no/such/folder.db"));
-    CHECK(has(none.err, "No such file or directory"));
-    CHECK(
-        autotune({"export", "study.yaml", "--format", "optuna", "--output", "o.db"}, folder.path())
-            .code == 0);
-    CHECK_FALSE(fs::exists(folder.path() / "o.db.part"));
-}

@@ -89,7 +89,7 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     };
     CHECK(offered("autotune ru", 1) == "run\n");
     CHECK(has(offered("autotune ''", 1), "\nvalidate\n"));
-    CHECK(offered("autotune run s.yaml --no-c", 3) == "--no-cache\n");
+    CHECK(offered("autotune run s.yaml --dr", 3) == "--dry-run\n");
     CHECK(offered("autotune export s.yaml --format ''", 4) == "csv\njsonl\noptuna\nrecord\n");
     CHECK(has(offered("autotune completion ''", 2), "zsh\n"));
     CHECK(offered("autotune run --directory ''", 3) == "\n");  // then files
@@ -118,7 +118,7 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
                 .out;
         };
         CHECK(has(of_fish("autotune ru"), "run\t"));
-        CHECK(has(of_fish("autotune run s.yaml --no-c"), "--no-cache\t"));
+        CHECK(has(of_fish("autotune run s.yaml --dr"), "--dry-run\t"));
         CHECK(has(of_fish("autotune export s.yaml --format "), "optuna"));
     } else WARN("skipped: there is no fish");
 }

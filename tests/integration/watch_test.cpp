@@ -39,7 +39,7 @@ fs::path watched_folder(const TemporaryFolder& folder, const std::string& engine
             "space: {max_num_seqs: {choice: [64, 128], ordered: true, default: 64}}\n"
             "others: default\nstrategy: exhaustive\nbudget: {trials: 2}\n"
             "evaluator: {simulate: {}}\n");
-    const Ran run = autotune({"run", file.string(), "--quiet", "--no-cache"}, folder.path());
+    const Ran run = autotune({"run", file.string(), "--quiet"}, folder.path());
     INFO(run.err);
     REQUIRE(run.code == 0);
     return folder.path() / "watched";
