@@ -36,16 +36,6 @@ namespace autotune {
 using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
-namespace {
-
-std::string duration(double seconds) {
-    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
-    if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
-    return fmt::format("{:.1f} h", seconds / 3600);
-}
-
-}  // namespace
-
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
     const double trials_left = static_cast<double>(spent.most.value_or(budget.trials)) -
@@ -99,7 +89,7 @@ std::string Progress::left() const {
     if (!std::isfinite(seconds)) return "";
     const bool all_tried = spent.searched >= spent.most.value_or(budget_.trials);
     if (all_tried || spent.run_seconds >= budget_.wall_clock_seconds) return "search done";
-    return seconds < 1 ? "less than 1 s left" : "at most " + duration(seconds) + " left";
+    return (seconds < 1 ? "" : "at most ") + duration_text(seconds) + " left";
 }
 
 Spent spent_in(const StudySetup& setup, const Budget& budget, std::span<const Trial> history) {
@@ -140,7 +130,7 @@ void Progress::show() {
     for (const auto& [trial, one] : running_) {
         number += (number.empty() ? running_.size() > 1 ? "trials " : "trial " : ", ") +
                   std::to_string(trial);
-        const std::string took = duration(steady_seconds() - one.began);
+        const std::string took = duration_text(steady_seconds() - one.began);
         if (running_.size() == 1) parts = {{one.tried, 2}, {one.phase, 1}, {took, 0}};
         else
             parts.push_back(

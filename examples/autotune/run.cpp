@@ -172,8 +172,6 @@ int run(const RunArguments& arguments) {
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
-    const LiveOptions page_options =
-        arguments.view ? live_options(*arguments.view, arguments.token_file) : LiveOptions{};
     std::optional<LivePage> page;      // with --view
     std::optional<RunLog> log;         // once the folder is ours
     std::optional<EventLines> events;  // with --json-lines
@@ -206,7 +204,8 @@ int run(const RunArguments& arguments) {
     if (std::isfinite(budget.wall_clock_seconds) || std::isfinite(budget.until))
         budget.first_trial_seconds = first_trial_seconds(setup);
     if (arguments.view) try {
-            page.emplace(shared, folder, budget, page_options, [] { return true; });
+            page.emplace(shared, folder, budget, static_cast<std::uint16_t>(*arguments.view),
+                         [] { return true; });
         } catch (const IoError& error) {
             complain("autotune: {}", error.what());
             return environment_error;

@@ -21,7 +21,7 @@ extern const EmbeddedFile chart_js;   ///< pointing, picking and keys in any cha
 extern const EmbeddedFile plane_js;   ///< charts of two axes, with zoom
 extern const EmbeddedFile charts_js;  ///< the charts of the page
 extern const EmbeddedFile page_js;    ///< tables, choices, downloads
-extern const EmbeddedFile live_js;    ///< follows a server's events, on a page that it renews
+extern const EmbeddedFile live_js;    ///< asks a server what happens, on a page that it renews
 
 // Every chart of the report is written here, once, as SVG that needs no script. The page's script
 // (page/charts.js) moves what stands here when a person zooms or chooses other axes: `data-`

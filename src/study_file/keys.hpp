@@ -650,7 +650,7 @@ inline constexpr struct SimulateKeys : NoiseKeys<&SimulateChoice::noise, &StepNo
     Key step_noise = row<&T::noise, &StepNoise::step_cv>("step_noise", is::share,
                                                          "how much steps differ within a run (0)");
     BOUND_KEY(traits, is::mapping_of<is::file>,
-              "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)",
+              "engine -> its traits (those that ship)",
               resolved);
 } simulate{};
 

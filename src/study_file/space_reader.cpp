@@ -100,14 +100,13 @@ bool roles_tell_address(const Engine& engine) {
 }
 
 /// Roles say themselves how many engines there are; engines of several trials that each wait for a
-/// cluster could wait for each other; a job has no address before it starts; and a program of the
-/// user's own would start one of them.
+/// cluster could wait for each other; a job has no address before it starts; the simulator and a
+/// program of the user's own have one command.
 void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
                                const std::vector<Engine>& engines) {
-    if (std::holds_alternative<CommandChoice>(study.measuring))
-        node.fail(
-            "a program of your own is told one command, and roles are several: use `deploy` or "
-            "`simulate`, or leave roles out");
+    if (std::holds_alternative<CommandChoice>(study.measuring) ||
+        std::holds_alternative<SimulateChoice>(study.measuring))
+        node.fail("roles are several servers, which only `deploy` starts: use it, or leave roles out");
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
     if (deploy == nullptr) return;
     if (deploy->options.fill_devices)

@@ -277,6 +277,10 @@ const cases = {
     await tip.waitFor();
     await renewed();
     await tip.waitFor();
+    // The end of the run, with the last trial.
+    await page.mouse.move(0, 0);
+    await page.waitForFunction(() => /^The run has ended: /.test(document.getElementById('live-trial').textContent), {timeout: 60000});
+    await page.waitForFunction(() => document.body.textContent.includes('12, 1 failed'));
     assert.deepEqual(told.filter((one) => !one.includes('ERR_')), []);
   }),
 

@@ -135,7 +135,7 @@ TEST_CASE(
         return one.out + one.err;
     };
     std::string all = said(
-        {SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "127.0.0.1:0"});
+        {SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "0"});
     INFO(all);
     const std::string seen = read_file(folder.path() / "seen");
     CHECK_FALSE(has(seen, planted[0].second));
