@@ -169,20 +169,10 @@ std::string Progress::gain_of(const Trial& trial, double figure, const Standings
     const Objective& objective = setup_.problem->objective;
     const Standing* base = standings.find(setup_.problem->space.default_configuration());
     if (base == nullptr || !base->passes() || !trial.of_search()) return "";
-    const bool worst = objective.over == Objective::Over::worst;
-    if (worst) {  // the trial's own figure is the mean over the workloads
-        const Standing* standing = standings.find(trial.configuration);
-        if (standing == nullptr) return "";
-        const GoalFigures& figures = standing->leading();
-        const auto at =
-            std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
-        if (at == figures.places.end()) return "";
-        figure = figures.values[static_cast<std::size_t>(at - figures.places.begin())];
-    }
     const FigureScale& scale = standings.scale();
     const auto gain = stated_gain(objective.leading(), scale, figure, base->estimate().mean);
     if (!gain) return "";
-    return " (" + stated_text(*gain, scale) + (worst ? " in the worst workload)" : ")");
+    return " (" + stated_text(*gain, scale) + ")";
 }
 
 void Progress::keep_best(const Standings& standings) {
@@ -196,9 +186,7 @@ void Progress::keep_best(const Standings& standings) {
     if (base == nullptr) return;
     const auto stated = stated_gain(problem.objective.leading(), standings.scale(),
                                     best->estimate().mean, base->estimate().mean);
-    incumbent_ +=
-        " (" + (stated ? stated_text(*stated, standings.scale()) : std::string("?")) +
-        (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
+    incumbent_ += " (" + (stated ? stated_text(*stated, standings.scale()) : "?") + ")";
     if (gain && gain->has_interval())
         interval_ = "95 % " + gain_text(gain->low, gain->scale) + " to " +
                     gain_text(gain->high, gain->scale);

@@ -119,9 +119,6 @@ BestSoFar best_so_far(const servetune::Problem& problem, const servetune::Standi
 /// terminal two status lines below that are written anew every second: trial, time left, best with
 /// its gain over the default and the interval of that; what is tried, what happens at the moment,
 /// and for how long.
-///
-/// With several workloads of which the worst counts, gains are those of the workload that gains
-/// least.
 class Progress : public servetune::Observer {
 public:
     Progress(const servetune::StudySetup& setup, const servetune::Budget& budget);

@@ -68,22 +68,20 @@ std::string list_of(const std::vector<std::string>& devices) {
 /// The devices of each engine that takes `each`, as the trials' engines got them: of those that are
 /// named, else of the first `all` by number.
 std::vector<std::vector<std::string>> equal_shares(std::vector<std::string> names, std::int64_t all,
-                                                   std::int64_t each,
-                                                   const DeviceTopology& topology) {
+                                                   std::int64_t each) {
     for (auto i = static_cast<std::int64_t>(names.size()); i < all; ++i)
         names.push_back(std::to_string(i));
-    return groups_of_devices(list_of(names), {}, each, topology);
+    return groups_of_devices(list_of(names), {}, each);
 }
 
 /// Where nothing says otherwise an engine takes every GPU that it sees; one that was measured on
 /// some of them gets these.
-void add_visible_devices(DeployedEngine& engine, const StudySetup& setup,
-                         const DeviceTopology& topology) {
+void add_visible_devices(DeployedEngine& engine, const StudySetup& setup) {
     const bool known = setup.file.machine.devices.has_value() && engine.gpus > 0 &&
                        engine.gpus < *setup.file.machine.devices;
     if (!known || engine.environment.contains("CUDA_VISIBLE_DEVICES")) return;
     engine.environment["CUDA_VISIBLE_DEVICES"] = {
-        {list_of(equal_shares({}, *setup.file.machine.devices, engine.gpus, topology).front())}};
+        {list_of(equal_shares({}, *setup.file.machine.devices, engine.gpus).front())}};
 }
 
 /// The devices that the study lists, not those of whoever writes the artefact; empty: none.
@@ -103,8 +101,8 @@ void add_share(DeployedEngine& engine, const StudySetup& setup, const Deployment
                std::int64_t replica) {
     std::vector<std::string> names = devices_of_study(engine, setup);
     if (engine.gpus > 0)
-        engine.devices = equal_shares(std::move(names), options.replicas * engine.gpus, engine.gpus,
-                                      options.topology)[static_cast<std::size_t>(replica)];
+        engine.devices = equal_shares(std::move(names), options.replicas * engine.gpus,
+                                      engine.gpus)[static_cast<std::size_t>(replica)];
     engine.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(engine.devices)}};
 }
 
@@ -227,7 +225,7 @@ std::vector<DeployedEngine> role_engines(const StudySetup& setup,
     std::vector<std::string> names = devices_of_study(result.front(), setup);
     for (auto i = static_cast<std::int64_t>(names.size()); i < all; ++i)
         names.push_back(std::to_string(i));
-    const auto shares = shares_of_devices(std::move(names), {}, counts, options.topology);
+    const auto shares = shares_of_devices(names, counts);
     for (std::size_t i = 0; i < result.size(); ++i) {
         result[i].devices = shares[i];
         result[i].environment.erase("CUDA_VISIBLE_DEVICES");
@@ -329,7 +327,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
         if (replicas > 1 && !alike) add_share(one, setup, options, i);
         if (replicas > 1 && whole_container)
             one.environment.erase("CUDA_VISIBLE_DEVICES");  // it has no others
-        if (replicas == 1 && !whole_container) add_visible_devices(one, setup, options.topology);
+        if (replicas == 1 && !whole_container) add_visible_devices(one, setup);
         result.engines.push_back(std::move(one));
     }
     return result;

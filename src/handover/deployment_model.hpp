@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/study_file.hpp"
 
 #include <algorithm>
@@ -37,8 +37,6 @@ struct DeploymentOptions {
     std::string title{};  ///< a line of comment, such as the verdict
     /// copies of the engine, as the configuration was measured (`deploy: {replicas: fill}`)
     std::int64_t replicas = 1;
-    /// of the machine: engines get the devices that the trials' got (`groups_of_devices`)
-    DeviceTopology topology{};
 };
 
 /// One kind of server of a deployment: what its process is given.
