@@ -197,8 +197,7 @@ void set_arrival(LoadTest& test, const BenchArguments& arguments) {
                          "' looks for its largest load, which `autotune capacity` does; give "
                          "--rate or --concurrency");
     if (arguments.burstiness) {
-        if (workload.arrival.kind != Arrival::Kind::rate &&
-            workload.arrival.kind != Arrival::Kind::ramp)
+        if (workload.arrival.kind != Arrival::Kind::rate)
             throw UsageError("--burstiness goes with arrivals at a rate: add --rate");
         workload.arrival.burstiness = *arguments.burstiness;
     }

@@ -167,10 +167,7 @@ void Progress::started(const Trial& trial) {
 std::string Progress::gain_of(const Trial& trial, double figure, const Standings& standings) const {
     const Objective& objective = setup_.problem->objective;
     const Standing* base = standings.find(setup_.problem->space.default_configuration());
-    // Of several workloads of which the worst counts, a trial's own figure is the mean.
-    if (base == nullptr || !base->passes() || !trial.of_search() ||
-        objective.over == Objective::Over::worst)
-        return "";
+    if (base == nullptr || !base->passes() || !trial.of_search()) return "";
     const auto gain =
         stated_gain(objective.leading(), standings.scale(), figure, base->estimate().mean);
     return gain ? " (" + stated_text(*gain, standings.scale()) + ")" : "";
@@ -186,9 +183,7 @@ void Progress::keep_best(const Standings& standings) {
     if (base == nullptr) return;
     const auto stated = stated_gain(problem.objective.leading(), standings.scale(),
                                     best->estimate().mean, base->estimate().mean);
-    incumbent_ +=
-        " (" + (stated ? stated_text(*stated, standings.scale()) : std::string("?")) +
-        (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
+    incumbent_ += " (" + (stated ? stated_text(*stated, standings.scale()) : "?") + ")";
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
