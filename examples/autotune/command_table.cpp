@@ -77,8 +77,7 @@ Targets targets_of(ViewArguments& a) {
 }
 
 Targets targets_of(ReportArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--html", &a.html}, {"--beside", &a.beside}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--html", &a.html}});
 }
 
 Targets targets_of(ExplainArguments& a) {
@@ -222,12 +221,7 @@ Targets targets_of(SimulateArguments& a) {
     return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
                           {{"--hardware", &a.hardware},
                            {"--configurations", &a.configurations},
-                           {"--top", &a.top},
-                           {"--fit", &a.fit},
-                           {"--workload", &a.workload},
-                           {"--metric", &a.metrics},
-                           {"--factor", &a.factors},
-                           {"--output", &a.output}});
+                           {"--top", &a.top}});
 }
 
 Targets targets_of(WordArguments& a) {

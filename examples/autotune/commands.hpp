@@ -124,8 +124,7 @@ struct StatusArguments : StudyArguments {
 };
 
 struct ReportArguments : StudyArguments {
-    bool html = false;                              ///< the page for a browser
-    std::optional<std::filesystem::path> beside{};  ///< another study, to be shown beside it
+    bool html = false;  ///< the page for a browser
 };
 
 struct ExportArguments : StudyArguments {
@@ -175,16 +174,10 @@ struct SuggestArguments {
     bool json = false;
 };
 
-/// With `fit`: how well the cost model fits a table of measured results.
 struct SimulateArguments : StudyArguments {
     std::string hardware{};  ///< in place of the study's: what would an H200 give?
     std::size_t configurations = 500;
     std::size_t top = 10;
-    std::filesystem::path fit{};
-    std::string workload{};              ///< only its rows; empty: all
-    std::vector<std::string> metrics{};  ///< empty: the study's objective
-    std::vector<std::string> factors{};  ///< empty: efficiency of compute, overhead of requests
-    std::optional<std::filesystem::path> output{};  ///< the traits file to write
 };
 
 struct ImportArguments {

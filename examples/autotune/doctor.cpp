@@ -19,7 +19,7 @@
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/detail/host/port.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "study/study_lock.hpp"
 
@@ -71,10 +71,10 @@ AllFound gpus() {
     const NvidiaSmi smi{"nvidia-smi", client_patience};
     if (!smi.present()) {
         const MachineWatchOptions tools;
-        auto tool = PowerTool::find({tools.amd_smi, tools.rocm_smi, tools.tegrastats});
+        auto tool = PowerTool::find({tools.amd_smi, tools.tegrastats});
         if (!tool)
             return worth_knowing(
-                "none found: no nvidia-smi, amd-smi, rocm-smi or tegrastats is on the PATH; an "
+                "none found: no nvidia-smi, amd-smi or tegrastats is on the PATH; an "
                 "engine can serve from the processor (`autotune init --gpus 0`) or on another "
                 "machine");
         const auto told = tool->read(client_patience);

@@ -11,7 +11,7 @@
 #include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "deploy/cached_models.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
 #include "servetune/version.hpp"

@@ -7,10 +7,9 @@
 
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
-#include "report/comparison.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "servetune/feasible_set.hpp"
 #include "servetune/report.hpp"
@@ -59,8 +58,8 @@ bool can_be_broken(const SearchSpace& space, const Constraint& rule) {
     }
 }
 
-FoundMachine this_machine() {
-    static const FoundMachine found = find_machine();
+FoundDevices devices_here() {
+    static const FoundDevices found = find_devices();
     return found;
 }
 
@@ -105,7 +104,7 @@ std::string StudyArguments::strategy_name() const {
 }
 
 StudyFile StudyArguments::load(MeasuredBy by) const {
-    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {this_machine});
+    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {devices_here});
 }
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
@@ -122,7 +121,7 @@ StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     StudyText text = study_text();
     text.shows_unset_variables = shows_unset_variables && !text.journal.empty();
     StudyFile file = load_study(text, Catalogue::standard(), strategy_name(), MeasuredBy::either,
-                                {this_machine, kept});
+                                {devices_here, kept});
     return file;
 }
 
@@ -202,11 +201,6 @@ std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags
     return result;
 }
 
-/// How the GPUs that nvidia-smi finds are joined; empty where it does not tell.
-std::string topology_text(const StudyFile& file) {
-    return file.machine.found ? file.machine.found->topology.text() : "";
-}
-
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
     const auto& machine = file.machine;
@@ -219,7 +213,6 @@ std::string machine_text(const StudyFile& file) {
         parts.push_back("nvidia-smi finds " + machine.gpus() +
                         (machine.hardware_found.empty() ? ""
                                                         : ", taken for " + machine.hardware_found));
-    if (const std::string joined = topology_text(file); !joined.empty()) parts.push_back(joined);
     if (machine.usd_per_device_hour)
         parts.push_back(
             fmt::format("{:.2f} US dollars per device and hour", *machine.usd_per_device_hour));
@@ -230,13 +223,10 @@ OrderedJson machine_json(const StudyFile& file) {
     OrderedJson object{{"device", nullptr},
                        {"count", nullptr},
                        {"found", nullptr},
-                       {"topology", nullptr},
                        {"usd_per_device_hour", nullptr}};
     if (!file.machine.chip().empty()) object["device"] = file.machine.chip();
     if (file.machine.devices) object["count"] = *file.machine.devices;
     if (!file.machine.gpus().empty()) object["found"] = file.machine.gpus();
-    if (const std::string joined = topology_text(file); !joined.empty())
-        object["topology"] = joined;
     if (file.machine.usd_per_device_hour)
         object["usd_per_device_hour"] = *file.machine.usd_per_device_hour;
     return object;
@@ -440,22 +430,13 @@ int status(const StatusArguments& arguments) {
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
-    if (const std::string time = time_spent_in(trials).text(); !time.empty())
-        put(stdout, "  time: {}\n", time);
+    put(stdout, "  time of trials: {}\n", time_spent_in(trials).text());
     return done;
 }
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    if (arguments.beside) {
-        const StudyArguments beside{*arguments.beside};
-        const StudySetup other = set_up(beside.load_to_read());
-        const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
-        if (arguments.json) put(stdout, "{}\n", json_comparison({setup, trials}, {other, others}));
-        else put(stdout, "{}", markdown_comparison({setup, trials}, {other, others}));
-        return done;
-    }
     const std::string_view ended = ended_because(setup, trials);
     if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
     else

@@ -259,7 +259,7 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
     const DeployOptions& options = deploy->options.deploy;
     const std::string place = file.source.file.string() + ": `";
     const std::vector<Device> devices =
-        file.machine.found ? file.machine.found->devices.all : std::vector<Device>{};
+        file.machine.found ? file.machine.found->all : std::vector<Device>{};
     std::string here;
     std::vector<GpuState> states;
     for (const Device& device : devices) {
@@ -326,9 +326,6 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             find_program(command->words.front()).empty())
             result.push_back("'run' needs the program " + command->words.front() +
                              ", which is not on the PATH here");
-    if (!file.on_done.empty() && find_program(file.on_done.front()).empty())
-        result.push_back("`on_done` needs the program " + file.on_done.front() +
-                         ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
     if (deploy->options.deploy.launcher)
@@ -345,7 +342,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
                                  engine.name + "), which is not on the PATH here");
     // Engines that start elsewhere: what is here says nothing.
     if (file.machine.hardware.empty() || !file.machine.found) return result;
-    const std::size_t gpus = file.machine.found->devices.all.size();
+    const std::size_t gpus = file.machine.found->all.size();
     if (gpus > 0 && file.machine.devices && static_cast<std::size_t>(*file.machine.devices) > gpus)
         result.push_back("the study is for " + std::to_string(*file.machine.devices) +
                          " GPUs, and nvidia-smi finds " + std::to_string(gpus) + " here");

@@ -221,7 +221,6 @@ int recommend_as(const RecommendArguments& arguments) {
             headline.title +
             (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : ".") +
             (headline.unsound.empty() ? "" : " " + headline.unsound))};
-    if (setup.file.machine.found) options.topology = setup.file.machine.found->topology;
     for (const Trial& trial : trials)
         if (const Measurement* measured = trial.measurement();
             measured != nullptr && trial.configuration == result.recommended)

@@ -57,16 +57,14 @@ std::string dns_name(const std::string& text) {
 
 /// Where nothing says otherwise an engine takes every GPU that it sees; one that was measured on
 /// some of them gets those that a trial's got.
-void add_visible_devices(DeploymentModel& model, const StudyFile& file,
-                         const DeviceTopology& topology) {
+void add_visible_devices(DeploymentModel& model, const StudyFile& file) {
     const std::int64_t all = file.machine.devices.value_or(0);
     if (model.gpus <= 0 || model.gpus >= all || model.environment.contains("CUDA_VISIBLE_DEVICES"))
         return;
     std::string numbers;
     for (std::int64_t i = 0; i < all; ++i) numbers += (i == 0 ? "" : ",") + std::to_string(i);
     std::string own;
-    for (const std::string& device :
-         groups_of_devices(numbers, {}, model.gpus, topology).front())
+    for (const std::string& device : groups_of_devices(numbers, {}, model.gpus).front())
         own += (own.empty() ? "" : ",") + device;
     model.environment["CUDA_VISIBLE_DEVICES"] = {{own}};
 }
@@ -172,7 +170,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
     result.gpus = options.gpus              ? *options.gpus
                   : !engine.devices.empty() ? file.composition->devices_of(configuration)
                                             : file.machine.devices.value_or(0);
-    if (!whole_container) add_visible_devices(result, file, options.topology);
+    if (!whole_container) add_visible_devices(result, file);
 
     if (options.host.empty() && !whole_container)
         result.to_change.emplace_back(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/topology.hpp"
 #include "servetune/study_file.hpp"
 
 #include <algorithm>
@@ -36,8 +35,6 @@ struct DeploymentOptions {
     std::string title{};  ///< a line of comment, such as the verdict
     /// copies of the engine, as the configuration was measured (`deploy: {replicas: fill}`)
     std::int64_t replicas = 1;
-    /// of the machine: the engine gets the devices that a trial's got (`groups_of_devices`)
-    DeviceTopology topology{};
 };
 
 /// What a configuration comes to, wherever it runs: all that the writers of artefacts know.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -215,19 +215,14 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     } else if (const Yaml* given = node.find(keys::parameter.default_))
         result.default_value = given->value();
     read(node, keys::parameter.grows_memory, result.grows_memory);
-    const auto read_models = [&](const Key& key, std::map<std::string, std::string>& into) {
-        if (const Yaml* models = node.find(key))
-            for (const auto& [value, model] : models->entries())
-                into[value] = text_with_home(model);
-    };
-    read_models(keys::parameter.checkpoints, result.checkpoints);
-    read_models(keys::parameter.drafts, result.drafts);
+    if (const Yaml* models = node.find(keys::parameter.checkpoints))
+        for (const auto& [value, model] : models->entries())
+            result.checkpoints[value] = text_with_home(model);
     if (node.find(keys::parameter.flag) != nullptr || node.find(keys::parameter.env) != nullptr ||
         node.find(keys::parameter.option) != nullptr) {
         if (!domain)
             node.fail("a parameter of the study's own needs bool, int, real, choice or text");
-        result.added = read_parameter(
-            name, node.without(keys::parameter.checkpoints).without(keys::parameter.drafts));
+        result.added = read_parameter(name, node.without(keys::parameter.checkpoints));
     }
     return result;
 }

@@ -3,7 +3,7 @@
 
 // Readers of the files that users write, and what they share. All throw ParseError.
 
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/search_space.hpp"
 #include "servetune/study_file.hpp"
 #include "yaml.hpp"

@@ -237,7 +237,6 @@ TEST_CASE("cluster run: a suspended Job ends its trial in order and goes on late
                 .code == 0);
     REQUIRE(comes_true([&] { return RunInCluster::process() == 0; }, 60));
     CHECK(comes_true([&] { return run.trials_left().empty(); }, 10));
-    CHECK(has(read_file(run.volume() / "study/study.lock"), "\nended "));
     CHECK(has(read_file(run.volume() / "study/run.log"), " ends: stopped_by_user"));
     const std::size_t before = run.told();
     CHECK(before < 4);

@@ -207,9 +207,8 @@ TEST_CASE("first minute: the doctor says of GPUs who else uses them") {
     CHECK(says(computer.doctor().second["GPUs"], "stops you", "NVIDIA-SMI has failed"));
     fs::remove(computer.path("bin/nvidia-smi"));
     CHECK(says(computer.doctor().second["GPUs"], "worth knowing", "none found"));
-    computer.install("rocm-smi",
-                     "echo '{\"card0\": {\"Average Graphics Package Power (W)\": \"214.0\"}}'\n");
-    CHECK(says(computer.doctor().second["GPUs"], "fine", "1 by rocm-smi"));
+    computer.install("amd-smi", "echo '[{\"gpu\": 0, \"power\": {\"socket_power\": 214}}]'\n");
+    CHECK(says(computer.doctor().second["GPUs"], "fine", "1 by amd-smi"));
 }
 
 TEST_CASE("first minute: the doctor knows engines by their versions, and who may run containers") {
