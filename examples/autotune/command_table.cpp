@@ -77,8 +77,7 @@ Targets targets_of(ViewArguments& a) {
 }
 
 Targets targets_of(ReportArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--html", &a.html}, {"--beside", &a.beside}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--html", &a.html}});
 }
 
 Targets targets_of(ExplainArguments& a) {

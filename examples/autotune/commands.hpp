@@ -124,8 +124,7 @@ struct StatusArguments : StudyArguments {
 };
 
 struct ReportArguments : StudyArguments {
-    bool html = false;                              ///< the page for a browser
-    std::optional<std::filesystem::path> beside{};  ///< another study, to be shown beside it
+    bool html = false;  ///< the page for a browser
 };
 
 struct ExportArguments : StudyArguments {

@@ -627,10 +627,6 @@ int compare(CompareArguments arguments, StopSignals& signals) {
         if (!arguments.quiet)
             put(stderr, "{}: {}\n", side->name, side->of->setup.command_text(side->configuration));
     }
-    if (first.setup.problem->objective.over == Objective::Over::worst)
-        throw UsageError(
-            "compare takes the mean of several workloads; leave out `over: worst`, or compare with "
-            "a study of each workload");
     check_folder(folder, a, b);
     signals.prepared();
     std::optional<Ending> verdict;

@@ -75,7 +75,7 @@ struct Arrival {
         largest_concurrency
     };
     Kind kind = Kind::all_at_once;
-    double requests_per_second = 0;  ///< rate: the mean
+    double requests_per_second = 0;  ///< of a rate
     /// of rates: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
     double burstiness = 1;
     std::int64_t in_flight = 0;  ///< concurrency: requests in flight at any time (closed loop)

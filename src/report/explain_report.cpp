@@ -12,8 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <set>
 
 namespace servetune {
 namespace {
@@ -94,24 +92,11 @@ struct ExplainLines {
     bool something = true;
 };
 
-/// In how many parameters two configurations differ.
-std::size_t distance(const Problem& problem, const Configuration& a, const Configuration& b) {
-    std::size_t count = 0;
-    for (const Parameter& parameter : problem.space.parameters()) {
-        const Value* mine = a.find(parameter.name);
-        const Value* other = b.find(parameter.name);
-        if ((mine == nullptr) != (other == nullptr) || (mine != nullptr && *mine != *other))
-            ++count;
-    }
-    return count;
-}
-
 class WhyNot {
 public:
     WhyNot(const StudySetup& setup, std::span<const Trial> trials, const Assignment& changes)
         : setup_(setup),
           trials_(trials),
-          changes_(changes),
           problem_(*setup.problem),
           standings_(standings_of(problem_, trials)),
           recommendation_(recommend(problem_, trials)),
@@ -122,8 +107,7 @@ public:
                         {"recommended", recommended().text()},
                         {"rules", problem_.space.violations(asked_)},
                         {"told", nullptr},
-                        {"expected", nullptr},
-                        {"nearest", nullptr}};
+                        {"expected", nullptr}};
         find();
         return answer_.report("why not " + asked_.text(), setup_.file.secrets);
     }
@@ -188,22 +172,10 @@ private:
         }
         answer_.add("told", "nothing: it was not tried");
         answer_.add_expected(expected, setup_.file.objective);
-        const Standing* nearest = nullptr;
-        std::size_t least = std::numeric_limits<std::size_t>::max();
-        for (const Standing& one : standings_.all())
-            if (const std::size_t differs = distance(problem_, one.configuration, asked_);
-                one.told() && differs < least)
-                nearest = &one, least = differs;
-        if (nearest != nullptr)
-            answer_.add("nearest",
-                        fmt::format("{}, which differs in {}: {}", nearest->configuration.text(),
-                                    counted_text(least, "parameter"),
-                                    told(*nearest, answer_.json["nearest"])));
     }
 
     const StudySetup& setup_;
     std::span<const Trial> trials_;
-    const Assignment& changes_;
     const Problem& problem_;
     Standings standings_;
     Recommendation recommendation_;

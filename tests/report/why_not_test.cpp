@@ -108,7 +108,7 @@ TEST_CASE("why not: where nothing is recommended that is said") {
     CHECK_FALSE(has(text, "it is what"));
 }
 
-TEST_CASE("why not: of what was not tried, what is expected and what comes nearest") {
+TEST_CASE("why not: of what was not tried, what is expected") {
     AskedStudy study;
     const auto [nothing, no_json] = study.why_not({{"mode", "fast"}});
     CHECK(has(nothing, "nothing was told, so nothing is expected of it"));
@@ -118,8 +118,6 @@ TEST_CASE("why not: of what was not tried, what is expected and what comes neare
     CAPTURE(text);
     CHECK(has(text, "  told      nothing: it was not tried"));
     CHECK(has(text, "  expected  "));
-    CHECK(has(text, "which differs in 1 parameter: rate 1"));
     CHECK(json.at("told").is_null());
     CHECK_FALSE(json.at("expected").is_null());
-    CHECK(json.at("nearest").at("configuration") == "mode=slow size=1");
 }
