@@ -77,8 +77,7 @@ Targets targets_of(ViewArguments& a) {
 }
 
 Targets targets_of(ReportArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--html", &a.html}, {"--beside", &a.beside}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--html", &a.html}});
 }
 
 Targets targets_of(ExplainArguments& a) {
@@ -149,7 +148,6 @@ Targets targets_of(LoadTestArguments& a) {
             {"--salt", &a.salt},
             {"--ignore-eos", &a.ignore_eos},
             {"--completions", &a.completions},
-            {"--token-ids", &a.token_ids},
             {"!--no-stream", &a.stream},
             {"--api-key-env", &a.api_key_environment},
             {"--header", &a.headers},
