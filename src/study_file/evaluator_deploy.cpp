@@ -262,35 +262,22 @@ std::string pinned_image(const StudyFile& file, const Launcher& launcher,
     return kept->second == image_not_here ? "" : kept->second;
 }
 
-/// Servers of roles have a log each.
-std::string place_of_logs(const StudyFile& file) {
-    const std::vector<Parameter>& parameters = file.composition->parameters();
-    const bool roles = std::any_of(parameters.begin(), parameters.end(),
-                                   [](const Parameter& one) { return one.name == "roles"; });
-    return std::string("its log is trials/ID/engine.log") +
-           (roles ? "; of each server of roles, trials/ID/SERVER/engine.log." : ".");
-}
-
 std::string note_of_launcher(const StudyFile& file) {
     const DeployChoice& choice = choice_of(file);
     const Launcher* launcher = choice.options.deploy.launcher.get();
-    if (launcher == nullptr)
-        return "Every trial started the engine on this machine and ended it; " +
-               place_of_logs(file);
+    const std::string logs = " Its logs are in trials/ID.";
+    if (launcher == nullptr) return "Every trial started the engine on this machine." + logs;
     if (choice.wrapped)
         return "Every trial was started elsewhere, by the launcher " + choice.wrapped->name +
-               ". The load test ran on this machine, and its requests went over the network or "
-               "through a connection of the launcher's. Its machine was not watched for "
-               "disturbances; " +
-               place_of_logs(file);
+               ", and loaded from this machine; its own was not watched for disturbances." + logs;
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = pinned_image(file, *launcher, image);
         images += (images.empty() ? "" : "; ") + image +
                   (pinned.empty() ? " (not here now)" : " = " + pinned);
     }
-    return "Every trial started the engine in a container of " + launcher->name() +
-           " and removed it; " + place_of_logs(file) + " Images: " + images + ".";
+    return "Every trial started the engine in a container of " + launcher->name() + "." + logs +
+           " Images: " + images + ".";
 }
 
 class DeployType final : public EvaluatorType {

@@ -98,18 +98,14 @@ std::vector<std::string> missing_models(const StudyFile& file) {
     models.insert(models.begin(), file.model);
     for (const std::string& model : models) {
         std::error_code unknown;
-        const bool relative = !model.starts_with('/');
-        if (!looks_like_path(model) || (fs::exists(model, unknown) && !relative)) continue;
-        if (relative && fs::exists(model, unknown)) {
-            result.push_back(
-                file.source.file.string() + ": the model '" + model +
-                "' is a relative path, and engines run in their trial's folder: write " +
-                fs::absolute(model).lexically_normal().string());
-            continue;
-        }
-        result.push_back(file.source.file.string() + ": the model '" + model +
-                         "' does not exist: looked for " + fs::absolute(model).string() +
-                         (unknown ? " (" + unknown.message() + ")" : ""));
+        const fs::path path = fs::absolute(model).lexically_normal();
+        const bool there = fs::exists(path, unknown);
+        if (!looks_like_path(model) || (there && model.starts_with('/'))) continue;
+        result.push_back(
+            file.source.file.string() + ": the model '" + model + "' " +
+            (there ? "is a relative path, and engines run in their trial's folder: write "
+                   : "does not exist: looked for ") +
+            path.string());
     }
     return result;
 }

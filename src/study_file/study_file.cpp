@@ -422,8 +422,6 @@ StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder,
         GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
         setup.beliefs = std::move(knowledge.beliefs);
         setup.knowledge = std::move(knowledge.texts);
-        file.warnings.insert(file.warnings.end(), knowledge.warnings.begin(),
-                             knowledge.warnings.end());
         for (const std::filesystem::path& suggested : file.suggestions)
             for (Configuration& one :
                  read_suggestions(suggested, *file.composition, setup.problem->space))
