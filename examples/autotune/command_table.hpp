@@ -100,7 +100,4 @@ std::string markdown_page(const std::vector<CommandRow>& all);
 std::string complaint_of(const std::vector<CommandRow>& all, const std::string& parser_says,
                          std::span<const char* const> words);
 
-/// The version, and what the program was built with.
-std::string version_text();
-
 }  // namespace autotune
