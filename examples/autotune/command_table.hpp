@@ -73,9 +73,8 @@ std::vector<CommandRow> commands();
 /// What the exit codes mean.
 const std::vector<std::pair<int, std::string>>& exit_codes();
 
-/// What to do in place of a command or option of earlier versions (`serve`, `run --serve`,
-/// `--serve` of any command); empty: there was none.
-std::string instead_of(const std::string& command, const std::string& option = "");
+/// What to do in place of an option or command of earlier versions; empty: there was none.
+std::string instead_of(const std::string& gone);
 
 /// `autotune --help`: all commands and the exit codes.
 std::string help_text(const std::vector<CommandRow>& all);

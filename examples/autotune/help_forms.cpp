@@ -209,9 +209,7 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
                                    ? all_spellings(*command)
                                    : std::vector<std::string>{"-h", "--help", "--version"};
             if (std::find(known.begin(), known.end(), name) == known.end()) {
-                const std::string of = command != nullptr ? command->name : "";
-                what =
-                    "there is no option " + name + instead_text(instead_of(of, name), name, known);
+                what = "there is no option " + name + instead_text(instead_of(name), name, known);
                 break;
             }
             const OptionRow* option = command != nullptr ? option_called(*command, name) : nullptr;
