@@ -374,19 +374,6 @@ inline constexpr struct WeightCacheKeys : WhenKeys<&WeightCacheDaemon::when>,
               required);
 } weight_cache{};
 
-inline constexpr struct StartedByKeys {
-    using T = PlatformStarts;
-    static constexpr std::string_view called = "started_by";
-    BOUND_KEY(dynamo, is::list_of<is::word>,
-              "first words of a worker of NVIDIA Dynamo, with {model}");
-    BOUND_KEY(kserve, is::variable, "the variable whose words KServe puts behind its command");
-    BOUND_KEY(gpustack, is::word, "GPUStack's name of the backend");
-    BOUND_KEY(ray, is::word, "`llm_engine` of Ray Serve LLM");
-    BOUND_KEY(server_flags, is::list_of<is::word>,
-              "flags of the engine's own HTTP server, which Dynamo and Ray replace; `*` at "
-              "the end: all that begin so");
-} started_by{};
-
 inline constexpr struct RoleKeys : EnvironmentKeys<&EngineRole::environment> {
     using T = EngineRole;
     static constexpr std::string_view called = "role";
@@ -462,8 +449,6 @@ inline constexpr struct EngineKeys : ReadyWithinKeys<&Engine::ready_within_secon
              "parameters that make one flag together");
     BOUND_KEY(weight_cache, is::keyed<keys::weight_cache>,
               "a program that keeps weights in the devices' memory between starts");
-    BOUND_KEY(started_by, is::keyed<keys::started_by>,
-              "how platforms with words of their own start it, for `recommend --as`");
     FREE_KEY(devices, is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
              "parameters whose product is the number of devices");
     FREE_KEY(roles, is::keyed<keys::roles>, "how it runs prefill and decode apart");

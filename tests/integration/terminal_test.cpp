@@ -106,7 +106,7 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
         INFO(checked.err);
         CHECK(checked.code == 0);
         CHECK(checked.err.empty());
-        CHECK(checked.out.starts_with("_autotune\n--format:Format; optuna is"));
+        CHECK(checked.out.starts_with("_autotune\n--format:Format; record is"));
     } else WARN("skipped: there is no zsh");
     const std::string fish = script("fish");
     if (std::filesystem::exists("/usr/bin/fish")) {
