@@ -148,7 +148,6 @@ Targets targets_of(LoadTestArguments& a) {
             {"--salt", &a.salt},
             {"--ignore-eos", &a.ignore_eos},
             {"--completions", &a.completions},
-            {"--token-ids", &a.token_ids},
             {"!--no-stream", &a.stream},
             {"--api-key-env", &a.api_key_environment},
             {"--header", &a.headers},
