@@ -12,6 +12,8 @@
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
 
+#include <fmt/format.h>
+
 namespace servetune {
 namespace {
 
@@ -161,19 +163,6 @@ std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_
     const std::size_t size = all.size() / workers;
     const auto from = all.begin() + static_cast<std::ptrdiff_t>(number * size);
     return {from, from + static_cast<std::ptrdiff_t>(size)};
-}
-
-/// The GPUs of each worker, as lists: neighbours in the list.
-std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers) {
-    std::vector<std::string> result;
-    if (workers < 2 || gpus.empty()) return result;
-    const auto size = static_cast<std::int64_t>(names_of_gpus(gpus).size() / workers);
-    for (const auto& group : groups_of_devices(gpus, {}, size)) {
-        result.emplace_back();
-        for (const std::string& gpu : group)
-            result.back() += (result.back().empty() ? "" : ",") + gpu;
-    }
-    return result;
 }
 
 bool touches_answers(const Parameter& parameter) {
@@ -337,11 +326,13 @@ public:
                 "them under `gpus` of `deploy`");
         options.trial_folders = std::make_shared<TrialFolders>();
         const EngineEvaluator::Options whole = options;
-        const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers);
+        const std::vector<std::string> gpus = names_of_gpus(whole.deploy.gpus);
         for (std::size_t worker = 0; worker < choice.workers; ++worker) {
             EngineEvaluator::Options mine = whole;
             mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
-            if (!gpus.empty()) mine.deploy.gpus = gpus[worker];
+            if (choice.workers > 1)
+                mine.deploy.gpus =
+                    fmt::format("{}", fmt::join(part_of(gpus, worker, choice.workers), ","));
             auto evaluator = std::make_unique<EngineEvaluator>(
                 *file.composition, file.model,
                 StudyWorkloads{file.workloads, file.report_workloads}, mine);
