@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timings of the library's own work: counting, listing, drawing and stepping through spaces, and
-// durable journal events. What they were on one machine is in benchmarks/convergence/README.md;
+// durable journal events. What they were on one machine is in benchmarks/README.md;
 // compare ratios, not seconds.
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/engine/composition.hpp"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What launchers in Python share: docs/reference/launchers.md. A launcher reads a Request, says
+"""What launchers in Python share: docs/reference/your-own-program.md. A launcher reads a Request, says
 facts, and starts an engine for as long as it is Wanted."""
 import os
 import signal

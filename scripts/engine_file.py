@@ -99,7 +99,7 @@ class EngineFile:
         return wrong, open_questions
 
 
-# Defaults that the file says in another way, as search_spaces/engines/README.md tells.
+# Defaults that the file says in another way, as docs/explanation/engines.md tells.
 KNOWN_DEFAULTS = {("vllm", "gpu_memory_utilization"), ("llama.cpp", "parallel")}
 
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost model against measured rows (README.md): accuracy [--rows FILE] [--after-one | --fit
+// The cost model against measured rows (README.md): accuracy [--rows FILE] [--fit
 // ENGINE[<VERSION|>=VERSION] [FACTOR...]]
 #include "base/files.hpp"
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/version.hpp"
 #include "perf/quick_estimate.hpp"
-#include "predict/study_fit.hpp"
+#include "predict/fit.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
@@ -18,7 +19,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -195,6 +195,47 @@ void print(const char* title, const Errors& errors) {
                    with_interval(rows, 0.9));
 }
 
+/// The figure of a factor; of all number types together it is the first one's. Throws UsageError for
+/// an unknown one.
+double factor_of(const EngineTraits& traits, const std::string& factor) {
+    if (factor == "bandwidth_efficiency") return traits.bandwidth_efficiency;
+    if (factor == "step_overhead_seconds") return traits.step_overhead_seconds;
+    if (factor == "sequence_overhead_seconds") return traits.sequence_overhead_seconds;
+    if (factor == "layer_seconds") return traits.layer_seconds;
+    if (factor == "request_overhead_seconds") return traits.request_overhead_seconds;
+    if (factor == "chunk_overhead_seconds") return traits.chunk_overhead_seconds;
+    if (factor == "compute_efficiency") return traits.compute_efficiency.begin()->second;
+    if (factor.starts_with("compute_efficiency."))
+        return traits.compute(factor.substr(factor.find('.') + 1));
+    const std::vector<std::string> known{"bandwidth_efficiency",      "step_overhead_seconds",
+                                         "sequence_overhead_seconds", "layer_seconds",
+                                         "request_overhead_seconds",  "chunk_overhead_seconds",
+                                         "compute_efficiency"};
+    throw UsageError("'" + factor + "' is no factor that can be fitted; known: " +
+                     listed(nearest_first(factor, known)));
+}
+
+void set(EngineTraits& traits, const std::string& factor, double value) {
+    const auto share = [](double v) { return std::clamp(v, 0.01, 1.0); };
+    if (factor == "bandwidth_efficiency") traits.bandwidth_efficiency = share(value);
+    else if (factor == "step_overhead_seconds") traits.step_overhead_seconds = value;
+    else if (factor == "sequence_overhead_seconds") traits.sequence_overhead_seconds = value;
+    else if (factor == "layer_seconds") traits.layer_seconds = value;
+    else if (factor == "request_overhead_seconds") traits.request_overhead_seconds = value;
+    else if (factor == "chunk_overhead_seconds") traits.chunk_overhead_seconds = value;
+    else if (factor == "compute_efficiency") {
+        const double ratio = value / traits.compute_efficiency.begin()->second;
+        for (auto& [type, efficiency] : traits.compute_efficiency)
+            efficiency = share(efficiency * ratio);
+    } else traits.compute_efficiency[factor.substr(factor.find('.') + 1)] = share(value);
+}
+
+EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors,
+                          const std::vector<double>& logs) {
+    for (std::size_t i = 0; i < factors.size(); ++i) set(traits, factors[i], std::exp(logs[i]));
+    return traits;
+}
+
 /// Traits of the rows' own version with fitted figures.
 EngineTraits traits_of(const Row& row, const std::vector<std::string>& factors,
                        const std::vector<double>& logs) {
@@ -341,85 +382,6 @@ void print_rows(const std::vector<Row>& rows) {
     print("by the traits that ship", errors);
 }
 
-/// What a study would fit to the row, had it measured that.
-SpeedRow speed_row(const Row& row) {
-    SpeedRow result{row.serving.target, row.serving.settings, row.means, row.traffic.arrival(), {}};
-    for (const auto& [name, value] :
-         {std::pair("output_tokens_per_second", row.measured.tokens),
-          std::pair("time_per_output_token_mean_seconds", row.measured.tpot),
-          std::pair("time_to_first_token_mean_seconds", row.measured.ttft)})
-        if (value > 0) result.measured[name] = value;
-    return result;
-}
-
-/// ln(predicted / measured) of tokens/s: its mean over a setup is the factor that all rows share.
-double log_ratio(const Row& row, const Figures& predicted) {
-    return row.measured.tokens > 0 && predicted.tokens > 0
-               ? std::log(predicted.tokens / row.measured.tokens)
-               : 0;
-}
-
-/// Fits each setup to its first trial and judges its other rows, both by the closed form, as a
-/// study does. `of_one_load`: a setup is one study (rows of a source, an engine version and a
-/// load), else all loads of the source are judged.
-void after_one(const std::vector<Row>& rows, bool of_one_load) {
-    std::map<std::string, std::vector<const Row*>> setups;
-    for (const Row& row : rows) {
-        if (!row.why_not.empty()) continue;
-        std::string key = row.source + " (" + row.engine + " " + row.version + ")";
-        if (of_one_load)
-            key +=
-                fmt::format(", {} in flight, {} {:.0f} + {:.0f}", row.traffic.arrival().in_flight,
-                            row.lengths, row.means.prompt_tokens, row.means.output_tokens);
-        setups[key].push_back(&row);
-    }
-    struct Judged {
-        std::vector<std::vector<double>> before, after;
-        std::vector<double> shared_before, shared_after;  ///< |mean ln ratio| of each setup
-    };
-    std::map<std::string, Judged> sources;
-    for (const auto& [name, members] : setups) {
-        if (members.size() < 2) continue;
-        const auto words = [](const Row* row) {
-            return std::count(row->command.begin(), row->command.end(), ' ');
-        };
-        const Row* first =
-            *std::min_element(members.begin(), members.end(),
-                              [&](const Row* a, const Row* b) { return words(a) < words(b); });
-        const SpeedRow measured = speed_row(*first);
-        const SpeedFactors factors =
-            fitted_factors({[&](const SpeedFactors& tried) { return measured.errors(tried); }});
-        std::array<double, 2> shared{};
-        Judged setup;
-        for (const Row* row : members) {
-            if (row == first) continue;
-            const Figures before = estimated(*row, row->serving.target.traits);
-            const Figures after = estimated(*row, scaled(row->serving.target.traits, factors));
-            setup.before.push_back(errors_of(*row, before));
-            setup.after.push_back(errors_of(*row, after));
-            shared[0] += log_ratio(*row, before) / static_cast<double>(members.size() - 1);
-            shared[1] += log_ratio(*row, after) / static_cast<double>(members.size() - 1);
-        }
-        for (const std::string& key :
-             {first->source + " (" + first->engine + ")", std::string("~ all")}) {
-            Judged& all = sources[key];
-            all.before.insert(all.before.end(), setup.before.begin(), setup.before.end());
-            all.after.insert(all.after.end(), setup.after.begin(), setup.after.end());
-            all.shared_before.push_back(std::abs(shared[0]));
-            all.shared_after.push_back(std::abs(shared[1]));
-        }
-    }
-    fmt::print("\n{:<50} {:>6} {:>5} {:>24} {:>24} {:>16}\n",
-               of_one_load ? "fitted to the first trial; the others of its load"
-                           : "fitted to the first row; all others of the source",
-               "setups", "rows", "median before", "after", "shared factor");
-    for (const auto& [name, all] : sources)
-        fmt::print("{:<50} {:>6} {:>5} {:>24} {:>24} {:>7.2f} {:>8.2f}\n", name,
-                   all.shared_before.size(), all.before.size(), with_interval(all.before, 0.5),
-                   with_interval(all.after, 0.5), std::exp(quantile(all.shared_before, 0.5)),
-                   std::exp(quantile(all.shared_after, 0.5)));
-}
-
 }  // namespace
 
 int main(int count, char** words) {
@@ -433,13 +395,9 @@ int main(int count, char** words) {
         const Catalogue catalogue = Catalogue::standard();
         const std::vector<Row> rows = read_rows(file, catalogue);
         if (arguments.empty()) print_rows(rows);
-        else if (arguments == std::vector<std::string>{"--after-one"}) {
-            after_one(rows, true);
-            after_one(rows, false);
-        } else if (arguments.size() < 2 || arguments[0] != "--fit")
+        else if (arguments.size() < 2 || arguments[0] != "--fit")
             throw UsageError(
-                "usage: accuracy [--rows FILE] [--after-one | --fit ENGINE[<VERSION|>=VERSION] "
-                "[FACTOR...]]");
+                "usage: accuracy [--rows FILE] [--fit ENGINE[<VERSION|>=VERSION] [FACTOR...]]");
         else {
             std::vector<std::string> factors(arguments.begin() + 2, arguments.end());
             if (factors.empty())

@@ -3,7 +3,6 @@
 
 #include "sample.hpp"
 #include "servetune/rng.hpp"
-#include "summary.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 namespace servetune::convergence {
@@ -170,6 +170,24 @@ std::string coverage(const ByTask& runs,
            "| contender | predicted | in their 50 % intervals | in their 90 % intervals "
            "|\n|---|---:|---:|---:|\n" +
            rows + "\n";
+}
+
+/// The Kaplan-Meier median of the trial of arrival: runs that never arrived are right-censored at
+/// their budget. Nothing: fewer than half arrive.
+std::optional<std::size_t> median_arrival(const std::vector<Run>& runs) {
+    std::map<std::size_t, std::pair<std::size_t, std::size_t>> at;  // trial -> arrived, censored
+    for (const Run& run : runs) {
+        if (run.arrived > 0) ++at[run.arrived].first;
+        else ++at[run.key.budget].second;
+    }
+    double surviving = 1;
+    auto at_risk = static_cast<double>(runs.size());
+    for (const auto& [trial, counts] : at) {
+        surviving *= 1 - static_cast<double>(counts.first) / at_risk;
+        if (counts.first > 0 && surviving <= 0.5 + 1e-12) return trial;
+        at_risk -= static_cast<double>(counts.first + counts.second);
+    }
+    return std::nullopt;
 }
 
 /// Each task by itself: what a run ends with depends on it more than on the contender.

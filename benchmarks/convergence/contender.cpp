@@ -6,9 +6,8 @@
 #include "servetune/bayesian.hpp"
 #include "servetune/quasi_random.hpp"
 #include "servetune/simple_strategies.hpp"
+#include "servetune/staged.hpp"
 
-#include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 
@@ -18,117 +17,64 @@ namespace {
 using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Task&,
                                                       std::size_t budget, std::uint64_t seed)>;
 
-std::unique_ptr<Strategy> bayesian(std::size_t budget, std::uint64_t seed, Beliefs beliefs = {}) {
+std::unique_ptr<Strategy> bayesian(std::size_t budget, std::uint64_t seed, Beliefs beliefs) {
     Bayesian::Options options;
     options.trials = budget;
     options.seed = seed;
     options.beliefs = std::move(beliefs);
     return std::make_unique<Bayesian>(options);
 }
-std::unique_ptr<Strategy> as_it_ships(const Problem&, const Task&, std::size_t budget,
-                                      std::uint64_t seed) {
-    return bayesian(budget, seed);
-}
 
-/// What a cost model says, or what a wrong one would say in its place.
-enum class Told { as_it_is, flipped, constant, garbage };
-
-class Retold : public PriorMean {
+/// The reverse of what a cost model says.
+class Flipped : public PriorMean {
 public:
-    Retold(std::shared_ptr<const PriorMean> belief, Told told, std::uint64_t seed)
-        : belief_(std::move(belief)), told_(told), seed_(seed) {}
+    explicit Flipped(std::shared_ptr<const PriorMean> belief) : belief_(std::move(belief)) {}
     [[nodiscard]] std::string name() const override { return "the cost model"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
-        if (told_ == Told::constant) return {0.0, {}};
-        Rng rng(derive_seed(seed_, fingerprint_of(configuration.text()).bits));
-        if (told_ == Told::garbage) return {rng.normal(), rng.normal()};
         PriorBelief belief = belief_->belief(configuration);
-        if (told_ == Told::flipped && belief.log_value) *belief.log_value *= -1;
-        if (told_ == Told::flipped && belief.margin) *belief.margin *= -1;
+        if (belief.log_value) *belief.log_value *= -1;
+        if (belief.margin) *belief.margin *= -1;
         return belief;
     }
 
 private:
     std::shared_ptr<const PriorMean> belief_;
-    Told told_;
-    std::uint64_t seed_;
 };
 
-Maker knowing(Told told) {
+Maker knowing(bool flipped) {
     return [=](const Problem&, const Task& task, std::size_t budget, std::uint64_t seed) {
-        if (!task.belief()) throw UsageError("the task has no cost model to know");
-        return bayesian(budget, seed,
-                        Beliefs({std::make_shared<Retold>(task.belief(), told, seed)}));
+        std::shared_ptr<const PriorMean> belief = task.belief();
+        if (!belief) throw UsageError("the task has no cost model to know");
+        if (flipped) belief = std::make_shared<Flipped>(belief);
+        return bayesian(budget, seed, Beliefs({belief}));
     };
 }
 
-/// What earlier studies of other machines or loads measured; nothing where the task has none.
-std::vector<EarlierTable> of_others(const Task& task, std::uint64_t /*seed*/) {
-    return task.earlier();
+/// From what earlier studies of other machines or loads measured; nothing where the task has none.
+std::unique_ptr<Strategy> learning(const Problem& problem, const Task& task, std::size_t budget,
+                                   std::uint64_t seed) {
+    std::vector<std::shared_ptr<const PriorMean>> sources;
+    for (const EarlierTable& table : task.earlier())
+        sources.push_back(std::make_shared<EarlierResults>(
+            table.name, table.rows, std::map<std::string, std::string>{}, problem.objective,
+            problem.decision, problem.space));
+    return bayesian(budget, seed, Beliefs(std::move(sources)));
 }
 
-/// Some of the task's own rows: a machine just like this one, of which not all was measured.
-std::vector<EarlierTable> of_one_like_it(const Task& task, std::uint64_t seed) {
-    constexpr std::array<std::size_t, 12> sizes{60, 500,  120, 1500, 250,  800,
-                                                90, 1000, 180, 350,  1250, 650};
-    constexpr std::uint64_t extract_stream = 0x65787472616374;
-    std::vector<Trial> rows = task.rows();
-    Rng rng(derive_seed(seed, extract_stream));
-    const std::size_t count =
-        std::min(sizes[(seed + sizes.size() - 1) % sizes.size()], rows.size() / 2);
-    for (std::size_t i = 0; i < count; ++i)
-        std::swap(rows[i], rows[i + rng.index(rows.size() - i)]);
-    rows.resize(count);
-    std::stable_partition(rows.begin(), rows.end(), [](const Trial& row) {
-        return std::holds_alternative<Measurement>(*row.outcome);
-    });
-    if (rows.empty()) return {};
-    return {{"an extract of " + std::to_string(count) + " rows", std::move(rows)}};
-}
-
-Maker learning(std::vector<EarlierTable> (*earlier)(const Task&, std::uint64_t)) {
-    return [=](const Problem& problem, const Task& task, std::size_t budget, std::uint64_t seed) {
-        std::vector<std::shared_ptr<const PriorMean>> sources;
-        for (const EarlierTable& table : earlier(task, seed))
-            sources.push_back(std::make_shared<EarlierResults>(
-                table.name, table.rows, std::map<std::string, std::string>{}, problem.objective,
-                problem.decision, problem.space));
-        return bayesian(budget, seed, Beliefs(std::move(sources)));
-    };
-}
-
-/// What takes memory is knowledge that no peer is told: one contender has it.
-constexpr const char* knows_memory = "bayesian_monotone";
-
-const std::map<std::string, Maker>& makers() {
-    static const std::map<std::string, Maker> map{
-        {"random", [](const Problem&, const Task&, std::size_t,
-                      std::uint64_t) { return std::make_unique<Random>(); }},
-        {"quasi_random", [](const Problem&, const Task&, std::size_t,
-                            std::uint64_t seed) { return std::make_unique<QuasiRandom>(seed); }},
-        {"local_search", [](const Problem&, const Task&, std::size_t,
-                            std::uint64_t) { return std::make_unique<LocalSearch>(); }},
-        {"staged", [](const Problem& problem, const Task&, std::size_t,
-                      std::uint64_t) { return staged_over(problem.space); }},
-        {"staged_undo", [](const Problem& problem, const Task&, std::size_t,
-                           std::uint64_t) { return staged_undo(problem.space); }},
-        {"bayesian", as_it_ships},
-        {"bayesian_learning", learning(of_others)},
-        {"bayesian_extract", learning(of_one_like_it)},
-        {knows_memory, as_it_ships},
-        {"bayesian_knowing", knowing(Told::as_it_is)},
-        {"bayesian_misled", knowing(Told::flipped)},
-        {"bayesian_told_nothing", knowing(Told::constant)},
-        {"bayesian_told_garbage", knowing(Told::garbage)},
-    };
-    return map;
+/// One parameter after the other in the order of the space, each winner kept: the published method
+/// without anybody's knowledge of the order.
+std::unique_ptr<Strategy> staged_over(const SearchSpace& space) {
+    Staged::Options options;
+    for (const std::size_t i : space.parents_first())
+        options.stages.push_back({space.parameters()[i].name, {space.parameters()[i].name}});
+    return std::make_unique<Staged>(options);
 }
 
 /// Of each value the chance that the mixture gives to less, from all other values, noise included
 /// (leave one out, with the hyperparameters that were fitted to all). Even over [0, 1] where the
 /// predictive intervals are calibrated: a 90 % interval holds a value whose chance is between 0.05
 /// and 0.95. O(n^3).
-std::vector<double> leave_one_out_chances_of(const Surrogate& surrogate) {
+std::vector<double> chances_of(const Surrogate& surrogate) {
     std::vector<double> result(
         static_cast<std::size_t>(surrogate.experts().front().process.size()), 0.0);
     for (const Expert& expert : surrogate.experts()) {
@@ -142,6 +88,25 @@ std::vector<double> leave_one_out_chances_of(const Surrogate& surrogate) {
     return result;
 }
 
+const std::map<std::string, Maker>& makers() {
+    static const std::map<std::string, Maker> map{
+        {"random", [](const Problem&, const Task&, std::size_t,
+                      std::uint64_t) { return std::make_unique<Random>(); }},
+        {"quasi_random", [](const Problem&, const Task&, std::size_t,
+                            std::uint64_t seed) { return std::make_unique<QuasiRandom>(seed); }},
+        {"local_search", [](const Problem&, const Task&, std::size_t,
+                            std::uint64_t) { return std::make_unique<LocalSearch>(); }},
+        {"staged", [](const Problem& problem, const Task&, std::size_t,
+                      std::uint64_t) { return staged_over(problem.space); }},
+        {"bayesian", [](const Problem&, const Task&, std::size_t budget,
+                        std::uint64_t seed) { return bayesian(budget, seed, {}); }},
+        {"bayesian_learning", learning},
+        {"bayesian_knowing", knowing(false)},
+        {"bayesian_misled", knowing(true)},
+    };
+    return map;
+}
+
 std::shared_ptr<const Problem> without_knowledge_of_memory(const Problem& problem) {
     std::vector<Parameter> parameters = problem.space.parameters();
     for (Parameter& parameter : parameters) parameter.grows_memory = false;
@@ -152,15 +117,11 @@ std::shared_ptr<const Problem> without_knowledge_of_memory(const Problem& proble
 
 class Own : public Contender {
 public:
-    Own(Maker maker, bool knowing) : maker_(std::move(maker)), knowing_(knowing) {}
+    explicit Own(Maker maker) : maker_(std::move(maker)) {}
     void begin(const Problem& problem, const Task& task, std::size_t budget,
                std::uint64_t seed) override {
-        const std::vector<Parameter>& all = problem.space.parameters();
-        const bool known = std::any_of(all.begin(), all.end(), [](const Parameter& parameter) {
-            return parameter.grows_memory;
-        });
-        if (known && !knowing_) reduced_ = without_knowledge_of_memory(problem);
-        problem_ = known && !knowing_ ? reduced_.get() : &problem;
+        // What takes memory is knowledge that no peer is told.
+        problem_ = without_knowledge_of_memory(problem);
         seed_ = seed;
         strategy_ = maker_(*problem_, task, budget, seed);
     }
@@ -178,7 +139,7 @@ public:
         if (bayesian == nullptr) return {};
         const Standings standings(history, problem_->objective, problem_->decision);
         const LevelGeometry geometry(problem_->space);
-        return leave_one_out_chances_of(
+        return chances_of(
             learned_anew(*problem_, standings, geometry,
                          bayesian->options().beliefs.fitted_to(history, problem_->decision), seed_)
                 .objective());
@@ -186,9 +147,7 @@ public:
 
 private:
     Maker maker_;
-    bool knowing_;
-    std::shared_ptr<const Problem> reduced_{};
-    const Problem* problem_ = nullptr;
+    std::shared_ptr<const Problem> problem_{};
     std::uint64_t seed_ = 0;
     std::unique_ptr<Strategy> strategy_{};
 };
@@ -198,10 +157,7 @@ private:
 std::vector<std::string> own_contenders() {
     std::vector<std::string> names;
     for (const auto& [name, maker] : makers())
-        if (name != knows_memory && name.find("_knowing") == std::string::npos &&
-            name.find("_misled") == std::string::npos && name.find("_told_") == std::string::npos &&
-            name != "bayesian_learning" && name != "bayesian_extract")
-            names.push_back(name);
+        if (!name.starts_with("bayesian_")) names.push_back(name);
     return names;
 }
 
@@ -230,7 +186,7 @@ std::unique_ptr<Contender> contender(const std::string& described) {
     const auto found = makers().find(described.substr(0, described.find('@')));
     if (found == makers().end())
         throw UsageError("no contender '" + described + "'; a program is written NAME=command");
-    return std::make_unique<Own>(found->second, found->first == knows_memory);
+    return std::make_unique<Own>(found->second);
 }
 
 }  // namespace servetune::convergence

@@ -52,11 +52,4 @@ std::vector<std::string> own_contenders();
 /// The program is started at the first `begin` and serves all runs of this object.
 std::unique_ptr<Contender> peer(const std::string& name, const std::string& command);
 
-/// One parameter after the other in the order of the space, each winner kept: the published method
-/// without anybody's knowledge of the order.
-std::unique_ptr<Strategy> staged_over(const SearchSpace& space);
-/// The same; then the leader without one of its changes, for each of them; then the leader with
-/// what was best in a stage and is not in it, one and all of them. Again while the leader changes.
-std::unique_ptr<Strategy> staged_undo(const SearchSpace& space);
-
 }  // namespace servetune::convergence

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast strategies find what is good, side by side: README.md says how it is judged.
 #include "aggregate.hpp"
-#include "base/files.hpp"
-#include "summary.hpp"
 
 #include <fmt/format.h>
 
@@ -24,11 +22,8 @@ namespace fs = std::filesystem;
 constexpr const char* usage =
     "convergence tasks   [options]          what the tasks are like\n"
     "convergence run     [options]          runs what FILE does not have yet\n"
-    "convergence summary --results FILE     prints tables; --against NAME: the reference of the "
-    "paired differences\n"
     "convergence aggregate --results FILE   all tasks together; --against NAME: whose losses are "
     "listed (bayesian)\n"
-    "convergence plot    --results FILE --out FOLDER   one picture for each task and noise\n"
     "options: --results FILE  --tables FOLDER (again)  --study FILE  --landscapes FILE  --cache "
     "FOLDER  --half development|test  --tasks "
     "A,B  "
@@ -38,7 +33,7 @@ constexpr const char* usage =
 
 struct Options {
     std::string command;
-    fs::path results = "convergence.csv", study, landscapes, cache = ".", out = ".";
+    fs::path results = "convergence.csv", study, landscapes, cache = ".";
     std::vector<fs::path> tables;
     std::vector<std::string> tasks, contenders, peers;
     std::vector<double> noises{0.03};
@@ -95,7 +90,6 @@ Options options_of(int argc, char** argv) {
         else if (name == "--landscapes") options.landscapes = value;
         else if (name == "--half") options.half = half_of(value);
         else if (name == "--cache") options.cache = value;
-        else if (name == "--out") options.out = value;
         else if (name == "--tasks") options.tasks = split(value);
         else if (name == "--contenders") options.contenders = split(value);
         else if (name == "--peer") options.peers.push_back(value);
@@ -245,15 +239,6 @@ std::vector<Run> runs_of(const Options& options) {
     return runs;
 }
 
-void plot(const Options& options) {
-    const std::vector<Run> runs = runs_of(options);
-    std::set<std::pair<std::string, double>> pictures;
-    for (const Run& run : runs) pictures.emplace(run.key.task, run.key.noise_cv);
-    for (const auto& [task, noise] : pictures)
-        write_file(options.out / fmt::format("convergence-{}-{:g}.svg", task, noise * 100),
-                   svg_of(runs, task, noise));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -261,12 +246,9 @@ int main(int argc, char** argv) {
         const Options options = options_of(argc, argv);
         if (options.command == "tasks") describe(options);
         else if (options.command == "run") run_all(options);
-        else if (options.command == "summary")
-            fmt::print("{}", summary_of(runs_of(options), options.against));
         else if (options.command == "aggregate")
             fmt::print("{}", aggregate_of(runs_of(options),
                                           options.against.empty() ? "bayesian" : options.against));
-        else if (options.command == "plot") plot(options);
         else throw UsageError(usage);
     } catch (const Error& error) {
         fmt::print(stderr, "convergence: {}\n", error.what());

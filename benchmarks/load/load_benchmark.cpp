@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the load generator measures, against what simengine at a known pace knows that it sent.
-// Server and generator have a core each. benchmarks/load/README.md says what the columns mean.
+// Server and generator have a core each. benchmarks/README.md says what the columns mean.
 #include "load/peers.hpp"
 #include "load/truth.hpp"
 

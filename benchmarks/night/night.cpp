@@ -25,7 +25,7 @@ namespace {
 
 using namespace servetune;
 
-/// Measured with vLLM 0.24 and Qwen3-8B on an H100 (benchmarks/convergence/README.md): ready after
+/// Measured with vLLM 0.24 and Qwen3-8B on an H100 (benchmarks/README.md): ready after
 /// 59 s with what earlier starts compiled and 132 s without, of which 10 s are the first reading of
 /// the program's files; 12 s of warm-up before a load test of 21 s; 1 s to stop.
 struct Seconds {

@@ -64,15 +64,11 @@ struct RunArguments : StudyArguments {
         learn_from{};                              ///< earlier studies, beside the file's knowledge
     std::vector<std::filesystem::path> suggest{};  ///< files of suggested configurations
     bool accept_changes = false;
-    bool no_cache = false;  ///< look up no study of the cache, and add none
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;
     bool conclusion = true;  ///< print it at the end; false: whoever calls `run` does
-    std::optional<std::string>
-        view{};  ///< the address of a page that shows the run; empty: the usual one
-    std::optional<std::filesystem::path>
-        token_file{};  ///< holds what a reader of that page has to know
+    std::optional<std::uint64_t> view{};  ///< the port of a page that shows the run
 };
 
 struct ServeArguments : StudyArguments {
@@ -92,8 +88,7 @@ struct McpArguments {
 };
 
 struct ViewArguments : StudyArguments {
-    std::string address{};
-    std::optional<std::filesystem::path> token_file{};
+    int port = 8420;
 };
 
 struct WatchArguments : StudyArguments {
@@ -129,8 +124,7 @@ struct StatusArguments : StudyArguments {
 };
 
 struct ReportArguments : StudyArguments {
-    bool html = false;                              ///< the page for a browser
-    std::optional<std::filesystem::path> beside{};  ///< another study, to be shown beside it
+    bool html = false;  ///< the page for a browser
 };
 
 struct ExportArguments : StudyArguments {
@@ -157,11 +151,8 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
-    std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
-    std::optional<std::string> check{};           ///< the same, or the URL of a server
+    std::optional<std::filesystem::path> into{}, check{};  ///< a deploy file that is there
     std::string at{};  ///< which of the file's commands; empty: the only one
-    std::string
-        api_key_environment{};  ///< the variable that holds the server's key; empty: the study's
 };
 
 struct CompareArguments {
@@ -183,16 +174,10 @@ struct SuggestArguments {
     bool json = false;
 };
 
-/// With `fit`: how well the cost model fits a table of measured results.
 struct SimulateArguments : StudyArguments {
     std::string hardware{};  ///< in place of the study's: what would an H200 give?
     std::size_t configurations = 500;
     std::size_t top = 10;
-    std::filesystem::path fit{};
-    std::string workload{};              ///< only its rows; empty: all
-    std::vector<std::string> metrics{};  ///< empty: the study's objective
-    std::vector<std::string> factors{};  ///< empty: efficiency of compute, overhead of requests
-    std::optional<std::filesystem::path> output{};  ///< the traits file to write
 };
 
 struct ImportArguments {
@@ -231,7 +216,6 @@ struct LoadTestArguments {
     std::optional<std::uint64_t> seed{}, salt{};
     bool ignore_eos = false;
     bool completions = false;
-    bool token_ids = false;
     bool stream = true;
     /// the variable that holds the key: a key in a command is in the process list
     std::string api_key_environment{};

@@ -96,7 +96,6 @@ int run_with(const RunArguments& arguments, const fs::path& engines) {
 int demo() try {
     RunArguments arguments;
     arguments.study = Catalogue::standard().root() / "studies/demo.yaml";
-    arguments.no_cache = true;
     arguments.conclusion = false;
     const fs::path simengine = simengine_here();
     const fs::path folder = new_folder();

@@ -23,11 +23,6 @@ int explain(const ExplainArguments& arguments) {
         journal.definition().contains(path))
         complain("autotune: the run also learned from {}: name it with --learn-from",
                  journal.definition().at(path));
-    if (const auto definition = journal.definition();
-        setup.earlier.empty() && definition.contains(earlier_study_path))
-        complain(
-            "autotune: the run also learned from {}, which is not here: name it with --learn-from",
-            definition.at(earlier_study_path));
     const std::vector<Trial> trials = journal.trials();
     const auto explained = [&] {
         if (!arguments.why_not.empty())

@@ -3,28 +3,20 @@
 
 #include "output.hpp"
 
-#include "host/environment.hpp"
-#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
-#include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
-#include "study/journal_snapshot.hpp"
-#include "study_file/evaluator_type.hpp"
 #include "study_file/readers.hpp"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -145,140 +137,6 @@ std::shared_ptr<Watchdog> watchdog_for(double stop_within_seconds) {
     constexpr double longest_seconds = 3600;  // nobody is there to end the watchdog itself
     const std::chrono::duration<double> patience(std::min(stop_within_seconds, longest_seconds));
     return std::make_shared<Watchdog>(std::chrono::ceil<std::chrono::milliseconds>(patience));
-}
-
-namespace {
-
-using Like = NearestStudy::Like;
-
-std::filesystem::path kept_beside(const std::filesystem::path& folder) {
-    return folder / "earlier.db";
-}
-
-/// `2026-11-01 10:00 with vllm 0.11.0`.
-std::string when_and_with_what(const NearestStudy& found) {
-    const auto time = static_cast<std::time_t>(found.last_result);
-    std::tm local{};
-    localtime_r(&time, &local);
-    std::string text(16, '\0');
-    text.resize(std::strftime(text.data(), text.size() + 1, "%Y-%m-%d %H:%M", &local));
-    return text + " with " + found.version;
-}
-
-/// What of the surroundings differs from the last trial's; empty: nothing, or it is not known.
-std::string changes_since(const std::vector<Trial>& trials, const Environment& now) {
-    for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial)
-        if (trial->environment)
-            return fmt::format("{}", fmt::join(differences(*trial->environment, now), "; "));
-    return "";
-}
-
-std::string version_now(const StudySetup& setup) {
-    const auto definition = setup.definition();
-    const auto version = definition.find(profile_paths + "version");
-    return version == definition.end() ? unknown_version : version->second;
-}
-
-bool may_look(const RunArguments& arguments, const StudyFile& file,
-              const std::filesystem::path& folder) {
-    std::error_code unknown;
-    return !evaluator_of(file).machine(file).empty() && !arguments.no_cache &&
-           !std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
-}
-
-bool asks_for_knowledge(const StudyFile& file) {
-    return std::any_of(file.knowledge.begin(), file.knowledge.end(),
-                       [](const KnowledgeChoice& one) { return !one.by_default; });
-}
-
-std::string why_not_learned(const StudyFile& file) {
-    if (file.strategy.name != "bayesian")
-        return "the strategy " + file.strategy.name + " learns from none";
-    if (file.knowledge.empty() || asks_for_knowledge(file)) return "'knowledge' says what is known";
-    return "none of its results holds here";
-}
-
-std::vector<std::string> answer_of_study(const NearestStudy& found, const StudySetup& setup) {
-    const Headline headline = headline_of(setup, found.trials);
-    const auto told = static_cast<std::size_t>(std::count_if(
-        found.trials.begin(), found.trials.end(), [](const Trial& trial) { return trial.told(); }));
-    std::vector<std::string> lines{
-        fmt::format("this study was made before, on {}, in {}: {}", when_and_with_what(found),
-                    counted_text(told, "trial"), found.file.string()),
-        "  then: " + headline.title + ". " + headline.reason};
-    std::istringstream command(headline.command);
-    for (std::string line; std::getline(command, line);) lines.push_back("  " + line);
-    const std::string changes = changes_since(found.trials, setup.environment());
-    if (!changes.empty()) lines.push_back("  since then: " + changes);
-    lines.emplace_back("all is measured anew; --no-cache does not look");
-    return lines;
-}
-
-}  // namespace
-
-std::optional<NearestStudy> found_in_cache(const RunArguments& arguments, const StudyFile& file,
-                                           const std::filesystem::path& folder,
-                                           const std::function<void(const std::string&)>& say) {
-    if (!may_look(arguments, file, folder)) return std::nullopt;
-    const StudyCache cache(StudyCache::users());
-    if (cache.empty()) return std::nullopt;
-    StudySetup asked = set_up(arguments.load());  // what it finds becomes knowledge of the other
-    return nearest_study(asked, cache, say);
-}
-
-void learn_from_cache(StudyFile& file, const std::filesystem::path& folder,
-                      const std::optional<NearestStudy>& found) {
-    if (file.strategy.name != "bayesian" || file.knowledge.empty() || asks_for_knowledge(file))
-        return;
-    std::error_code unknown;
-    const bool resumes = std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
-    const std::filesystem::path earlier = found ? found->file : kept_beside(folder);
-    if (found || (resumes && std::filesystem::exists(earlier, unknown)))
-        file.knowledge.push_back(
-            {.kind = KnowledgeChoice::Kind::study, .path = earlier, .by_default = true});
-}
-
-std::vector<std::string> lines_of(const NearestStudy& found, const StudySetup& setup) {
-    if (found.like == Like::same_study) return answer_of_study(found, setup);
-    if (setup.earlier.empty())
-        return {fmt::format("an earlier study, of {}, is not used, for {}: {}",
-                            when_and_with_what(found), why_not_learned(setup.file),
-                            found.file.string())};
-    return {
-        fmt::format("learning from {}, of {}{}: {}", setup.earlier, when_and_with_what(found),
-                    found.like == Like::other_version
-                        ? " (now " + version_now(setup) + ")"
-                        : ", on the same machine, with the same model, engine and kind of workload",
-                    found.file.string())};
-}
-
-void keep_beside(const NearestStudy& found, const StudySetup& setup,
-                 const std::filesystem::path& folder,
-                 const std::function<void(const std::string&)>& say) {
-    if (setup.earlier.empty()) return;
-    try {
-        copy_journal(found.file, kept_beside(folder), 0600);
-    } catch (const IoError& error) {
-        say(std::string("the next run here will not know what this one learned from: ") +
-            error.what());
-    }
-}
-
-void keep_for_later(const StudySetup& setup, const std::vector<Trial>& trials,
-                    const std::filesystem::path& folder,
-                    const std::function<void(const std::string&)>& say) {
-    std::set<Configuration> measured;
-    for (const Trial& trial : trials)
-        if (trial.of_search() && trial.measurement() != nullptr)
-            measured.insert(trial.configuration);
-    const bool meets_min_gain =
-        measured.size() > 1 && measured.contains(setup.problem->space.default_configuration());
-    if (!meets_min_gain || evaluator_of(setup.file).machine(setup.file).empty()) return;
-    try {
-        say(StudyCache(StudyCache::users()).keep(folder));
-    } catch (const IoError& error) {
-        say(std::string("not kept for later runs: ") + error.what());
-    }
 }
 
 }  // namespace autotune

@@ -128,12 +128,6 @@ struct Effects {
     [[nodiscard]] std::size_t left_out(const Parameter& parameter) const;
 };
 
-/// A difference of ln(objective), more is better, as the models see it.
-struct LogGain {
-    double mean = 0;
-    double deviation = 0;
-};
-
 /// What further trials would bring over a configuration, by the models.
 struct FurtherGain {
     std::size_t trials = 0;
@@ -158,16 +152,6 @@ public:
     /// Below it nothing but `trial` and `effects` may be asked.
     [[nodiscard]] EffectsFloor floor() const;
     [[nodiscard]] Effects effects() const;
-
-    /// ln(objective) of each over that of `base`: the means alone.
-    [[nodiscard]] std::vector<double> means(std::span<const Configuration> configurations,
-                                            const Configuration& base) const;
-    /// Each step along a path, by the joint posterior.
-    [[nodiscard]] std::vector<LogGain> steps(std::span<const Configuration> path) const;
-    /// The same of steps that together came to `total`: the joint normal of the steps, given their
-    /// sum, moves each mean by cov(step, sum) / var(sum) of what is missing.
-    [[nodiscard]] std::vector<LogGain> steps_to(std::span<const Configuration> path,
-                                                double total) const;
     /// The best of so many further trials against `from`, in worlds drawn from the posterior.
     ///
     /// A world is a joint draw of ln(objective) of `from` and of the untried configurations with

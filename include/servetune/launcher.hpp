@@ -163,7 +163,7 @@ struct ContainerOptions {
 };
 
 /// Engines that a program starts and stands for, wherever they run: ssh, a job of a cluster.
-/// docs/reference/launchers.md is its contract.
+/// docs/reference/your-own-program.md is its contract.
 struct WrappedOptions {
     std::string name{};                  ///< as studies name it
     std::vector<std::string> program{};  ///< and its words, before the verb

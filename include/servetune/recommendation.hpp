@@ -34,8 +34,8 @@ enum class Conclusion {
     /// pass
     recommended,
     keep_default,  ///< nothing that was measured is worth a change
-    /// what the verdict would rest on cannot be relied on (`InconclusiveReason`): keep the default and measure
-    /// again
+    /// what the verdict would rest on cannot be relied on (`InconclusiveReason`): keep the default
+    /// and measure again
     inconclusive,
     nothing_passes
 };
@@ -85,7 +85,8 @@ struct Recommendation {
         none;
     std::optional<Configuration>
         to_confirm{};  ///< with `InconclusiveReason::never_cold`: what a cold start has to confirm
-    /// with `InconclusiveReason::length_mismatch`: whose figure cannot be compared with the default's
+    /// with `InconclusiveReason::length_mismatch`: whose figure cannot be compared with the
+    /// default's
     std::optional<Configuration> unequal{};
     /// where nothing passes: what comes nearest to it, and the limits that it breaks
     std::optional<Closest> closest{};
@@ -112,8 +113,8 @@ struct Recommendation {
 /// that only drops settings from it, loses less than is worth having and is known about as well,
 /// fewest settings first. A flag whose effect is not worth having is thus never recommended. Where
 /// the default's or the winner's measurements cannot be relied on, or hardly any can, the study is
-/// inconclusive and the default is kept (`InconclusiveReason`; disturbed and unsound measurements with the audit
-/// enforced only).
+/// inconclusive and the default is kept (`InconclusiveReason`; disturbed and unsound measurements
+/// with the audit enforced only).
 ///
 /// Where measuring again informs, only what was confirmed can win or replace the winner: measured
 /// in three rounds or more with the default after the search.

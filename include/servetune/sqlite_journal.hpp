@@ -13,7 +13,7 @@ namespace servetune {
 inline const std::string of_later_versions = "file.";
 
 /// Paths of a definition: the machine that the study's engines start on, in words and in full
-/// (`json_of` of FoundMachine). The first is compared where both definitions have it, the second
+/// (`json_of` of FoundDevices). The first is compared where both definitions have it, the second
 /// never: another device of the same kind is the same machine.
 inline const std::string machine_found_path = "machine.found";
 inline const std::string machine_devices_path = "machine.devices";
@@ -22,11 +22,8 @@ inline const std::string machine_devices_path = "machine.devices";
 inline const std::string study_texts_path = "study.texts";
 
 /// How paths of a definition begin that say of which case its results are (`profile.machine`,
-/// `profile.model`, `profile.engine`, `profile.version`, `profile.workloads`), never compared.
+/// `profile.model`, `profile.engine`, `profile.version`), never compared.
 inline const std::string profile_paths = "profile.";
-
-/// Path of a definition: the study of the cache that the run has learned from, never compared.
-inline const std::string earlier_study_path = "earlier";
 
 /// What a journal belongs to.
 struct StudyIdentity {

@@ -31,8 +31,8 @@ struct Stage {
 /// held fixed.
 ///
 /// The base is the default configuration at first. Each stage measures its candidates on top of the
-/// base; its best passing candidate is worth having when `meets_min_gain(decision, gain over the base)`.
-/// A carried stage's worthy winner becomes the base. With every stage carried this is the
+/// base; its best passing candidate is worth having when `meets_min_gain(decision, gain over the
+/// base)`. A carried stage's worthy winner becomes the base. With every stage carried this is the
 /// comparison with the incumbent; with only the first carried, all later stages are measured
 /// against one baseline and the best of them wins in the end.
 ///

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/bayesian.hpp"
 #include "servetune/budget.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/decision.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/host/process.hpp"
-#include "servetune/detail/host/topology.hpp"
-#include "servetune/bayesian.hpp"
 #include "servetune/detail/study_file/measuring.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/objective.hpp"
@@ -92,7 +92,7 @@ struct StudyMachine {
     std::optional<std::int64_t>
         devices{};  ///< most that a trial may take: as the file says, else as nvidia-smi finds
     std::optional<double> usd_per_device_hour{};  ///< the machine's price / its devices
-    std::optional<FoundMachine>
+    std::optional<FoundDevices>
         found{};  ///< where engines start; nothing: they start elsewhere, or none does
     /// the accelerator by its name here, where the file names none; empty: unknown
     std::string hardware_found{};
@@ -102,7 +102,7 @@ struct StudyMachine {
         return hardware.empty() ? hardware_found : hardware;
     }
     /// What nvidia-smi found, in words; empty: nothing, or engines do not start here.
-    [[nodiscard]] std::string gpus() const { return found ? found->devices.text() : ""; }
+    [[nodiscard]] std::string gpus() const { return found ? found->text() : ""; }
 };
 
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
@@ -130,7 +130,6 @@ struct StudyFile {
     std::optional<int> budget_until;
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
-    std::vector<std::string> on_done{};  ///< a program and its words; empty: nobody is told
     std::string
         preset_by_default;  ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
@@ -139,8 +138,6 @@ struct StudyFile {
     /// What its journal was written under (StudySetup::definition), where the study is only read.
     /// What was found then counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
-    std::vector<std::string>
-        conflicting_keys{};  ///< of a study that is only read; one that is to measure is refused
     std::unique_ptr<Composition>
         composition;  ///< the engines, and the way from configurations to commands
 
@@ -189,7 +186,7 @@ enum class MeasuredBy {
 /// Where the machine comes from that a study is for.
 struct MachineSource {
     /// Asked at most once, and only where the study starts engines on this machine.
-    std::function<FoundMachine()> find = find_machine;
+    std::function<FoundDevices()> find = [] { return find_devices(); };
     /// Of a study that is only read: what its journal was written under, by its name. The machine
     /// is the one that is kept there; `find` is asked where the journal is of a version that kept
     /// none. Null: the study is to measure.
@@ -233,8 +230,6 @@ struct StudySetup {
         std::make_shared<std::vector<Configuration>>();
     /// each source in words, with what it holds as a fingerprint; also those that know nothing here
     std::vector<std::string> knowledge{};
-    /// the same of a study by default; empty: there is none, or it teaches nothing here
-    std::string earlier{};
 
     /// Everything that decides what the study does, as `path -> text`: what the file's keys come to
     /// (parameters, flags, constraints, objective, strategy, knowledge, workloads), fingerprints of
@@ -311,6 +306,12 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file,
 /// for a workload whose requests cannot be planned.
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file,
                                              const std::string& hardware = "");
+
+/// Seconds that a trial is expected to take by the cost model, start to stop: of a study that starts
+/// engines or loads a server. Nothing: the engine would not start on paper, or nobody loads a
+/// server. Throws Error where the chip or the model is not known (`simulated`).
+[[nodiscard]] std::optional<double> expected_trial_seconds(const StudySetup& setup,
+                                                           const Configuration& configuration);
 
 /// One sentence and a memory plan where no configuration of the space would start; empty where one
 /// does. Looks at the default, at every configuration of a space of at most `most`, else at that

@@ -38,7 +38,7 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The conclusion of a study (docs/decisions/005-what-is-recommended.md)."""
+    """The conclusion of a study (docs/decisions/README.md)."""
 
     verdict: str
     """`recommended`, `keep_default`, `inconclusive` or `nothing_passes`."""

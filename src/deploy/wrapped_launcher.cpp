@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines that another program starts: docs/reference/launchers.md is the contract of that program.
+// Engines that another program starts: docs/reference/your-own-program.md is the contract of that
+// program.
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "base/variable_name.hpp"

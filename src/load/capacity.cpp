@@ -357,8 +357,8 @@ double CapacitySearch::below(std::size_t broken) const {
     return std::max(as_a_queue, least);
 }
 
-/// Where log limit_utilization would cross 0. `margin`: how far it stays off the ends of the bracket, as a
-/// share of it.
+/// Where log limit_utilization would cross 0. `margin`: how far it stays off the ends of the
+/// bracket, as a share of it.
 double CapacitySearch::between(std::size_t kept, std::size_t broken, double margin) const {
     const double low = points_[kept].level;
     const double high = points_[broken].level;

@@ -58,8 +58,8 @@ struct LoadPoint {
     [[nodiscard]] bool kept() const { return limit_utilization <= 1 && served == Served::yes; }
 };
 
-/// Sets level and limit_utilization of a measured point, and `served` as the point alone says it. `at`: the
-/// arrivals it was measured under.
+/// Sets level and limit_utilization of a measured point, and `served` as the point alone says it.
+/// `at`: the arrivals it was measured under.
 void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at);
 
 /// Sets `served` of points at rates, from what all of them say together. The findings `rate` and
@@ -111,12 +111,12 @@ struct Capacity {
 /// server then does is about the most that it can do. Of rates the second is 0.85 of that, of
 /// requests in flight the one at which the limit would just hold if it grew in proportion. Then
 /// between the largest load that keeps the limits and the smallest that breaks them, by the secant
-/// of log limit_utilization, kept off the ends (as Illinois and ITP do: Oliveira and Takahashi, ACM TOMS
-/// 47(1), 2020), over -ln(1 - rate / most), in which the waiting time of a queue is a straight line
-/// (M/M/1: service time / (1 - rate / most)); most is a little more than what the server did. Over
-/// log load where a level is above that, and for requests in flight. Answers are noisy and need not
-/// rise: what counts is the isotonic regression of the log strains (pool adjacent violators; Barlow
-/// et al., 1972).
+/// of log limit_utilization, kept off the ends (as Illinois and ITP do: Oliveira and Takahashi, ACM
+/// TOMS 47(1), 2020), over -ln(1 - rate / most), in which the waiting time of a queue is a straight
+/// line (M/M/1: service time / (1 - rate / most)); most is a little more than what the server did.
+/// Over log load where a level is above that, and for requests in flight. Answers are noisy and
+/// need not rise: what counts is the isotonic regression of the log strains (pool adjacent
+/// violators; Barlow et al., 1972).
 ///
 ///     CapacitySearch search(workload.arrival, 200);
 ///     while (const auto level = search.next()) search.tell(point_at(*level));

@@ -29,7 +29,7 @@ struct LogNormal {
 /// dimension's typical distance: neighbours on a long scale are nearer to each other than two
 /// categories. Wide: most of an engine's flags change next to nothing and a few change everything,
 /// and a narrow prior needs too many trials to learn either
-/// (benchmarks/convergence/README.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values
+/// (benchmarks/README.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values
 /// are standardised and the regressors take a part. Noise: around what is assumed or has been
 /// measured, in units of the values.
 struct HyperparameterPriors {

@@ -73,53 +73,7 @@ std::vector<Configuration> untried(const FittedHistory& fitted, const Configurat
     return result;
 }
 
-/// Each step along a path.
-JointPrediction steps_along(const FittedHistory& fitted, std::span<const Configuration> path) {
-    const auto count = static_cast<Eigen::Index>(path.size());
-    Eigen::MatrixXd weights = Eigen::MatrixXd::Zero(count, count - 1);
-    for (Eigen::Index i = 0; i + 1 < count; ++i) {
-        weights(i, i) = -1;
-        weights(i + 1, i) = 1;
-    }
-    JointPrediction result = fitted.posterior_of({fitted.points_of(path), weights});
-    const double spread = fitted.model()->scale().spread();
-    return {spread * result.means, spread * spread * result.covariance};
-}
-
-std::vector<LogGain> gains_of(const JointPrediction& steps) {
-    std::vector<LogGain> result;
-    for (Eigen::Index i = 0; i < steps.means.size(); ++i)
-        result.push_back({steps.means(i), std::sqrt(std::max(steps.covariance(i, i), 0.0))});
-    return result;
-}
-
 }  // namespace
-
-std::vector<double> Explanation::means(std::span<const Configuration> configurations,
-                                       const Configuration& base) const {
-    std::vector<Configuration> all{base};
-    all.insert(all.end(), configurations.begin(), configurations.end());
-    const Eigen::VectorXd means = fitted_->means(fitted_->points_of(all));
-    std::vector<double> result;
-    for (Eigen::Index i = 1; i < means.size(); ++i)
-        result.push_back(fitted_->model()->scale().spread() * (means(i) - means(0)));
-    return result;
-}
-
-std::vector<LogGain> Explanation::steps(std::span<const Configuration> path) const {
-    return gains_of(steps_along(*fitted_, path));
-}
-
-std::vector<LogGain> Explanation::steps_to(std::span<const Configuration> path,
-                                           double total) const {
-    JointPrediction steps = steps_along(*fitted_, path);
-    const Eigen::VectorXd with_sum = steps.covariance.rowwise().sum();  // cov(step, total)
-    const double variance = with_sum.sum();
-    const double missing = total - steps.means.sum();
-    if (variance > 1e-12) steps.means += missing / variance * with_sum;
-    else steps.means.array() += missing / static_cast<double>(steps.means.size());
-    return gains_of(steps);
-}
 
 FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
                                  double least) const {

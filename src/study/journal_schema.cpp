@@ -153,7 +153,7 @@ Fingerprint fingerprint_of_definition(const Definition& definition) {
 }
 
 bool is_never_compared(const std::string& path) {
-    return path == machine_devices_path || path == study_texts_path || path == earlier_study_path ||
+    return path == machine_devices_path || path == study_texts_path ||
            path.starts_with(profile_paths);
 }
 

@@ -74,6 +74,7 @@ Objective goals_and_limits(const Yaml& node, bool words) {
     if (goals.empty())
         node.fail(
             "an objective has a goal: maximize or minimize, with a metric or a list of metrics");
+    if (goals.size() > 2) node.fail("at most two goals wanted; make limits of the others");
     Objective result(std::move(goals));
     AllErrors errors;
     if (const Yaml* limits = node.find(keys::objective.limits))
@@ -97,28 +98,6 @@ Objective goals_and_limits(const Yaml& node, bool words) {
     return result;
 }
 
-/// What becomes of the figures of several workloads.
-void read_over(const Yaml& node, StudyFile& study) {
-    std::string over = "mean";
-    read(node, keys::objective.over, over);
-    if (over == "mean") return;
-    if (study.workloads.size() < 2)
-        node.at(keys::objective.over).fail("says how workloads count together, and there is one");
-    if (over == "worst") {
-        study.objective.over = Objective::Over::worst;
-        return;
-    }
-    std::vector<Goal> each;
-    for (const Goal& goal : study.objective.goals)
-        for (const Workload& workload : study.workloads) {
-            if (!MetricKey::of(goal.metric).workload.empty())
-                node.at(keys::objective.over)
-                    .fail("'" + goal.metric + "' is of one workload already");
-            each.push_back({MetricKey{goal.metric, workload.name}.text(), goal.direction});
-        }
-    study.objective.goals = std::move(each);
-}
-
 /// The figures of a single workload have plain names.
 void use_plain_names(StudyFile& study) {
     if (study.workloads.size() != 1) return;
@@ -135,10 +114,6 @@ void use_plain_names(StudyFile& study) {
 void read_objective(const Yaml& node, bool words, StudyFile& study) {
     study.objective = goals_and_limits(node, words);
     use_plain_names(study);
-    read_over(node, study);
-    if (const std::size_t count = study.objective.goals.size(); count > 2)
-        node.fail("at most two goals wanted, got " + std::to_string(count) +
-                  "; make limits of the others");
 }
 
 void look_for_load(const Yaml& root, StudyFile& study) {
@@ -161,7 +136,7 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                               "' looks for another load; give all workloads the arrival " +
                               std::string(name_in(arrival_kinds, goal->arrival)));
                 if (arrival.searched()) continue;
-                if (arrival.kind == Arrival::Kind::trace || arrival.kind == Arrival::Kind::ramp)
+                if (arrival.kind == Arrival::Kind::trace)
                     item.fail(
                         "the largest load is looked for at a constant rate or concurrency, and '" +
                         workload.name +
@@ -208,25 +183,6 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                     "them fixed arrivals");
 }
 
-std::string larger_looks_better(const StudyFile& study) {
-    const std::string& metric = study.objective.leading().metric;
-    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) ||
-        study.machine.devices.value_or(1) < 2)
-        return "";
-    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-        deploy != nullptr && deploy->options.fill_devices)
-        return "";
-    constexpr std::array<std::string_view, 3> layouts{
-        "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
-    for (const Parameter& parameter : study.composition->parameters())
-        if ((parameter.name == "roles" ||
-             std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
-            parameter.level_count() > 1)
-            return "layouts of different numbers of devices compete by " + metric +
-                   ", and the largest will look best; maximize " + per_device(metric) +
-                   " to compare what a device does";
-    return "";
-}
 namespace {
 
 /// Why a study of this kind never measures power, whatever the machine is; empty: it may.

@@ -12,7 +12,7 @@
 #include "evaluator_type.hpp"
 #include "keys.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
@@ -85,51 +85,15 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
-/// Whether servers of roles are told their own address, to pass it on to each other.
-bool roles_tell_address(const Engine& engine) {
-    if (!engine.roles) return false;
-    const auto tells = [](const std::string& word) {
-        return word.find("{host}") != std::string::npos;
-    };
-    return std::any_of(
-        engine.roles->each.begin(), engine.roles->each.end(), [&](const EngineRole& role) {
-            return std::any_of(role.arguments.begin(), role.arguments.end(), tells) ||
-                   std::any_of(role.environment.begin(), role.environment.end(),
-                               [&](const auto& variable) { return tells(variable.second); });
-        });
-}
-
-/// Roles say themselves how many engines there are; engines of several trials that each wait for a
-/// cluster could wait for each other; a job has no address before it starts; and a program of the
-/// user's own would start one of them.
-void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
-                               const std::vector<Engine>& engines) {
-    if (std::holds_alternative<CommandChoice>(study.measuring))
-        node.fail(
-            "a program of your own is told one command, and roles are several: use `deploy` or "
-            "`simulate`, or leave roles out");
+/// Roles say themselves how many engines there are, which tell each other their address: jobs have
+/// none before they start. A program of the user's own would start one of them.
+void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study) {
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    if (deploy == nullptr) return;
-    if (deploy->options.fill_devices)
+    if (deploy != nullptr ? deploy->in_jobs() || deploy->options.fill_devices
+                          : std::holds_alternative<CommandChoice>(study.measuring))
         node.fail(
-            "`replicas: fill` and roles exclude each other, for roles say how many engines there "
-            "are: leave one of them out");
-    if (deploy->workers > 1 && deploy->in_jobs())
-        node.fail(
-            "several jobs for each of several trials could wait for each other for ever: give "
-            "`workers: 1`");
-    // A study may name the address of its one node.
-    const std::vector<std::string> listen =
-        deploy->in_jobs() ? deploy->wrapped->setting("listen") : std::vector<std::string>{};
-    const bool address_is_known =
-        !listen.empty() && listen.front() != "0.0.0.0" && listen.front() != "::";
-    if (deploy->in_jobs() && !address_is_known)
-        for (const Engine& engine : engines)
-            if (roles_tell_address(engine))
-                node.fail("engines of " + engine.name +
-                          " in roles tell each other their address, and in jobs it is not known "
-                          "before they start: use this machine, a "
-                          "container or ssh, or leave roles out");
+            "roles are several servers, which `deploy` starts on this machine, in containers or by "
+            "ssh, without `replicas: fill`: use that, or leave roles out");
 }
 
 /// `roles: {prefill: {count: [1, 2], max_num_seqs: 64}}`.
@@ -247,9 +211,9 @@ std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study
 }
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
-FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
+FoundDevices devices_of(const MachineSource& source, const StudyFile& study) {
     const auto kept = study.kept.find(machine_devices_path);
-    return kept == study.kept.end() ? source.find() : machine_from_json(kept->second);
+    return kept == study.kept.end() ? source.find() : found_devices_from_json(kept->second);
 }
 
 /// What nvidia-smi finds, and what does not agree with the study's words.
@@ -308,8 +272,8 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
     const EvaluatorType& evaluator = evaluator_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
-    if (evaluator.traits.runs_engine && !elsewhere) study.machine.found = machine_of(source, study);
-    const FoundDevices found = study.machine.found ? study.machine.found->devices : FoundDevices{};
+    if (evaluator.traits.runs_engine && !elsewhere) study.machine.found = devices_of(source, study);
+    const FoundDevices found = study.machine.found.value_or(FoundDevices{});
     look_at_found(found, study);
     const std::optional<std::int64_t> visible = evaluator.visible_devices(study);
     if (study.machine.usd_per_device_hour) {
@@ -387,7 +351,7 @@ private:
                     }
                 });
         if (roles_ == nullptr) return;
-        errors_.in([&] { refuse_what_roles_exclude(*roles_, study_, description_.engines); });
+        errors_.in([&] { refuse_what_roles_exclude(*roles_, study_); });
         errors_.in([&] {
             read_roles_of_study(*roles_, own_ || served_by_ == ServedBy::a_running_server,
                                 description_);

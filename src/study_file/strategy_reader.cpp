@@ -74,12 +74,7 @@ std::string wrong_with_strategy(const std::string& name) {
 }  // namespace
 
 void check_strategy(const Yaml& node) {
-    if (!node.is_scalar()) {
-        for (const auto& [name, options] : node.entries())
-            if (name != keys::strategy.staged.name && wrong_with_strategy(name).empty())
-                options.fail("the strategy '" + name + "' has no options; write strategy: " + name);
-        return node.check_keys(keys::strategy);
-    }
+    if (!node.is_scalar()) return node.check_keys(keys::strategy);
     if (const std::string wrong = wrong_with_strategy(node.text()); !wrong.empty())
         node.fail(wrong);
 }
@@ -88,10 +83,11 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
                              const std::string& replaced) {
     StrategyChoice result;
     const Yaml* staged = nullptr;
-    if (node != nullptr) check_strategy(*node);
     if (node != nullptr && node->is_scalar()) {
+        check_strategy(*node);
         result.name = node->text();
     } else if (node != nullptr) {
+        node->check_keys(keys::strategy);
         if (node->entries().size() != 1) node->fail("one strategy wanted");
         result.name = node->entries().front().first;
         staged = node->find(keys::strategy.staged);

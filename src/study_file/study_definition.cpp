@@ -216,7 +216,6 @@ std::map<std::string, std::string> StudySetup::definition() const {
     add_definition(problem->space, file.objective, result);
     for (std::size_t i = 0; i < knowledge.size(); ++i)
         result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
-    if (!earlier.empty()) result[earlier_study_path] = earlier;
     if (!suggestions->empty()) {
         std::string all;
         for (const Configuration& one : *suggestions) all += one.text() + "\n";

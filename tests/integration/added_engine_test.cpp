@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/guides/add-an-engine.md promises that an engine is a YAML file and a file of its version's
+// docs/explanation/engines.md promises that an engine is a YAML file and a file of its version's
 // flags. Here one is added that nobody knows: its flags, its program and its paths are its own.
 // What stands behind it is simengine, started by the engine file itself.
 #include "support/deployed_study.hpp"

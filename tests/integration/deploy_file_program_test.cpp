@@ -3,7 +3,6 @@
 #include "support/autotune.hpp"
 #include "support/in_child.hpp"
 #include "support/script.hpp"
-#include "support/simengine.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -84,18 +83,6 @@ struct RecommendingStudy {
 
     TemporaryFolder folder{};
 };
-
-/// A server of SGLang, which tells its settings, or of vLLM, which does not.
-std::unique_ptr<SimEngine> running(const std::vector<std::string>& command) {
-    std::vector<std::string> words{"--time-scale",    "50",
-                                   "--start-scale",   "1000",
-                                   "--search-spaces", SERVETUNE_SOURCE "/search_spaces"};
-    words.insert(words.end(), command.begin(), command.end());
-    words.insert(words.end(), {"--port", "0"});
-    auto engine = std::make_unique<SimEngine>(SIMENGINE_PROGRAM, words);
-    REQUIRE(engine->wait_until_ready());
-    return engine;
-}
 
 }  // namespace
 
@@ -335,95 +322,9 @@ TEST_CASE("recommend --check: other order, spelling and aliases of the same flag
     }
 }
 
-TEST_CASE("recommend --check URL: what a running server tells of its settings") {
-    const RecommendingStudy study(
-        "sglang",
-        "{max_running_requests: {choice: [8, 64], default: 8}, enable_mixed_chunk: {choice: "
-        "[false, true], "
-        "default: false}, kv_cache_dtype: {choice: [auto], default: auto}}");
-    const std::vector<std::string> launch{"python3", "-m", "sglang.launch_server", "--model-path"};
-    const auto sglang = [&](std::vector<std::string> more,
-                            const std::string& model = "Qwen/Qwen3-8B") {
-        more.insert(more.begin(), model);
-        more.insert(more.begin(), launch.begin(), launch.end());
-        return running(more);
-    };
-    std::string gone;
-    {
-        const auto engine = sglang({"--max-running-requests", "64"});
-        const Ran same = study.check(engine->url());
-        INFO(same.out << same.err);
-        CHECK(same.code == 0);
-        CHECK(same.out == engine->url() + " runs as recommended\n");
-        const DeployJson said =
-            DeployJson::parse(study.check(engine->url() + "/v1", {"--json"}).out);
-        CHECK(said["same"] == true);
-        CHECK(said["server"] == engine->url());
-        CHECK(study.check(engine->url(), {"--at", "chat"}).code == 2);
-        gone = engine->url();
-    }
-    const Ran dead = study.check(gone);
-    CHECK(dead.code == 3);
-    CHECK(has(dead.err, gone + " does not answer as sglang: GET /health"));
-
-    const auto other = sglang({"--max-running-requests", "32", "--enable-mixed-chunk"});
-    const Ran differs = study.check(other->url());
-    CHECK(differs.code == 1);
-    CHECK(has(differs.out, "not as recommended: --max-running-requests=64; the server tells 32\n"));
-    CHECK(has(differs.out,
-              "not as recommended: enable_mixed_chunk: the engine's default, false; the server "
-              "tells true\n"));
-    CHECK(DeployJson::parse(study.check(other->url(), {"--json"}).out)["same"] == false);
-
-    const auto named = sglang({"--max-running-requests", "64", "--served-model-name", "chat"});
-    CHECK(study.check(named->url()).code == 1);
-    study.folder.write("named.yaml",
-                       study.read("study.yaml") + "arguments: [--served-model-name, chat]\n");
-    REQUIRE(autotune({"run", "named.yaml", "--directory", "named", "--quiet"}, study.folder.path())
-                .code == 0);
-    CHECK(autotune({"recommend", "named.yaml", "--directory", "named", "--check", named->url()},
-                   study.folder.path())
-              .code == 0);
-
-    const auto model = sglang({"--max-running-requests", "64"}, "Qwen/Qwen3-14B");
-    const Ran wrong = study.check(model->url());
-    CHECK(wrong.code == 1);
-    CHECK(has(wrong.out, "was to serve Qwen/Qwen3-8B, it serves Qwen/Qwen3-14B"));
-
-    // What the engine chose itself is not known: the study had it choose.
-    const auto chosen = sglang({"--max-running-requests", "64", "--kv-cache-dtype", "fp8_e4m3"});
-    const Ran undecided = study.check(chosen->url());
-    INFO(undecided.out << undecided.err);
-    CHECK(undecided.code == 6);
-    CHECK(has(undecided.out, "not known: --kv-cache-dtype=auto; the server tells \"fp8_e4m3\"\n"));
-}
-
-TEST_CASE(
-    "recommend --check URL: a key from a variable, which is not shown, and a server that tells "
-    "nothing") {
+TEST_CASE("recommend --check: of a server, `watch` says more") {
     const RecommendingStudy study;
-    const auto engine = running(
-        {"vllm", "serve", "Qwen/Qwen3-8B", "--max-num-seqs", "64", "--api-key", deploy_secret});
-    const Ran refused = study.check(engine->url());
-    CHECK(refused.code == 3);
-    CHECK(has(refused.err, "the server wants a key"));
-    CHECK(has(refused.err, "--api-key-env"));
-    const Ran unset = study.check(engine->url(), {"--api-key-env", "SERVETUNE_TEST_UNSET"});
-    CHECK(unset.code == 2);
-    CHECK(has(unset.err, "the environment has no SERVETUNE_TEST_UNSET"));
-    setenv("SERVETUNE_TEST_SECRET", deploy_secret.c_str(), 1);
-    for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}}) {
-        std::vector<std::string> words{"--api-key-env", "SERVETUNE_TEST_SECRET"};
-        words.insert(words.end(), more.begin(), more.end());
-        const Ran ran = study.check(engine->url(), words);
-        INFO(ran.out << ran.err);
-        CHECK(ran.code == 6);
-        CHECK(has(ran.out, "--max-num-seqs=64"));
-        CHECK_FALSE(has(ran.out + ran.err, deploy_secret));
-        if (more.empty())
-            CHECK(ran.out == "note: vllm at " + engine->url() +
-                                 " does not tell its settings\nnot known: --max-num-seqs=64\n");
-        else CHECK(DeployJson::parse(ran.out)["same"].is_null());
-    }
-    unsetenv("SERVETUNE_TEST_SECRET");
+    const Ran refused = study.check("http://127.0.0.1:8000");
+    CHECK(refused.code == 2);
+    CHECK(has(refused.err, "`autotune watch` holds a server against its study"));
 }

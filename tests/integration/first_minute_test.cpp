@@ -41,22 +41,16 @@ public:
         const fs::path file = folder_.write("bin/" + name, "#!/bin/sh\n" + body);
         fs::permissions(file, fs::perms::owner_all);
     }
-    /// nvidia-smi, with these answers to the questions about devices, their settings and processes.
-    void install_gpus(const std::string& state = "0x0000000000000001",
-                      const std::string& settings = "0, Enabled, 700.00, 700.00, Default",
-                      const std::string& processes = "") const {
+    /// nvidia-smi, with this answer to the question about processes.
+    void install_gpus(const std::string& processes = "") const {
         install("nvidia-smi",
                 "case \"$1\" in\n"
                 "--query-gpu=index,uuid,name,*) echo '0, GPU-0a, NVIDIA H100 80GB HBM3, 81559, "
                 "570.86';;\n"
                 "--query-gpu=index,uuid,memory.used,*) echo '0, GPU-0a, 500, 81559, 1755, 1980, "
-                "64, 70.0, " +
-                    state + "';;\n--query-gpu=index,persistence_mode,*) echo '" + settings +
-                    "';;\n--query-compute-apps=*) " +
+                "64, 70.0, 0x0000000000000001';;\n--query-compute-apps=*) " +
                     (processes.empty() ? "" : "echo '" + processes + "'") +
-                    ";;\n"
-                    "'') echo '| NVIDIA-SMI 570.86   Driver Version: 570.86   CUDA Version: 12.8  "
-                    "|';;\nesac\n");
+                    ";;\nesac\n");
     }
     [[nodiscard]] std::vector<std::string> words(
         const std::vector<std::string>& own, const std::vector<std::string>& variables = {}) const {
@@ -182,17 +176,11 @@ TEST_CASE(
     INFO(checks.dump(1));
     CHECK(code == 0);
     CHECK(says(checks["GPUs"], "fine", "1 x NVIDIA H100 80GB HBM3, 80 GiB each"));
-    CHECK(says(checks["driver"], "fine", "570.86, CUDA up to 12.8"));
     CHECK(says(checks["GPU use"], "fine", "no other process"));
-    for (const char* name : {"clocks", "power limit", "persistence", "compute mode"})
-        CHECK_FALSE(checks.contains(name));
-    CHECK(says(checks["engine"], "fine", "vllm 0.24.0 in "));
-    CHECK(says(checks["containers"], "fine", "podman can give containers GPUs"));
+    CHECK(says(checks["engine"], "fine", "vllm 0.24.0"));
+    CHECK(says(checks["containers"], "fine", "podman answers"));
     CHECK(says(checks["ports"], "fine", "127.0.0.1 takes connections"));
-    CHECK(says(checks["study cache"], "fine",
-               computer.path("home/.cache/servetune/studies").string() + ", 0 studies"));
-    CHECK(says(checks["hub"], "fine", "a token in "));
-    CHECK(has(checks["hub"]["found"].get<std::string>(), "the hub was not asked"));
+    CHECK(says(checks["hub"], "fine", "there is a token"));
     CHECK_FALSE(has(checks.dump(), "SECRETVALUE"));
     CHECK_FALSE(has(computer.run({"doctor"}, {"HF_TOKEN=hf_SECRETVALUE"}).out, "SECRETVALUE"));
     const Ran text = computer.run({"doctor"});
@@ -202,36 +190,25 @@ TEST_CASE(
     CHECK_FALSE(fs::exists(computer.path("home/.cache/servetune")));  // it only looks
 }
 
-TEST_CASE("first minute: the doctor says of GPUs what slows, shares or shuts them") {
+TEST_CASE("first minute: the doctor says of GPUs who else uses them") {
     const NewComputer computer;
-    const std::string other = std::to_string(getpid()) + ", GPU-0a, 20480";
-    computer.install_gpus("0x0000000000000020", "0, Disabled, 350.00, 700.00, Exclusive_Process",
-                          other);
+    computer.install_gpus(std::to_string(getpid()) + ", GPU-0a, 20480");
     const auto [code, checks] = computer.doctor();
     INFO(checks.dump(1));
     CHECK(code == 0);
     CHECK(says(checks["GPU use"], "worth knowing", "GPU 0: 20480 MiB in use by "));
     CHECK(has(checks["GPU use"]["found"].get<std::string>(), "(" + std::to_string(getpid()) + ")"));
-    CHECK(says(checks["clocks"], "worth knowing",
-               "GPU 0 is held down now by SW thermal slowdown, at 64 C"));
-    CHECK(says(checks["power limit"], "worth knowing", "GPU 0: 350 W, 700 W as delivered"));
-    CHECK(checks["power limit"]["do"] == "unless that is meant: sudo nvidia-smi -i 0 -pl 700");
-    CHECK(says(checks["persistence"], "worth knowing", "off on GPU 0"));
-    CHECK(says(checks["compute mode"], "worth knowing", "Exclusive_Process on GPU 0"));
     const auto hidden = computer.doctor({"CUDA_VISIBLE_DEVICES=7"}).second;
     CHECK(says(hidden["GPUs"], "worth knowing",
                "0 of 1 are visible: CUDA_VISIBLE_DEVICES hides the others"));
-    computer.install_gpus("0x1", "0, [N/A], [N/A], [N/A], Prohibited");
-    CHECK(says(computer.doctor().second["compute mode"], "stops you", "Prohibited on GPU 0"));
     computer.install("nvidia-smi",
                      "echo 'NVIDIA-SMI has failed because it could not communicate with the NVIDIA "
                      "driver.'; exit 9\n");
     CHECK(says(computer.doctor().second["GPUs"], "stops you", "NVIDIA-SMI has failed"));
     fs::remove(computer.path("bin/nvidia-smi"));
     CHECK(says(computer.doctor().second["GPUs"], "worth knowing", "none found"));
-    computer.install("rocm-smi",
-                     "echo '{\"card0\": {\"Average Graphics Package Power (W)\": \"214.0\"}}'\n");
-    CHECK(says(computer.doctor().second["GPUs"], "fine", "1 by rocm-smi"));
+    computer.install("amd-smi", "echo '[{\"gpu\": 0, \"power\": {\"socket_power\": 214}}]'\n");
+    CHECK(says(computer.doctor().second["GPUs"], "fine", "1 by amd-smi"));
 }
 
 TEST_CASE("first minute: the doctor knows engines by their versions, and who may run containers") {
@@ -242,7 +219,7 @@ TEST_CASE("first minute: the doctor knows engines by their versions, and who may
     CHECK(says(nothing["hub"], "worth knowing", "no token"));
     CHECK(says(computer.doctor({"HF_HUB_OFFLINE=1"}).second["hub"], "worth knowing",
                "HF_HUB_OFFLINE is set"));
-    CHECK(says(computer.doctor({"HF_TOKEN=hf_x"}).second["hub"], "fine", "a token in HF_TOKEN"));
+    CHECK(says(computer.doctor({"HF_TOKEN=hf_x"}).second["hub"], "fine", "there is a token"));
     computer.install("vllm");
     CHECK(says(computer.doctor().second["engine"], "fine", "of an unknown version"));
     const fs::path packages = computer.path("lib/python3.12/site-packages");
@@ -257,25 +234,12 @@ TEST_CASE("first minute: the doctor knows engines by their versions, and who may
     const auto refused = computer.doctor().second["containers"];
     CHECK(says(refused, "worth knowing", "docker cannot run containers here: permission denied"));
     CHECK(has(refused["do"].get<std::string>(), "sudo usermod -aG docker $USER"));
-    computer.install("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1\n");
-    CHECK(
-        has(computer.doctor().second["containers"]["do"].get<std::string>(), "start its service"));
     computer.install("docker");
-    computer.install_gpus();
-    CHECK(says(computer.doctor().second["containers"], "worth knowing",
-               "docker cannot give containers GPUs"));
+    CHECK(says(computer.doctor().second["containers"], "fine", "docker answers"));
 }
 
 TEST_CASE("first minute: the doctor says which folder or limit is in the way") {
     const NewComputer computer;
-    CHECK(says(computer.doctor({"TMPDIR=/nonexistent"}).second["temporary files"], "worth knowing",
-               "cannot be written"));
-    CHECK(says(computer.doctor({"HOME=", "SERVETUNE_CACHE="}).second["study cache"],
-               "worth knowing", "there is no home"));
-    computer.put("cache/studies/a.db", "x");
-    CHECK(says(computer.doctor({"SERVETUNE_CACHE=" + computer.path("cache").string()})
-                   .second["study cache"],
-               "fine", ", 1 studies"));
     const auto in = [&](const std::string& before) {
         std::vector<std::string> words{"/bin/sh", "-c", before + " && exec \"$@\"", "sh"};
         const std::vector<std::string> own = computer.words({"doctor"});
@@ -287,7 +251,6 @@ TEST_CASE("first minute: the doctor says which folder or limit is in the way") {
     CHECK(nowhere.code == 3);
     CHECK(has(nowhere.out, "stops you      this folder: /proc, "));
     CHECK(nowhere.out.ends_with("1 thing stops you\n"));
-    CHECK(has(in("ulimit -n 512").out, "worth knowing  open files: at most 512: "));
     const fs::path disk = computer.path("work/disk");
     fs::create_directory(disk);
     if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
@@ -299,15 +262,13 @@ TEST_CASE("first minute: the doctor says which folder or limit is in the way") {
     CHECK(has(full.out, "disk, 0.0 GiB free: a study would not fit"));
     REQUIRE(mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "size=64k") == 0);
     const Ran read_only = in("cd disk");
-    const auto cache = computer.doctor({"SERVETUNE_CACHE=" + disk.string()}).second["study cache"];
     umount2(disk.c_str(), MNT_DETACH);
     CHECK(has(read_only.out, "0.0 GiB free: cannot be written: Read-only file system"));
-    CHECK(says(cache, "worth knowing", "disk/studies cannot be written (Read-only file system)"));
 }
 
 TEST_CASE(
-    "first minute: init takes the model that it finds in a cache or at a server, and offers the "
-    "others by number") {
+    "first minute: init takes the model that it finds in a cache or at a server, and lists the "
+    "others") {
     const NewComputer computer;
     computer.install("vllm");
     const std::string causal = R"({"architectures": ["Qwen3ForCausalLM"]})";
@@ -332,9 +293,7 @@ TEST_CASE(
     };
     const auto [model, out] = model_of({});
     CHECK(model == "Qwen/Qwen3-14B");
-    CHECK(
-        has(out, "   1 Qwen/Qwen3-14B (the hub's cache)\n   2 Qwen/Qwen3-8B (the hub's cache)\n"));
-    CHECK(has(out, "model: Qwen/Qwen3-14B, the first of these; another one: --model\n"));
+    CHECK(has(out, "models found: Qwen/Qwen3-14B, Qwen/Qwen3-8B\n"));
     CHECK(model_of({"--model", "org/own"}).first == "org/own");
     // An engine whose model is a file gets a file.
     CHECK(model_of({"--engine", "llama.cpp"}).first ==
@@ -342,28 +301,18 @@ TEST_CASE(
 
     OnTerminal terminal(computer.words({"init", "--force", "--output", "asked.yaml"}),
                         computer.path("work"), 200);
-    terminal.type("\n2\nh100-sxm\n\n\n");
+    terminal.type("\nQwen/Qwen3-8B\nh100-sxm\n\n\n");
     CHECK(terminal.watch([](const ShownRows&) {}) == 0);
     INFO(terminal.shown().text());
-    CHECK(has(
-        terminal.shown().text(),
-        "2. Model: a name on the hub, a folder or a file, or a number of these [Qwen/Qwen3-14B]:"));
+    CHECK(has(terminal.shown().text(),
+              "2. Model: a name on the hub, a folder or a file [Qwen/Qwen3-14B]:"));
     CHECK(has(read_file(computer.path("work/asked.yaml")), "\nmodel: Qwen/Qwen3-8B\n"));
 
-    // At a port that engines take by themselves, where it is free here.
     SimEngine engine(SIMENGINE_PROGRAM, {"--start-scale", "1000", "vllm", "serve", "Qwen/Qwen3-4B",
                                          "--host", "127.0.0.1", "--port", "23333"});
     if (!engine.wait_until_ready()) {
         std::cout << "skipped: somebody has port 23333\n";
         return;
     }
-    const auto begin = std::chrono::steady_clock::now();
-    const auto [served, said] = model_of({});
-    CHECK(served == "Qwen/Qwen3-4B");
-    CHECK(has(said,
-              "a server answers at http://127.0.0.1:23333 and serves Qwen/Qwen3-4B; to tune its "
-              "load as it runs: --attach "
-              "http://127.0.0.1:23333\n"));
-    CHECK(has(said, "   1 Qwen/Qwen3-4B (served at http://127.0.0.1:23333)\n"));
-    CHECK(seconds_since(begin) < 10);
+    CHECK(model_of({"--attach", "http://127.0.0.1:23333"}).first == "Qwen/Qwen3-4B");
 }

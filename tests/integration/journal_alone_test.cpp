@@ -67,44 +67,6 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "journal alone: it has no secret, and a variable that is not set stays as it is written") {
-    const std::string secret = "hf_abcdefgh12345678";
-    const TemporaryFolder folder;
-    const std::string study =
-        folder
-            .write("s.yaml",
-                   "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: h100-sxm\n"
-                   "workloads: [{use: random, requests: 8}]\nobjective: {maximize: "
-                   "output_tokens_per_second}\n"
-                   "space: {max_num_seqs: [64, 256]}\nnotes: [\"key ${SERVETUNE_TEST_KEY}, copied "
-                   "as " +
-                       secret +
-                       "\"]\nbudget: 2 trials\nevaluator: simulate\n"
-                       "arguments: [--api-key, \"${SERVETUNE_TEST_KEY}\"]\n")
-            .string();
-    setenv("SERVETUNE_TEST_KEY", secret.c_str(), 1);
-    CHECK(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
-    const std::vector<std::string> writers{"shell", "systemd", "compose", "kubernetes"};
-    const auto written = [&](const std::string& as) {
-        return autotune({"recommend", "s", "--as", as}, folder.path()).out;
-    };
-    std::vector<std::string> before;
-    for (const std::string& as : writers) before.push_back(written(as));
-    CHECK(has(before.front(), "\"${SERVETUNE_TEST_KEY}\""));
-    unsetenv("SERVETUNE_TEST_KEY");
-    for (std::size_t i = 0; i < writers.size(); ++i) CHECK(written(writers[i]) == before[i]);
-    fs::remove(study);
-    CHECK_FALSE(has(read_file(folder.path() / "s/study.db"), secret));
-    const Ran report = autotune({"report", "s"}, folder.path());
-    INFO(report.err);
-    CHECK(report.code == 0);
-    CHECK(has(report.out, "key ${SERVETUNE_TEST_KEY}, copied as ${SERVETUNE_TEST_KEY}"));
-    const Ran run = autotune({"run", "s"}, folder.path());
-    CHECK(run.code == 2);
-    CHECK(has(run.err, "the environment variable 'SERVETUNE_TEST_KEY' is not set"));
-}
-
-TEST_CASE(
     "journal alone: a comment is no change of the study, a folder without a journal is named") {
     const TemporaryFolder folder;
     const std::string text = read_file(shipped_study / "study.yaml");

@@ -156,7 +156,7 @@ TEST_CASE("process: one that hears TERM is gone at once, whatever this thread bl
         const Ended ended = process.end();
         CHECK(ended.exit_code == 128 + SIGTERM);
         CHECK_FALSE(ended.killed);
-        CHECK(ended.seconds < 1);            // benchmarks/deployment_benchmark.cpp has the figure
+        CHECK(ended.seconds < 1);
         CHECK(kill(-process.id(), 0) != 0);  // no zombie either: it was ours to wait for
         CHECK(process.end().exit_code == 128 + SIGTERM);
         CHECK_FALSE(process.running());

@@ -471,8 +471,7 @@ TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse
 }
 
 TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
-    // A machine that is busy makes both late: the bound is loose. benchmarks/simengine has the
-    // figures.
+    // A machine that is busy makes both late: the bound is loose.
     const Words flags{"--max-num-seqs=64"};
     SimEngine engine(program, joined({"--start-scale", "100000"}, joined(vllm, flags)));
     REQUIRE(engine.wait_until_ready());

@@ -177,30 +177,6 @@ TEST_CASE(
     CHECK_FALSE(fs::exists(folder.path() / "run" / "report.md"));
 }
 
-TEST_CASE("simulate: a fit is written, read back, and taken by a study") {
-    const TemporaryFolder folder;
-    const fs::path jetson = root / "published/qwen3-8b-jetson-thor";
-    const std::vector<std::string> arguments{"simulate",   (jetson / "study.yaml").string(),
-                                             "--fit",      (jetson / "results.csv").string(),
-                                             "--workload", "low_load",
-                                             "--metric",   "time_per_output_token_mean_seconds",
-                                             "--factor",   "bandwidth_efficiency",
-                                             "--output",   (folder.path() / "own.yaml").string()};
-    const Ran ran = autotune(arguments, folder.path());
-    INFO(ran.out << ran.err);
-    REQUIRE(ran.code == 0);
-    CHECK(has(ran.out, "left out: "));
-    CHECK(has(ran.out, "rows held out: median"));
-    CHECK(
-        has(read_file(folder.path() / "own.yaml"), "fitted to results.csv (7 rows): median error"));
-    std::string text = study("Qwen/Qwen3-8B", "jetson-thor");
-    text.replace(text.find("{noise: 1%}"), 11, "{traits: {vllm: own.yaml}}");
-    const Ran taken =
-        autotune({"simulate", folder.write("study.yaml", text).string(), "--json"}, folder.path());
-    INFO(taken.err);
-    CHECK(taken.code == 0);
-}
-
 TEST_CASE(
     "simulate: a simulated study runs, is reported as simulated, and goes on where it stopped") {
     const TemporaryFolder folder;

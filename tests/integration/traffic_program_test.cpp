@@ -64,32 +64,3 @@ TEST_CASE("import: a log becomes a workload, which is sent at its times and twic
     CHECK(last[0] == Approx(1.1).margin(0.01));
     CHECK(last[1] == Approx(0.55).margin(0.01));
 }
-
-TEST_CASE("import --write-workload: what it refuses, and that it replaces nothing") {
-    const TemporaryFolder folder;
-    folder.write("log.jsonl", log_of_requests(3));
-    folder.write("prose.txt", "the cat sat on the mat\n");
-    const auto run = [&](std::vector<std::string> words) {
-        words.insert(words.begin(), "import");
-        return autotune(words, folder.path());
-    };
-    CHECK(has(run({"log.jsonl", "--write-workload", "traffic"}).err,
-              "a file ending in .yaml wanted, got traffic"));
-    CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--output", "x.csv"}).err,
-              "of the other options it takes --window and --json"));
-    CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--window", "500ms"}).err,
-              "--window: a second or more wanted, got 0.5 s"));
-    const Ran none = run({"prose.txt", "--write-workload", "t.yaml"});
-    CHECK(none.code == 2);
-    CHECK(has(none.err, "prose.txt: 1 of 1 lines"));
-    CHECK_FALSE(has(none.err, "cat sat"));
-    CHECK_FALSE(std::filesystem::exists(folder.path() / "t.yaml"));
-    CHECK_FALSE(std::filesystem::exists(folder.path() / "t.jsonl"));
-    folder.write("t.jsonl", "mine");
-    CHECK(run({"log.jsonl", "--write-workload", "t.yaml"}).code == 2);
-    CHECK(read_file(folder.path() / "t.jsonl") == "mine");
-    CHECK_FALSE(std::filesystem::exists(folder.path() / "t.yaml"));
-    const Ran object =
-        run({"log.jsonl", "--write-workload", "u.yaml", "--window", "1min", "--json"});
-    CHECK(Json::parse(object.out).at("requests") == 3);
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nearly flat spaces: how far the recommended configuration is from the best observed one, and why
-// (docs/decisions/005-what-is-recommended.md).
+// (docs/decisions/README.md).
 #include "servetune/bayesian.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/simple_strategies.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `roles` of a study with the engines that ship: its space, its commands, its simulated trials.
+// `roles` of a study with the engines that ship: its space, its commands.
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
@@ -24,7 +24,7 @@ StudyFile study_of_roles(const TemporaryFolder& folder, const std::string& engin
                 "\nworkloads: [{use: random, input_tokens: 2000, output_tokens: 200, requests: 60, "
                 "arrival: {rate: 8}}]\nobjective: {maximize: total_tokens_per_second}\nothers: "
                 "default\n" +
-                roles + more + "evaluator: simulate\n"),
+                roles + more + "evaluator: deploy\n"),
         shipped_catalogue);
 }
 
@@ -106,67 +106,26 @@ TEST_CASE("study: roles that cannot be are refused with their line") {
               "this study searches roles"));
 }
 
-TEST_CASE(
-    "study: roles whose servers tell each other their address are refused in jobs, which get "
-    "theirs late") {
+TEST_CASE("study: roles are refused in jobs, which have no address before they start") {
     const TemporaryFolder folder;
     folder.write(
         "pod.yaml",
         "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: engine, image: org/engine:1}]}\n");
-    const auto refusal = [&](const std::string& engine, const std::string& deploy) {
+    const auto refusal = [&](const std::string& deploy) {
         const fs::path study = folder.write(
             "d.yaml",
-            "study: s\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 4}\nengine: " +
-                engine +
-                "\nworkloads: [{use: random, input_tokens: 20, output_tokens: 2, requests: 6, "
-                "arrival: {rate: 8}}]\n"
-                "objective: {maximize: total_tokens_per_second}\nothers: default\n"
-                "roles: {prefill: {count: 1}, decode: {count: 1}}\nevaluator: {deploy: {" +
+            "study: s\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 4}\nengine: vllm"
+            "\nworkloads: [{use: random, input_tokens: 20, output_tokens: 2, requests: 6, "
+            "arrival: {rate: 8}}]\n"
+            "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+            "roles: {prefill: {count: 1}, decode: {count: 1}}\nevaluator: {deploy: {" +
                 deploy + "}}\n");
         return message_of<Error>([&] { (void)load_study(study, shipped_catalogue); });
     };
     for (const char* jobs : {"kubernetes: {template: pod.yaml}",
                              "ray: {address: \"http://head:8265\"}", "slurm: {listen: 0.0.0.0}"}) {
         INFO(jobs);
-        CHECK(has(
-            refusal("vllm", jobs),
-            "engines of vllm in roles tell each other their address, and in jobs it is not known"));
-        CHECK_FALSE(has(refusal("sglang", jobs), "tell each other their address"));
+        CHECK(has(refusal(jobs), "roles are several servers, which `deploy` starts"));
     }
-    CHECK_FALSE(has(refusal("vllm", "slurm: {listen: 10.0.0.5}"), "tell each other their address"));
-    CHECK_FALSE(
-        has(refusal("vllm", "ssh: {host: h}, gpus: \"0,1\""), "tell each other their address"));
-}
-
-TEST_CASE(
-    "study: together and apart are simulated, with the same requests and all devices counted") {
-    const TemporaryFolder folder;
-    const StudyFile study = study_of_roles(folder, "vllm", vllm_roles);
-    const SearchSpace space(study.composition->parameters(), study.composition->constraints());
-    const auto evaluator = simulated(study);
-    const auto metric = [&](const Configuration& configuration, const std::string& name) {
-        const Outcome outcome = evaluator->predicted(configuration);
-        if (const auto* failure = std::get_if<Failure>(&outcome)) FAIL(failure->message);
-        return std::get<Measurement>(outcome).metrics.at(name).value;
-    };
-    const Configuration together = space.default_configuration();
-    const Configuration apart = set_apart(space);
-    CHECK(evaluator->started(apart).serving.unknown.empty());
-    CHECK(evaluator->started(apart).apart.has_value());
-    // At a chosen rate both give what is asked for; apart the answers are not held up by prompts.
-    CHECK(metric(apart, "total_tokens_per_second") ==
-          Approx(metric(together, "total_tokens_per_second")).epsilon(0.05));
-    CHECK(metric(apart, "inter_token_latency_p99_seconds") <
-          0.6 * metric(together, "inter_token_latency_p99_seconds"));
-    CHECK(metric(apart, "total_tokens_per_second_per_gpu") ==
-          Approx(metric(apart, "total_tokens_per_second") / 2));
-    const Configuration three = set_apart(space, {{"decode.count", std::int64_t{2}}});
-    CHECK(metric(three, "total_tokens_per_second_per_gpu") ==
-          Approx(metric(three, "total_tokens_per_second") / 3));
-}
-
-TEST_CASE("study: that roles take more devices is warned of where the goal grows with them") {
-    const TemporaryFolder folder;
-    CHECK(!study_of_roles(folder, "vllm", "roles: {prefill: {count: 1}, decode: {count: 1}}\n")
-               .warnings.empty());
+    CHECK_FALSE(has(refusal("ssh: {host: h}, gpus: \"0,1\""), "roles are several servers"));
 }
