@@ -122,17 +122,6 @@ inline constexpr struct EarlierTraitsKeys : VersionTraitsKeys {
     static constexpr std::string_view called = "earlier_traits";
 } earlier_traits{};
 
-inline constexpr struct DefectKeys {
-    using T = Defect;
-    static constexpr std::string_view called = "defect";
-    BOUND_KEY(because, is::text, "why; shown when it happens", required);
-    BOUND_KEY(kind, is::one_of<defect_kinds>, "what happens", required);
-    BOUND_KEY(when, is::expression, "an expression over the engine's own parameters", required);
-    BOUND_KEY(seconds, is::number_from<0>, "slow_start: longer; else: into the start or the load",
-              required);
-    BOUND_KEY(lines, is::list_of<is::text>, "of the log");
-} defect{};
-
 inline constexpr struct TraitsKeys : VersionTraitsKeys {
     using T = EngineTraits;
     static constexpr std::string_view called = "traits";
@@ -166,8 +155,6 @@ inline constexpr struct TraitsKeys : VersionTraitsKeys {
              "engine version -> what was different before it; the newest first");
     BOUND_KEY(log, is::mapping_of<is::list_of<is::text>>,
               "event -> lines as the engine prints them, with {figures}");
-    BOUND_KEY(defects, is::list_of<is::keyed<keys::defect>>,
-              "what goes wrong with certain flags though every rule allows them");
     FREE_KEY(sources, is::mapping_of<is::text>,
              "key -> where its figure is from; every figure has one", required);
 } traits{};

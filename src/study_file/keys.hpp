@@ -40,8 +40,6 @@ inline constexpr Words<bool, 2> copies{{{false, "one"}, {true, "fill"}}};
 inline constexpr Words<bool, 2> on_off{{{true, "on"}, {false, "off"}}};
 inline constexpr std::array<std::string_view, 3> audits{"enforce", "report", "off"};
 inline constexpr std::array<std::string_view, 2> apis{"chat", "completions"};
-inline constexpr std::array<std::string_view, 5> defect_kinds{
-    "slow_start", "hang", "exit", "crash_under_load", "hang_under_load"};
 
 inline constexpr std::array<std::string_view, 2> knowledge_words{"cost_model", "recipes"};
 inline constexpr std::array<std::string_view, 2> recipe_goals{"throughput", "latency"};
