@@ -7,7 +7,6 @@
 
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
-#include "report/comparison.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/devices.hpp"
@@ -166,7 +165,7 @@ KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
 std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& facts) {
     std::vector<std::string> lines;
     for (const Engine& engine : setup.file.composition->engines()) {
-        const InstalledFlags installed = installed_flags(engine, {.kept = KeptHelp::users()});
+        const InstalledFlags installed = installed_flags(engine);
         if (installed.flags.empty()) lines.push_back(installed.why_not);
         else {
             lines.push_back(
@@ -431,22 +430,13 @@ int status(const StatusArguments& arguments) {
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
-    if (const std::string time = time_spent_in(trials).text(); !time.empty())
-        put(stdout, "  time: {}\n", time);
+    put(stdout, "  time of trials: {}\n", time_spent_in(trials).text());
     return done;
 }
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    if (arguments.beside) {
-        const StudyArguments beside{*arguments.beside};
-        const StudySetup other = set_up(beside.load_to_read());
-        const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
-        if (arguments.json) put(stdout, "{}\n", json_comparison({setup, trials}, {other, others}));
-        else put(stdout, "{}", markdown_comparison({setup, trials}, {other, others}));
-        return done;
-    }
     const std::string_view ended = ended_because(setup, trials);
     if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
     else

@@ -326,9 +326,6 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             find_program(command->words.front()).empty())
             result.push_back("'run' needs the program " + command->words.front() +
                              ", which is not on the PATH here");
-    if (!file.on_done.empty() && find_program(file.on_done.front()).empty())
-        result.push_back("`on_done` needs the program " + file.on_done.front() +
-                         ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
     if (deploy->options.deploy.launcher)

@@ -47,8 +47,7 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
                             const std::string& engine) {
     std::vector<const DeployCommand*> fitting;
     for (const DeployCommand& command : file.commands)
-        if (at.empty() ||
-            std::find(command.names.begin(), command.names.end(), at) != command.names.end())
+        if (at.empty() || ("/" + command.label).ends_with("/" + at))
             fitting.push_back(&command);
     if (fitting.size() == 1) return *fitting.front();
     if (fitting.empty())
@@ -141,13 +140,6 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     const std::string name = path.filename().string();
     const DeploymentModel deployment = deployment_of(
         recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
-    if (deployment.has_roles()) {
-        complain(
-            "autotune: {} is left as it is: the recommended configuration runs prefill and decode "
-            "apart; `recommend --as compose`, `--as systemd` and `--as shell` print its servers\n",
-            path.string());
-        return arguments.check ? answer_is_no : left_alone;
-    }
     const DeploySpec spec =
         deploy_spec_of(recommended.setup, recommended.result.recommended, deployment);
     DeployFile file;

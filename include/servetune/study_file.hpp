@@ -35,7 +35,6 @@ namespace servetune {
 struct StrategyChoice {
     std::string name = "bayesian";
     Staged::Options staged{};
-    BayesianOptions bayesian{};  ///< its budget is the study's
 };
 
 /// `knowledge:`, one source: what is known before anything is measured.
@@ -131,7 +130,6 @@ struct StudyFile {
     std::optional<int> budget_until;
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
-    std::vector<std::string> on_done{};  ///< a program and its words; empty: nobody is told
     std::string
         preset_by_default;  ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0

@@ -42,9 +42,6 @@ inline std::vector<double> unit_arrivals(std::size_t count, double shape, Rng& r
 ///   Poisson, b < 1 burstier, infinite an even pace. Then scaled so that the mean gap is exactly
 ///   1/r: the offered rate of a short run is no matter of luck, and compared runs offer the same.
 ///   The first request is sent at 0 (vLLM: after one gap).
-/// - ramp from r0 to r1: the same process in the time in which it is stationary, `u = r0 t + (r1 -
-///   r0) t^2 / (2 T)`, with `T = 2 (count - 1) / (r0 + r1)`: the rate rises evenly in time (Cinlar
-///   1975, time change of a Poisson process; vLLM's rises evenly in the request's index).
 /// - trace: the data set has the times; throws UsageError, as for rates that are none.
 inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t count, Rng rng) {
     const auto check = [](bool fine, const std::string& wanted, double got) {
@@ -58,28 +55,12 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
             "arrival: time stamps wanted, and the data set has none; they come with a data set of "
             "kind trace");
     const bool searched = arrival.kind == Arrival::Kind::largest_rate;
-    const double from = searched ? 1 : arrival.requests_per_second;
-    const double to = arrival.kind == Arrival::Kind::ramp ? arrival.to_requests_per_second : from;
-    check(std::isfinite(from) && from >= 0, "a rate of 0 or more requests per second", from);
-    check(std::isfinite(to) && to >= 0, "a rate of 0 or more requests per second", to);
-    check(from + to > 0, "a positive rate", from);
-    check(std::max(from, to) >= slowest_rate && std::max(from, to) <= fastest_rate,
-          "a rate of 1e-6 to 1e9 requests per second", std::max(from, to));
+    const double rate = searched ? 1 : arrival.requests_per_second;
+    check(rate >= slowest_rate && rate <= fastest_rate,
+          "a rate of 1e-6 to 1e9 requests per second", rate);
     check(arrival.burstiness > 0, "a positive burstiness", arrival.burstiness);
     std::vector<double> times = arrival_detail::unit_arrivals(count, arrival.burstiness, rng);
-    if (arrival.kind == Arrival::Kind::rate || searched) {
-        for (double& time : times) time /= from;
-        return times;
-    }
-    if (count < 2) return times;
-    const double end = 2 * static_cast<double>(count - 1) / (from + to);
-    const double slope = (to - from) / end;  // of the rate, per second
-    // The root of u = r0 t + slope t^2 / 2 in the form that loses no digits for small slopes.
-    for (double& time : times)
-        time = time > 0
-                   ? 2 * time / (from + std::sqrt(std::max(0.0, from * from + 2 * slope * time)))
-                   : 0;
-    times.back() = end;
+    for (double& time : times) time /= rate;
     return times;
 }
 

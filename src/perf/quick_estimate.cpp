@@ -99,8 +99,6 @@ private:
 std::optional<double> rate_of(const Arrival& arrival, const TrafficMeans& traffic) {
     switch (arrival.kind) {
         case Arrival::Kind::rate: return arrival.requests_per_second;
-        case Arrival::Kind::ramp:
-            return (arrival.requests_per_second + arrival.to_requests_per_second) / 2;
         case Arrival::Kind::trace:
             if (traffic.last_at_seconds > 0)
                 return static_cast<double>(traffic.requests) / traffic.last_at_seconds;

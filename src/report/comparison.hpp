@@ -2,9 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/redactor.hpp"
-#include "servetune/study_file.hpp"
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -28,16 +26,11 @@ struct GateCheck {
 
 /// What `autotune compare --gate` knows of a candidate B against a baseline A.
 struct GateReport {
-    /// A setting of both: always engine, version, model and workloads, others where they differ.
-    struct Row {
-        std::string what, a, b;
-    };
     std::string study{};     ///< of the baseline
     std::string headline{};  ///< the verdict in one sentence
     GateCheck::End end = GateCheck::End::undecided;
     std::vector<GateCheck> checks{};
     std::string a_command{}, b_command{};
-    std::vector<Row> rows{};
     double margin = 0;   ///< a share
     double seconds = 0;  ///< that all trials took
 };
@@ -48,23 +41,7 @@ struct GateReport {
 /// out of all texts. Control characters, and bytes that are not UTF-8, stand as in `printable`.
 std::string junit_xml(const GateReport& report, const Redactor& secrets);
 
-/// The same for people: the verdict, a table of checks, what differs between A and B, the commands,
-/// the figures. For `$GITHUB_STEP_SUMMARY` or a comment.
+/// The same for people: the verdict, a table of checks, the commands, the figures. For `$GITHUB_STEP_SUMMARY` or a comment.
 std::string gate_markdown(const GateReport& report, const Redactor& secrets);
-
-/// A study and what it has measured.
-struct StudyTrials {
-    const StudySetup& setup;
-    std::span<const Trial> trials;
-};
-
-/// Two studies side by side, as Markdown: verdicts, figures of the default and of what is
-/// recommended, commands, the settings in which the recommendations differ, the configurations that
-/// both have measured and how much faster the second study measured them, and what else is not the
-/// same in the two definitions. Nothing is concluded from figures of different machines or days;
-/// `compare` measures in turns for that.
-std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b);
-/// The same as an object; its fields are in docs/reference/json-output.md.
-std::string json_comparison(const StudyTrials& a, const StudyTrials& b);
 
 }  // namespace servetune

@@ -160,40 +160,6 @@ TEST_CASE("recommend: the recommended command as a file of each kind") {
     CHECK(artefact_has(object["text"], "#SBATCH"));
 }
 
-TEST_CASE("recommend: a platform of a cluster gets what the study found, or says why not") {
-    const FinishedStudy study;
-    const auto file = [&](const std::string& kind, std::vector<std::string> more = {}) {
-        more.insert(more.begin(), {"--as", kind, "--image", "registry/engine:1.2.3"});
-        const Ran written = study.recommend(more);
-        INFO(kind << written.err);
-        CHECK(written.code == 0);
-        return written.out;
-    };
-    CHECK(artefact_has(file("kserve"),
-                       "{name: \"VLLM_ADDITIONAL_ARGS\", value: \"--quantization=fp8\"}"));
-    CHECK(artefact_has(
-        file("dynamo"),
-        "command: [\"python3\", \"-m\", \"dynamo.vllm\"]\n              args:\n                - "
-        "\"--model\"\n"
-        "                - \"Qwen/Qwen3-14B\"\n                - \"--quantization=fp8\"\n"));
-    CHECK(artefact_has(file("rayservice"),
-                       "\"engine_kwargs\": {\n                  \"quantization\": \"fp8\"\n"));
-    CHECK(nlohmann::json::parse(file("gpustack"))["backend_parameters"] ==
-          nlohmann::json{"--quantization=fp8"});
-    CHECK(study.recommend({"--as", "llm-d", "--output", "patch"}).out ==
-          "patch/patch.yaml\npatch/kustomization.yaml\n");
-
-    const auto refused = [&](const std::vector<std::string>& words) {
-        const Ran answer = study.recommend(words);
-        CHECK(answer.code == 2);
-        return answer.err;
-    };
-    CHECK(artefact_has(refused({"--as", "dynamo"}),
-                       "an image is needed that has dynamo and vllm: --image IMAGE"));
-    const FinishedStudy other("llama.cpp", "{ubatch_size: {choice: [engine, 1024]}}");
-    CHECK(artefact_has(other.recommend({"--as", "kserve"}).err, "KServe does not run llama.cpp"));
-}
-
 TEST_CASE("recommend: an engine that takes a file of options gets it beside the artefact") {
     const FinishedStudy study(
         "tensorrt-llm",

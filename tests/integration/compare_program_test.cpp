@@ -117,8 +117,8 @@ TEST_CASE("compare: goes on where it stopped, and says what it cannot compare") 
               "maximize output"));
     const Ran another = autotune({"compare", a, "--set", "max_num_seqs=8"},
                                  folder.path());  // into the folder of the first
-    CHECK(another.code == 2);
-    CHECK(has(another.err, "holds the trials of another comparison"));
+    CHECK(another.code == 3);
+    CHECK(has(another.err, "max_num_seqs"));
     const std::string sure = folder.write("sure.yaml", compared_study(levels, "0")).string();
     CHECK(has(
         autotune({"compare", sure, "--set", "max_num_seqs=8", "--directory", "f"}, folder.path())

@@ -92,13 +92,17 @@ TEST_CASE("machine: a study of two GPUs is read on a laptop, which starts no nvi
     REQUIRE(trials.front().environment != nullptr);
     CHECK(trials.front().environment->at("driver") == "550.54");
 
-    const std::vector<std::vector<std::string>> reading{
-        {"status"},           {"status", "--json"},
-        {"report"},           {"report", "--json"},
-        {"report", "--html"}, {"report", "--beside", "study.yaml"},
-        {"explain"},          {"explain", "--trial", "1"},
-        {"recommend"},        {"recommend", "--as", "systemd"},
-        {"export"},           {"export", "--format", "jsonl"}};
+    const std::vector<std::vector<std::string>> reading{{"status"},
+                                                        {"status", "--json"},
+                                                        {"report"},
+                                                        {"report", "--json"},
+                                                        {"report", "--html"},
+                                                        {"explain"},
+                                                        {"explain", "--trial", "1"},
+                                                        {"recommend"},
+                                                        {"recommend", "--as", "systemd"},
+                                                        {"export"},
+                                                        {"export", "--format", "jsonl"}};
     for (const auto& words : reading) {
         const Ran here = machines.on("laptop", words);
         INFO(words.front() << " " << words.back() << "\n" << here.out << here.err);

@@ -208,16 +208,6 @@ TEST_CASE(
         trials.push_back(measured_trial(id, next, figures_of(*faster, next)));
     }
     CHECK(by_model >= 1);
-    const nlohmann::json report = nlohmann::json::parse(json_report(h100.setup, trials, ""));
-    REQUIRE(report.contains("predicted"));
-    const nlohmann::json& predicted = report["predicted"];
-    CHECK(predicted["rows"].size() >= 4);
-    CHECK(predicted["rows"][0]["predicted_fitted"].is_null());  // nothing was told before the first
-    CHECK(predicted["median_error_before"].get<double>() > 0.25);
-    CHECK(predicted["median_error_fitted"].get<double>() <
-          predicted["median_error_before"].get<double>() / 2);
-    const std::string page = markdown_report(h100.setup, trials, "");
-    CHECK(page.find("## Predicted and measured") != std::string::npos);
 }
 
 TEST_CASE("speed fit: what a trial takes is expected of the machine as it was measured") {
