@@ -76,7 +76,7 @@ std::unique_ptr<SimulateEvaluator> SimulateEvaluator::with(const SpeedFactors& f
 }
 
 bool SimulateEvaluator::replicates_inform() const {
-    return options_.noise.run_cv > 0 || options_.noise.step_cv > 0 || options_.noise.drift_cv > 0;
+    return options_.noise.run_cv > 0 || options_.noise.step_cv > 0;
 }
 
 Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& start) const {
