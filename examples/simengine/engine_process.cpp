@@ -180,9 +180,6 @@ void Life::begin_start() {
     const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds;
     if (from_cache_)
         say({"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"});
-    if (!setup_.not_modelled.empty() && !options_.quiet)
-        say({fmt::format("simengine: set, and without an effect here: {}",
-                         fmt::join(setup_.not_modelled, ", "))});
     const std::vector<std::string>& lines = setup_.start.log;
     // A start that goes well says what it does while it does it; one that fails says so at its end.
     const std::size_t soon = setup_.start.serves && !lines.empty() ? lines.size() - 1 : 0;

@@ -375,11 +375,8 @@ EngineSetup set_up(const Options& options) {
     const servetune::Serving serving =
         reader.read(with_figures_of(setup.command, models, options.model));
     setup.parameters = serving.parameters;
-    setup.not_modelled = serving.not_modelled;
     setup.cost.emplace(serving.target, serving.settings);
     setup.start = serving.refused.serves ? servetune::start(*setup.cost) : serving.refused;
-    setup.not_modelled.insert(setup.not_modelled.end(), serving.unknown.begin(),
-                              serving.unknown.end());
     return setup;
 }
 

@@ -54,7 +54,6 @@ struct EngineSetup {
     std::string help{};  ///< not empty: it was asked for, and nothing below is set
     std::vector<std::string> served_names{};  ///< what clients may ask for
     servetune::Assignment parameters{};       ///< as the cost model understood them
-    std::vector<std::string> not_modelled{};  ///< set, and without an effect here
     std::optional<servetune::CostModel> cost{};
     servetune::StartResult start{};
 };

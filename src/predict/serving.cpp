@@ -393,7 +393,6 @@ Serving ServingReader::read(const Command& command) const {
     read_kernels(serving, by);
     read_parallel(serving.settings, by);
     read_speculation(serving.settings, by, models_, traits_);
-    serving.not_modelled = by.not_asked();
     check_rules(serving);
     return serving;
 }

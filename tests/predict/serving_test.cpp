@@ -64,7 +64,6 @@ void check(const std::string& command, const std::vector<FlagCase>& cases) {
         const Serving serving = read(command + c.words);
         CHECK(c.holds(serving.settings));
         CHECK(serving.refused.serves);
-        CHECK(serving.not_modelled.empty());
     }
 }
 using S = const ServingSettings&;
@@ -138,7 +137,6 @@ TEST_CASE("serving: vLLM's defaults depend on the device") {
         CHECK(there.max_sequences == sequences);
         CHECK(there.max_batched_tokens == tokens);
     }
-    CHECK(read(vllm).not_modelled.empty());
     CHECK(read(vllm).parameters.at("max_num_seqs") == Value(std::int64_t{1024}));
     CHECK(read(vllm).parameters.at("max_model_len") == Value(std::int64_t{40'960}));
 }
@@ -325,8 +323,6 @@ TEST_CASE("serving: SGLang's flags") {
     CHECK(head.refused.serves);
     CHECK(head.settings.speculation.method == "eagle3");
     CHECK(head.settings.speculation.tokens == 4);
-    CHECK(head.not_modelled ==
-          std::vector<std::string>{"speculative_eagle_topk", "speculative_num_draft_tokens"});
     const Serving draft =
         read(sglang +
              "--speculative-algorithm=STANDALONE --speculative-draft-model-path=Qwen/Qwen3-0.6B" +
@@ -427,16 +423,12 @@ TEST_CASE(
 TEST_CASE("serving: names, addresses, checkpoints") {
     const Serving plain = read(vllm + "--host 127.0.0.1 --port 8000");
     CHECK(plain.model == "Qwen/Qwen3-14B");
-    CHECK(plain.not_modelled.empty());
     CHECK(settings("vllm serve Qwen/Qwen3-14B-FP8").quantization == "fp8");
     CHECK(settings("vllm serve /models/Qwen3-14B-AWQ").quantization == "awq");
     CHECK(settings("vllm serve openai/gpt-oss-120b").quantization == "mxfp4");
     CHECK(
         settings("python3 -m sglang.launch_server --model-path=Qwen/Qwen3-14B-FP8").quantization ==
         "fp8");
-    // From 0.32 on the second does nothing.
-    CHECK(read(vllm + "--reasoning-parser qwen3 --disable-cascade-attn").not_modelled ==
-          std::vector<std::string>{"reasoning_parser"});
 }
 
 TEST_CASE("serving: an environment variable is a flag too where an engine has it so") {

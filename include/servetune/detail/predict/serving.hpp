@@ -22,8 +22,6 @@ struct Serving {
     ServingSettings settings{};
     /// the engine's own, those at their defaults included where a default is known
     Assignment parameters{};
-    /// parameters set to something else than their default that the cost model does not know
-    std::vector<std::string> not_modelled{};
     /// flags, or values of flags, that the engine's file does not know: what they do is not known
     std::vector<std::string> unknown{};
     /// where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
