@@ -133,6 +133,14 @@ TEST_CASE(
               "vllm serve openai/gpt-oss-120b --"));
 }
 
+TEST_CASE("suggest: a recipe for something else is none where nobody can tell whether it fits") {
+    const Ran ran = suggested("Qwen/Qwen3-235B-A22B", "h100-sxm", "vllm", false);
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 1);
+    CHECK(has(ran.out, "nobody can tell whether it fits"));
+    CHECK_FALSE(has(ran.out, "vllm serve"));
+}
+
 TEST_CASE("suggest: an engine that takes files is not given a hub's id") {
     const Ran ran = suggested("Qwen/Qwen3-8B", "h100-sxm", "llama.cpp", false);
     INFO(ran.out << ran.err);
