@@ -230,7 +230,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "roles: a prefill engine that breaks is the trial's failure, by name, and the study goes on") {
+    "roles: a prefill engine that breaks is the trial's failure, by name, and the study goes on",
+    "[long]") {
     const std::string workload =
         "input_tokens: 64, output_tokens: 8}, requests: 24, arrival: {concurrency: 4}";
     const std::string roles = "{prefill: {count: [1, 2]}, decode: {count: 1}}";
@@ -268,7 +269,7 @@ TEST_CASE(
     CHECK(machine.left() == "");
 }
 
-TEST_CASE("roles: the winner's files start every server and the router, which answers") {
+TEST_CASE("roles: the winner's files start every server and the router, which answers", "[long]") {
     const ThreeDevices machine;
     machine.study(deployed,
                   "input_tokens: 64, output_tokens: 16}, requests: 8, arrival: {rate: inf}",
