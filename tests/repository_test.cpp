@@ -289,7 +289,7 @@ TEST_CASE(
                                              "worker_pool.hpp"};
     const std::map<std::string, std::string> headers = modules_of_headers();
     const std::regex third_party(
-        R"(Eigen|nlohmann|yaml-cpp|spdlog|fmt/|CLI/|sqlite3|curl|boost/(process|asio|beast))");
+        R"(Eigen|nlohmann|yaml-cpp|fmt/|CLI/|sqlite3|curl|boost/(process|asio|beast))");
     const std::regex world(R"(^(chrono|fstream|iostream|cstdio|filesystem|unistd\.h|thread)$)");
     for (const auto& [file, text] : files_below(source / "include/servetune")) {
         INFO(file.string());

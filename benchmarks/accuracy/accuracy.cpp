@@ -2,6 +2,7 @@
 // The cost model against measured rows (README.md): accuracy [--rows FILE] [--fit
 // ENGINE[<VERSION|>=VERSION] [FACTOR...]]
 #include "base/files.hpp"
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/version.hpp"
@@ -192,6 +193,47 @@ void print(const char* title, const Errors& errors) {
     for (const auto& [name, rows] : errors)
         fmt::print("{:<50} {:>5} {:>24} {:>24}\n", name, rows.size(), with_interval(rows, 0.5),
                    with_interval(rows, 0.9));
+}
+
+/// The figure of a factor; of all number types together it is the first one's. Throws UsageError for
+/// an unknown one.
+double factor_of(const EngineTraits& traits, const std::string& factor) {
+    if (factor == "bandwidth_efficiency") return traits.bandwidth_efficiency;
+    if (factor == "step_overhead_seconds") return traits.step_overhead_seconds;
+    if (factor == "sequence_overhead_seconds") return traits.sequence_overhead_seconds;
+    if (factor == "layer_seconds") return traits.layer_seconds;
+    if (factor == "request_overhead_seconds") return traits.request_overhead_seconds;
+    if (factor == "chunk_overhead_seconds") return traits.chunk_overhead_seconds;
+    if (factor == "compute_efficiency") return traits.compute_efficiency.begin()->second;
+    if (factor.starts_with("compute_efficiency."))
+        return traits.compute(factor.substr(factor.find('.') + 1));
+    const std::vector<std::string> known{"bandwidth_efficiency",      "step_overhead_seconds",
+                                         "sequence_overhead_seconds", "layer_seconds",
+                                         "request_overhead_seconds",  "chunk_overhead_seconds",
+                                         "compute_efficiency"};
+    throw UsageError("'" + factor + "' is no factor that can be fitted; known: " +
+                     listed(nearest_first(factor, known)));
+}
+
+void set(EngineTraits& traits, const std::string& factor, double value) {
+    const auto share = [](double v) { return std::clamp(v, 0.01, 1.0); };
+    if (factor == "bandwidth_efficiency") traits.bandwidth_efficiency = share(value);
+    else if (factor == "step_overhead_seconds") traits.step_overhead_seconds = value;
+    else if (factor == "sequence_overhead_seconds") traits.sequence_overhead_seconds = value;
+    else if (factor == "layer_seconds") traits.layer_seconds = value;
+    else if (factor == "request_overhead_seconds") traits.request_overhead_seconds = value;
+    else if (factor == "chunk_overhead_seconds") traits.chunk_overhead_seconds = value;
+    else if (factor == "compute_efficiency") {
+        const double ratio = value / traits.compute_efficiency.begin()->second;
+        for (auto& [type, efficiency] : traits.compute_efficiency)
+            efficiency = share(efficiency * ratio);
+    } else traits.compute_efficiency[factor.substr(factor.find('.') + 1)] = share(value);
+}
+
+EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors,
+                          const std::vector<double>& logs) {
+    for (std::size_t i = 0; i < factors.size(); ++i) set(traits, factors[i], std::exp(logs[i]));
+    return traits;
 }
 
 /// Traits of the rows' own version with fitted figures.

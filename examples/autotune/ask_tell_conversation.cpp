@@ -132,8 +132,7 @@ FailureKind failure_kind_in(const OrderedJson& value) {
 
 /// A result without all goals teaches nothing, and a rate or a time is above 0.
 void check_goals(const Metrics& metrics, const Problem& problem) {
-    const bool as_ratio =
-        problem.objective.over == Objective::Over::worst || problem.decision.never_worse_than;
+    const bool as_ratio = problem.decision.never_worse_than.has_value();
     for (const Goal& goal : problem.objective.goals) {
         const auto found = metrics.find(goal.metric);
         if (found == metrics.end()) {

@@ -27,6 +27,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -101,21 +102,22 @@ Workload workload_of(const LoadTestArguments& arguments, const Catalogue& catalo
 /// What is wrong with a header is said without its value, which may be a secret.
 std::pair<std::string, std::string> header_of(const std::string& text) {
     const auto colon = text.find(':');
-    const std::string wanted = "--header wants NAME:VALUE, such as 'X-Tenant: 7'; ";
-    if (colon == std::string::npos) throw UsageError(wanted + "there is no colon");
     const std::string name = text.substr(0, colon);
-    const auto begin = text.find_first_not_of(" \t", colon + 1);
-    const auto is_token = [](char c) {  // RFC 9110, 5.6.2
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+    const std::string value(trimmed(colon == text.npos ? "" : text.substr(colon + 1)));
+    const auto is_token = [](unsigned char c) {  // RFC 9110, 5.6.2
+        return std::isalnum(c) != 0 || std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(
+                                           c)) != std::string_view::npos;
     };
-    if (name.empty() || !std::all_of(name.begin(), name.end(), is_token))
-        throw UsageError(wanted + "a name has letters, digits and -, and no blanks");
-    if (begin == std::string::npos) throw UsageError(wanted + name + " has no value");
-    const std::string value = text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-    if (std::any_of(value.begin(), value.end(),
-                    [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; }))
-        throw UsageError(wanted + "the value of " + name + " has control characters");
+    const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
+    const char* wrong = colon == text.npos ? "there is no colon"
+                        : name.empty() || !std::all_of(name.begin(), name.end(), is_token)
+                            ? "a name has letters, digits and -, and no blanks"
+                        : value.empty() ? "there is no value"
+                        : std::any_of(value.begin(), value.end(), is_control)
+                            ? "the value has control characters"
+                            : nullptr;
+    if (wrong != nullptr)
+        throw UsageError(std::string("--header wants NAME:VALUE, such as 'X-Tenant: 7'; ") + wrong);
     return {name, value};
 }
 
@@ -195,8 +197,7 @@ void set_arrival(LoadTest& test, const BenchArguments& arguments) {
                          "' looks for its largest load, which `autotune capacity` does; give "
                          "--rate or --concurrency");
     if (arguments.burstiness) {
-        if (workload.arrival.kind != Arrival::Kind::rate &&
-            workload.arrival.kind != Arrival::Kind::ramp)
+        if (workload.arrival.kind != Arrival::Kind::rate)
             throw UsageError("--burstiness goes with arrivals at a rate: add --rate");
         workload.arrival.burstiness = *arguments.burstiness;
     }

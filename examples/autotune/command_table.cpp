@@ -51,8 +51,7 @@ Targets targets_of(RunArguments& a) {
                            {"--quiet", &a.quiet},
                            {"--json-lines", &a.json_lines},
                            {"--dry-run", &a.dry_run},
-                           {"--view", &a.view},
-                           {"--token-file", &a.token_file}});
+                           {"--view", &a.view}});
 }
 
 Targets targets_of(InitArguments& a) {
@@ -74,12 +73,11 @@ Targets targets_of(StatusArguments& a) {
 
 Targets targets_of(ViewArguments& a) {
     return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--address", &a.address}, {"--token-file", &a.token_file}});
+                          {{"--port", &a.port}});
 }
 
 Targets targets_of(ReportArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--html", &a.html}, {"--beside", &a.beside}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--html", &a.html}});
 }
 
 Targets targets_of(ExplainArguments& a) {
@@ -109,7 +107,6 @@ Targets targets_of(RecommendArguments& a) {
                            {"--gpus", &a.gpus},
                            {"--into", &a.into},
                            {"--check", &a.check},
-                           {"--api-key-env", &a.api_key_environment},
                            {"--at", &a.at}});
 }
 
@@ -224,12 +221,7 @@ Targets targets_of(SimulateArguments& a) {
     return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
                           {{"--hardware", &a.hardware},
                            {"--configurations", &a.configurations},
-                           {"--top", &a.top},
-                           {"--fit", &a.fit},
-                           {"--workload", &a.workload},
-                           {"--metric", &a.metrics},
-                           {"--factor", &a.factors},
-                           {"--output", &a.output}});
+                           {"--top", &a.top}});
 }
 
 Targets targets_of(WordArguments& a) {

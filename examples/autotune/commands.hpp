@@ -68,10 +68,7 @@ struct RunArguments : StudyArguments {
     bool dry_run = false;
     bool json_lines = false;
     bool conclusion = true;  ///< print it at the end; false: whoever calls `run` does
-    std::optional<std::string>
-        view{};  ///< the address of a page that shows the run; empty: the usual one
-    std::optional<std::filesystem::path>
-        token_file{};  ///< holds what a reader of that page has to know
+    std::optional<std::uint64_t> view{};  ///< the port of a page that shows the run
 };
 
 struct ServeArguments : StudyArguments {
@@ -91,8 +88,7 @@ struct McpArguments {
 };
 
 struct ViewArguments : StudyArguments {
-    std::string address{};
-    std::optional<std::filesystem::path> token_file{};
+    int port = 8420;
 };
 
 struct WatchArguments : StudyArguments {
@@ -128,8 +124,7 @@ struct StatusArguments : StudyArguments {
 };
 
 struct ReportArguments : StudyArguments {
-    bool html = false;                              ///< the page for a browser
-    std::optional<std::filesystem::path> beside{};  ///< another study, to be shown beside it
+    bool html = false;  ///< the page for a browser
 };
 
 struct ExportArguments : StudyArguments {
@@ -156,11 +151,8 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
-    std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
-    std::optional<std::string> check{};           ///< the same, or the URL of a server
+    std::optional<std::filesystem::path> into{}, check{};  ///< a deploy file that is there
     std::string at{};  ///< which of the file's commands; empty: the only one
-    std::string
-        api_key_environment{};  ///< the variable that holds the server's key; empty: the study's
 };
 
 struct CompareArguments {
@@ -182,16 +174,10 @@ struct SuggestArguments {
     bool json = false;
 };
 
-/// With `fit`: how well the cost model fits a table of measured results.
 struct SimulateArguments : StudyArguments {
     std::string hardware{};  ///< in place of the study's: what would an H200 give?
     std::size_t configurations = 500;
     std::size_t top = 10;
-    std::filesystem::path fit{};
-    std::string workload{};              ///< only its rows; empty: all
-    std::vector<std::string> metrics{};  ///< empty: the study's objective
-    std::vector<std::string> factors{};  ///< empty: efficiency of compute, overhead of requests
-    std::optional<std::filesystem::path> output{};  ///< the traits file to write
 };
 
 struct ImportArguments {

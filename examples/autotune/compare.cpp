@@ -66,8 +66,7 @@ struct Side {
     std::vector<double> values{};  ///< the first of `needed` in each of them
     std::size_t failures = 0,
                 unreliable = 0;  ///< of this process: what caused earlier ones may be mended
-    std::size_t broken = 0;      ///< measurements that break a limit
-    std::string why_failed{}, why_unreliable{}, why_broken{};
+    std::string why_failed{}, why_unreliable{};
     std::vector<std::string> log_lines{};  ///< of the failure in `why_failed`
     std::map<std::string, servetune::WorkLengths>
         lengths{};       ///< of the requests behind `values`, by workload
@@ -76,7 +75,6 @@ struct Side {
     void look();
     /// Empty: it is usable.
     [[nodiscard]] std::string why_unusable(const servetune::Measurement& measurement) const;
-    [[nodiscard]] bool mostly_broken() const { return broken > 0 && 2 * broken >= values.size(); }
     /// One measurement more, of a fresh start. False: the user stopped it.
     /// `seed`: of the load, the same for both of a pair.
     bool measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop);
@@ -122,7 +120,7 @@ void Side::look() {
     measured.clear();
     log_lines.clear();
     lengths.clear();
-    failures = unreliable = broken = 0;
+    failures = unreliable = 0;
     seconds = 0;
     const auto here = [&](const Trial& trial) { return trial.id >= of->first_here ? 1U : 0U; };
     for (const Trial& trial : of->study->trials()) {
@@ -145,13 +143,6 @@ void Side::look() {
         measured.push_back(measurement);
         values.push_back(measurement->metrics.find(needed.front())->second.value);
         WorkLengths::add(lengths, measurement->metrics);
-        for (const Limit& limit : of->setup.problem->objective.limits)
-            if (const auto holds = limit.holds(measurement->metrics); holds != true) {
-                ++broken;
-                why_broken =
-                    holds ? limit.broken_text(measurement->metrics) : limit.unjudged_text();
-                break;
-            }
     }
 }
 
@@ -283,8 +274,8 @@ struct GoalCheck {
 
     /// Whether another pair may decide it.
     [[nodiscard]] bool open() const { return why_none.empty() && comparison.open(); }
-    [[nodiscard]] bool is(PairVerdict verdict) const {
-        return why_none.empty() && comparison.verdict() == verdict;
+    [[nodiscard]] PairVerdict verdict() const {
+        return why_none.empty() ? comparison.verdict() : PairVerdict::undecided;
     }
 };
 
@@ -311,13 +302,14 @@ std::size_t measured_pairs(const Side& a, const Side& b) {
     return std::min(a.measured.size(), b.measured.size());
 }
 
-/// What is compared. Of a gate each goal on each workload is a test of non-inferiority
-/// (`Comparison::Question::not_worse`), which takes no more pairs once it is decided. B passes
-/// where all pass and fails where one fails. The intervals of k checks hold together with 95 %
+/// What is compared: the leading goal; of a gate each goal on each workload, a test of
+/// non-inferiority (`Comparison::Question::not_worse`), which takes no more pairs once it is
+/// decided. B passes where all pass and fails where one fails. The intervals of k checks hold together with 95 %
 /// (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more in any check passes
 /// with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
-std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a, const Side& b,
-                                   bool gate) {
+std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a,
+                                   const Side& b) {
+    const bool gate = arguments.gate;
     const Objective& objective = a.of->setup.problem->objective;
     std::vector<std::pair<Goal, std::string>> all;
     if (!gate) all.emplace_back(objective.leading(), "");
@@ -395,11 +387,12 @@ std::vector<GateCheck> limit_checks(const Side& a, const Side& b, bool ended) {
 }
 
 GateCheck check_of(const GoalCheck& check, const Side& a) {
+    const PairVerdict verdict = check.verdict();
     GateCheck result{check.goal.direction == Direction::maximize ? "maximize " : "minimize ",
                      shown_workload(check.workload, a),
-                     check.is(PairVerdict::not_worse) ? CheckEnd::passed
-                     : check.is(PairVerdict::worse)   ? CheckEnd::failed
-                                                      : CheckEnd::undecided,
+                     verdict == PairVerdict::worse       ? CheckEnd::failed
+                     : verdict == PairVerdict::undecided ? CheckEnd::undecided
+                                                         : CheckEnd::passed,
                      check.why_none.empty() ? compared_text(check.comparison) : check.why_none};
     result.name += MetricKey::of(check.goal.metric).name;
     for (const double value : check.a) result.a.push_back(figure_text(check.goal.metric, value));
@@ -429,23 +422,9 @@ std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
     return result;
 }
 
-Ending verdict_of(const GoalCheck& check, const Side& a, const Side& b) {
-    if (b.mostly_broken() && !a.mostly_broken())
-        return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why_broken, answer_is_no};
-    const std::string figures = compared_text(check.comparison);
-    switch (check.comparison.verdict()) {
-        case PairVerdict::better: return {"better", "B is better: " + figures, done};
-        case PairVerdict::worse: return {"worse", "B is worse: " + figures, answer_is_no};
-        case PairVerdict::same: return {"same", "A and B are the same: " + figures, done};
-        case PairVerdict::not_worse:  // only a gate asks for it
-        case PairVerdict::undecided: break;
-    }
-    return {"undecided", "Undecided: " + figures + "; more pairs would tell", undecided};
-}
-
-Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
-                   const Side& a, const Side& b) {
-    const std::string margin = fmt::format("{:g} %", arguments.margin * 100);
+/// What all checks come to.
+Ending ending_of(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
+                 const Side& a, const Side& b) {
     const auto listed = [](const std::vector<GateCheck>& checks, CheckEnd end) {
         std::string list;
         for (const GateCheck& check : checks)
@@ -456,23 +435,20 @@ Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& 
     };
     std::vector<GateCheck> checks;
     for (const GoalCheck& goal : goals) checks.push_back(check_of(goal, a));
-    if (const std::string worse = listed(checks, CheckEnd::failed); !worse.empty())
-        return {"worse",
-                fmt::format("B fails: it is worse than A by more than {}: {}", margin, worse),
-                answer_is_no};
     if (const std::string broken = listed(limit_checks(a, b, true), CheckEnd::failed);
         !broken.empty())
-        return {"b_breaks_limit", "B fails: it breaks a limit that A keeps: " + broken,
-                answer_is_no};
+        return {"b_breaks_limit", "B breaks a limit that A keeps: " + broken, answer_is_no};
+    if (const std::string worse = listed(checks, CheckEnd::failed); !worse.empty())
+        return {"worse", "B is worse: " + worse, answer_is_no};
     if (const std::string open = listed(checks, CheckEnd::undecided); !open.empty())
-        return {"undecided",
-                fmt::format("Undecided: {}; more pairs, or a margin above {}, would tell", open,
-                            margin),
-                undecided};
-    return {"not_worse",
-            fmt::format("B passes: it is not worse than A by {}: {}", margin,
-                        listed(checks, CheckEnd::passed)),
-            done};
+        return {"undecided", "Undecided: " + open + "; more pairs would tell", undecided};
+    const PairVerdict verdict = goals.front().verdict();
+    const std::string text = verdict == PairVerdict::better ? "B is better"
+                             : verdict == PairVerdict::same
+                                 ? "A and B are the same"
+                                 : fmt::format("B is not worse by {:g} %", arguments.margin * 100);
+    return {std::string(name_in(Comparison::verdicts, verdict)),
+            text + ": " + listed(checks, CheckEnd::passed), done};
 }
 
 /// `ending`: nothing while it is measured.
@@ -481,30 +457,26 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArgumen
     const bool b_fails = ending && ending->word == "b_fails";
     const bool none =
         ending && (b_fails || ending->word == "a_fails" || ending->word == "unreliable");
-    const bool failed = ending && ending->code == answer_is_no;
     GateReport report;
     report.study = a.of->setup.file.name;
     report.headline =
         ending ? ending->text : fmt::format("Not finished: {} pairs so far.", measured_pairs(a, b));
-    report.end = failed                           ? CheckEnd::failed
-                 : ending && ending->code == done ? CheckEnd::passed
-                                                  : CheckEnd::undecided;
-    GateCheck& measurable = report.checks.emplace_back(GateCheck{
-        "both are measured", "",
-        b_fails           ? CheckEnd::failed
-        : !ending || none ? CheckEnd::undecided
-                          : CheckEnd::passed,
-        none ? ending->text
-             : fmt::format("A {} times, B {} times", a.measured.size(), b.measured.size())});
-    if (none && ending->word != "unreliable") measurable.log = (b_fails ? b : a).log_lines;
+    report.end = !ending                        ? CheckEnd::undecided
+                 : ending->code == answer_is_no ? CheckEnd::failed
+                 : ending->code == done         ? CheckEnd::passed
+                                                : CheckEnd::undecided;
+    report.checks.push_back(
+        {"both are measured", "",
+         b_fails           ? CheckEnd::failed
+         : !ending || none ? CheckEnd::undecided
+                           : CheckEnd::passed,
+         none ? ending->text
+              : fmt::format("A {} times, B {} times", a.measured.size(), b.measured.size()),
+         none ? (b_fails ? b : a).log_lines : std::vector<std::string>{}});
     for (const GoalCheck& goal : goals) {
-        GateCheck& check = report.checks.emplace_back(check_of(goal, a));
-        if (check.end != CheckEnd::undecided) continue;
-        if (!ending) check.text += "; not finished";
-        else if (failed && goal.open()) {
-            check.end = CheckEnd::not_judged;
-            check.text += "; not decided when another check failed";
-        }
+        report.checks.push_back(check_of(goal, a));
+        if (report.end == CheckEnd::failed && goal.open())
+            report.checks.back().end = CheckEnd::not_judged;  // another check failed before
     }
     for (GateCheck& check : limit_checks(a, b, ending.has_value()))
         report.checks.push_back(std::move(check));
@@ -542,13 +514,11 @@ bool study_knows(const StudySetup& setup, const std::vector<std::string>& settin
     }
 }
 
-constexpr std::string_view written_here = "# written by `autotune compare`: ";
-
-/// B as a study of its own that starts from A, for flags that A does not search: written into the
-/// comparison's folder.
+/// B as a study of its own that starts from A, for flags that A does not search: written into B's
+/// folder.
 std::filesystem::path study_with(const CompareArguments& arguments,
                                  const std::filesystem::path& folder, const std::string& name) {
-    std::string text = std::string(written_here) + "A with --set\nuse: " +
+    std::string text = "use: " +
                        OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
                        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
@@ -562,16 +532,8 @@ std::filesystem::path study_with(const CompareArguments& arguments,
                 (words != nullptr ? OrderedJson(*words).dump() : text_of(value)) + "\n";
     }
     std::filesystem::create_directories(folder);
-    const std::filesystem::path file = folder / "b.yaml";
-    std::error_code unknown;
-    if (std::filesystem::exists(std::filesystem::symlink_status(file, unknown)) &&
-        !(std::filesystem::is_regular_file(file, unknown) &&
-          read_file(file).starts_with(written_here)))
-        throw UsageError(file.string() +
-                         " is there already, and was not written by `autotune compare`; take "
-                         "another --directory");
-    write_file(file, text);
-    return file;
+    write_file(folder / "study.yaml", text);
+    return folder / "study.yaml";
 }
 
 /// What is measured until it is known: which of both is better, or whether B passes.
@@ -582,18 +544,18 @@ struct Asked {
     std::filesystem::path folder;
 
     [[nodiscard]] std::vector<GoalCheck> goals() const {
-        return goal_checks(arguments, a, b, arguments.gate);
+        return goal_checks(arguments, a, b);
     }
     [[nodiscard]] bool open() const {
         const std::vector<GoalCheck> all = goals();
-        return std::none_of(all.begin(), all.end(),
-                            [](const GoalCheck& one) { return one.is(PairVerdict::worse); }) &&
+        return std::none_of(
+                   all.begin(), all.end(),
+                   [](const GoalCheck& one) { return one.verdict() == PairVerdict::worse; }) &&
                std::any_of(all.begin(), all.end(), [](const GoalCheck& one) { return one.open(); });
     }
     [[nodiscard]] Ending ending() const {
         if (auto work = length_mismatch(a, b)) return *work;
-        return arguments.gate ? gate_ending(goals(), arguments, a, b)
-                              : verdict_of(goals().front(), a, b);
+        return ending_of(goals(), arguments, a, b);
     }
     /// A gate's files say what is known, whenever this process ends.
     void write(const std::optional<Ending>& ending) const {
@@ -612,22 +574,17 @@ struct Asked {
 
 private:
     void print_json(const Ending& ending) const {
-        const Comparison leading = goal_checks(arguments, a, b, false).front().comparison;
-        OrderedJson result{{"verdict", ending.word},
-                           {"text", ending.text},
-                           {"pairs", leading.pairs()},
-                           {"gain", gain_json(leading)}};
+        OrderedJson result{{"verdict", ending.word}, {"text", ending.text}};
+        for (const GoalCheck& goal : goals())
+            result["goals"].push_back(
+                {{"metric", goal.goal.metric},
+                 {"verdict", name_in(Comparison::verdicts, goal.verdict())},
+                 {"pairs", goal.comparison.pairs()},
+                 {"gain", gain_json(goal.comparison)}});
         for (const Side* side : {&a, &b})
             result[side == &a ? "a" : "b"] = {
                 {"command", side->of->setup.command_text(side->configuration)},
                 {"values", side->values}};
-        if (arguments.gate)
-            for (const GoalCheck& goal : goals())
-                result["goals"].push_back(
-                    {{"metric", goal.goal.metric},
-                     {"verdict", name_in(Comparison::verdicts, goal.comparison.verdict())},
-                     {"pairs", goal.comparison.pairs()},
-                     {"gain", gain_json(goal.comparison)}});
         put_json(result);
     }
 };
@@ -642,7 +599,7 @@ int compare(CompareArguments arguments, StopSignals& signals) {
     second.folder = folder / "b";
     if (!first.open(arguments.quiet)) return environment_error;
     if (!arguments.other && !study_knows(first.setup, arguments.settings)) {
-        arguments.other = study_with(arguments, folder, first.setup.file.name);
+        arguments.other = study_with(arguments, second.folder, first.setup.file.name);
         second.arguments.study = *arguments.other;
     }
     if (arguments.other && !second.open(arguments.quiet)) return environment_error;
@@ -670,10 +627,6 @@ int compare(CompareArguments arguments, StopSignals& signals) {
         if (!arguments.quiet)
             put(stderr, "{}: {}\n", side->name, side->of->setup.command_text(side->configuration));
     }
-    if (first.setup.problem->objective.over == Objective::Over::worst)
-        throw UsageError(
-            "compare takes the mean of several workloads; leave out `over: worst`, or compare with "
-            "a study of each workload");
     check_folder(folder, a, b);
     signals.prepared();
     std::optional<Ending> verdict;

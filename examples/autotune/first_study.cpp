@@ -97,7 +97,6 @@ std::string FirstStudy::text() const {
           {"hardware", hardware},
           {"several", gpus > 1 || all_said ? "yes" : ""},
           {"only_count", hardware.empty() && gpus > 1 ? "yes" : ""},
-          {"unknown_gpu", hardware.empty() && unknown_gpu && gpus > 0 ? "yes" : ""},
           {"gpus", std::to_string(gpus)},
           {"workload", workload_text(*this)},
           {"objective", objective_of(goal)},

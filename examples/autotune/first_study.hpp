@@ -11,6 +11,9 @@
 
 namespace autotune {
 
+/// Eight machines of eight: the largest layout that is looked at.
+inline constexpr std::size_t most_devices = 64;
+
 /// The answers that make a study: `init` writes it, `suggest` asks the cost model of it.
 struct FirstStudy {
     std::filesystem::path file = "study.yaml";  ///< where it is going to stand
@@ -23,7 +26,6 @@ struct FirstStudy {
     std::string as{};      ///< where it is measured: `kubernetes`, `ray`, `simulate`; empty: here
     std::size_t gpus = 0, concurrency = 64;
     bool as_recorded = false;  ///< the traffic has its own times
-    bool unknown_gpu = false;  ///< there is a GPU here that servetune does not know
     /// The parameter that spreads the model over several devices, and over how many it has to be
     /// spread; 1: it fits one, or nobody knows.
     std::string spread_by{};

@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,21 +60,6 @@ void put_unread(const std::vector<PublishedResult>& results) {
     }
 }
 
-/// The names under which engines have parameters, as a column may be called.
-std::set<std::string> names_of_parameters(const std::vector<Engine>& engines) {
-    std::set<std::string> names;
-    for (const Engine& engine : engines)
-        for (const EngineParameter& declared : engine.parameters) {
-            names.insert(declared.parameter.name);
-            std::string flag = declared.destination.flag.substr(
-                std::min(declared.destination.flag.find_first_not_of('-'),
-                         declared.destination.flag.size()));
-            std::replace(flag.begin(), flag.end(), '-', '_');
-            if (flag.size() > 1) names.insert(std::move(flag));
-        }
-    return names;
-}
-
 /// The table goes beside the study, and nothing that is there is replaced.
 void write_replayed_study(const PlainTable& plain, const std::filesystem::path& file,
                           const std::filesystem::path& source, const Catalogue& catalogue) {
@@ -105,9 +89,8 @@ int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
         throw UsageError("--objective: one table wanted, got " +
                          std::to_string(arguments.documents.size()));
     const std::filesystem::path& file = arguments.documents.front();
-    const PlainTable plain = read_plain_table(
-        read_file(file), file.string(),
-        {arguments.objective, arguments.parameters, names_of_parameters(catalogue.engines())});
+    const PlainTable plain = read_plain_table(read_file(file), file.string(),
+                                              {arguments.objective, arguments.parameters});
     for (const std::string& remark : plain.remarks) put(stderr, "  {}\n", remark);
     if (arguments.output) write_file(*arguments.output, plain.csv);
     if (arguments.write_study) write_replayed_study(plain, *arguments.write_study, file, catalogue);
@@ -212,8 +195,6 @@ int import_document(const ImportArguments& arguments) {
             Command{{"autotune", "run", arguments.write_study->string()}}.text()));
     } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
-
-    remarks.insert(remarks.begin(), imported.remarks.begin(), imported.remarks.end());
 
     const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
         if (file) write_file(*file, csv);

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune init`: a first study from five answers and from what is on this machine.
-#include "cluster_files.hpp"
 #include "commands.hpp"
 #include "first_study.hpp"
 #include "machine_facts.hpp"
 #include "output.hpp"
 #include "plan.hpp"
+#include "templates.hpp"
 
 #include "base/files.hpp"
 #include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "deploy/cached_models.hpp"
-#include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
+#include "servetune/version.hpp"
 #include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -38,12 +38,6 @@ namespace fs = std::filesystem;
 struct InitFound {
     std::vector<std::string> known{}, installed{}, gpus{};
     std::string hardware{};  ///< their name here; empty: none, or one that is not known
-    std::vector<ServerHere> servers{};
-};
-
-/// A model that may be meant, and where it was found.
-struct FoundModel {
-    std::string name, where;
 };
 
 /// Of a study for a cluster this machine says nothing.
@@ -58,32 +52,25 @@ InitFound look_around(const Catalogue& catalogue, bool for_cluster) {
     if (!found.gpus.empty())
         if (const auto chip = hardware_in(found.gpus.front(), catalogue.all_hardware()))
             found.hardware = chip->name;
-    found.servers = servers_here();
+    if (!found.installed.empty()) put(stdout, "installed here: {}\n", listed(found.installed));
+    if (!found.gpus.empty())
+        put(stdout, "nvidia-smi: {} x {}\n", found.gpus.size(), found.gpus.front());
     return found;
 }
 
-/// What servers here serve, and what is in the caches, of that what the engine takes. `attaches`:
-/// to the one server, whatever its models are.
-std::vector<FoundModel> models_for(const Engine& engine, const std::vector<ServerHere>& servers,
-                                   bool attaches) {
-    std::vector<FoundModel> result;
-    for (const ServerHere& server : servers)
-        for (const std::string& model : server.models)
-            if (attaches || engine.model_files.empty())
-                result.push_back({model, "served at " + server.url});
-    if (attaches) return result;
+/// What the server to attach to serves, else what the caches here have for the engine.
+std::vector<std::string> models_for(const Engine& engine, const std::string& attach) {
+    if (!attach.empty()) {
+        const std::vector<std::string> served = models_at(attach);
+        if (served.empty() && !anybody_listens(attach))
+            throw UsageError("nothing listens on " + attach +
+                             ": start the server first, or say its model with --model");
+        return served;
+    }
+    std::vector<std::string> result;
     for (const CachedModel& model : cached_models(engine.model_files))
-        if (model.ending.empty() == engine.model_files.empty())
-            result.push_back({model.name, model.where});
+        if (model.ending.empty() == engine.model_files.empty()) result.push_back(model.name);
     return result;
-}
-
-/// Those after the first, to be chosen by their numbers.
-void put_models(const std::vector<FoundModel>& models) {
-    constexpr std::size_t most = 9;
-    for (std::size_t i = 0; i < std::min(models.size(), most); ++i)
-        put(stdout, "   {} {} ({})\n", i + 1, models[i].name, models[i].where);
-    if (models.size() > most) put(stdout, "   and {} more\n", models.size() - most);
 }
 
 /// Asks on the terminal; nobody there, or an empty answer: the default.
@@ -111,9 +98,6 @@ public:
         }
     }
 
-    /// Whether there is somebody who answers.
-    [[nodiscard]] bool asks() const { return ask_; }
-
 private:
     std::string asked(const std::string& question, const std::string& default_) {
         put(stdout, "{}{} ", question, default_.empty() ? ":" : " [" + default_ + "]:");
@@ -135,37 +119,18 @@ bool preset_knows(const Catalogue& catalogue, const std::string& preset,
            read_file(file).find("\n  " + engine + ":") != std::string::npos;
 }
 
-/// Throws UsageError where `--gpus 0` is no answer.
-void check_without_gpus(const InitArguments& arguments, const std::string& engine,
-                        const Catalogue& catalogue) {
-    std::vector<std::string> can;
-    for (const Engine& one : catalogue.engines())
-        if (preset_knows(catalogue, "cpu", one.name)) can.push_back(one.name);
-    if (std::find(can.begin(), can.end(), engine) == can.end())
-        throw UsageError("--gpus 0: " + engine +
-                         " needs at least one GPU; for a CPU alone: --engine " + listed(can));
-    if (!arguments.hardware.empty())
-        throw UsageError("--gpus 0 and --hardware " + arguments.hardware +
-                         " contradict each other: leave one out");
-}
-
 std::string engine_answered(const std::string& said, const InitFound& found,
                             const Catalogue& catalogue) {
     if (said.empty())
         throw UsageError("no known engine is installed here; say which with --engine: " +
                          listed(found.known));
-    for (const std::string& name : found.known)
-        if (lower_case(name) == lower_case(said)) return name;
-    return catalogue.engine(said).name;  // throws, with the nearest names
+    return catalogue.engine(lower_case(said)).name;  // throws, with the nearest names
 }
 
-/// A number of the list, a file of this folder as an engine finds it (which runs in a folder of its
-/// own), or the words as they are.
-std::string model_answered(const std::string& answer, const std::vector<FoundModel>& models) {
-    if (answer.empty()) throw UsageError("which model is served? Say it with --model");
-    const auto number = integer_of(answer).value_or(0);
-    const bool listed = number >= 1 && static_cast<std::size_t>(number) <= models.size();
-    const std::string said = listed ? models[static_cast<std::size_t>(number) - 1].name : answer;
+/// A file of this folder as an engine finds it (which runs in a folder of its own), else the words
+/// as they are.
+std::string model_answered(const std::string& said) {
+    if (said.empty()) throw UsageError("which model is served? Say it with --model");
     std::error_code unknown;
     const bool here = !said.starts_with('/') && fs::exists(said, unknown);
     return here ? fs::absolute(said).lexically_normal().string() : said;
@@ -176,27 +141,16 @@ Workload workload_called(const std::string& name, const Catalogue& catalogue) {
 }
 
 std::string traffic_answered(const std::string& said, const Catalogue& catalogue) {
-    const std::string small = lower_case(said);
-    if (lengths_in(small)) return small;
-    for (const std::string& name : {small, said})  // the second one may be a file
-        try {
-            (void)workload_called(name, catalogue);
-            return name;
-        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): said below
+    std::error_code unknown;
+    const std::string answer = fs::exists(said, unknown) ? said : lower_case(said);
+    if (!lengths_in(answer)) try {
+            (void)workload_called(answer, catalogue);
+        } catch (const Error& error) {
+            throw UsageError(
+                std::string("--traffic: tokens in x out such as 512x128 wanted, or a workload: ") +
+                error.what());
         }
-    throw UsageError(
-        "--traffic: tokens in x out such as 512x128 wanted, or the name or file of a workload such "
-        "as chat, got '" +
-        said + "'");
-}
-
-std::vector<ServerHere> servers_for(const InitArguments& arguments, const InitFound& found) {
-    if (arguments.attach.empty()) return found.servers;
-    if (const auto server = server_at(arguments.attach)) return {*server};
-    if (arguments.model.empty() && !anybody_listens(arguments.attach))
-        throw UsageError("nothing listens on " + arguments.attach +
-                         ": start the server first, or say its model with --model");
-    return {};
+    return answer;
 }
 
 FirstStudy answered(const InitArguments& arguments, const InitFound& found,
@@ -204,36 +158,28 @@ FirstStudy answered(const InitArguments& arguments, const InitFound& found,
     const bool attaches = !arguments.attach.empty();
     const bool no_gpus = arguments.gpus == std::size_t{0};
     Questions questions(!arguments.yes && isatty(STDIN_FILENO) == 1);
-    const std::vector<ServerHere> servers = servers_for(arguments, found);
-    if (!found.installed.empty()) put(stdout, "installed here: {}\n", listed(found.installed));
-    if (!found.gpus.empty())
-        put(stdout, "nvidia-smi: {} x {}\n", found.gpus.size(), found.gpus.front());
-    for (const ServerHere& server : servers)
-        put(stdout, "a server answers at {} and serves {}{}\n", server.url, listed(server.models),
-            attaches ? "" : "; to tune its load as it runs: --attach " + server.url);
-
     FirstStudy study;
     study.file = arguments.output;
     study.attach = arguments.attach;
     study.as = arguments.as;
-    study.unknown_gpu = !found.gpus.empty();
     study.engine = questions.answer(
         arguments.engine, "1. Engine (" + listed(found.known) + ")",
         found.installed.empty() ? "" : found.installed.front(),
         [&](const std::string& said) { return engine_answered(said, found, catalogue); });
-    if (no_gpus && !attaches) check_without_gpus(arguments, study.engine, catalogue);
-    std::vector<FoundModel> models;
-    if (arguments.model.empty())
-        models = models_for(catalogue.engine(study.engine), servers, attaches);
-    put_models(models);
-    study.model =
-        questions.answer(arguments.model,
-                         std::string("2. Model: a name on the hub, a folder or a file") +
-                             (models.size() > 1 ? ", or a number of these" : ""),
-                         models.empty() ? "" : models.front().name,
-                         [&](const std::string& said) { return model_answered(said, models); });
-    if (!models.empty() && !questions.asks() && models.front().name == study.model)
-        put(stdout, "model: {}, the first of these; another one: --model\n", study.model);
+    const Engine engine = catalogue.engine(study.engine);
+    const char* preset = no_gpus && !attaches ? "cpu" : "quick";
+    if (preset_knows(catalogue, preset, study.engine)) study.preset = preset;
+    if (no_gpus && !attaches && study.preset.empty())
+        throw UsageError("--gpus 0: " + study.engine + " needs at least one GPU");
+    if (no_gpus && !arguments.hardware.empty())
+        throw UsageError("--gpus 0 and --hardware " + arguments.hardware +
+                         " contradict each other: leave one out");
+    std::vector<std::string> models;
+    if (arguments.model.empty()) models = models_for(engine, arguments.attach);
+    if (!models.empty()) put(stdout, "models found: {}\n", listed(models));
+    study.model = questions.answer(
+        arguments.model, "2. Model: a name on the hub, a folder or a file",
+        models.empty() ? "" : models.front(), model_answered);
     if (!no_gpus)
         study.hardware = questions.answer(
             arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known",
@@ -260,25 +206,35 @@ FirstStudy answered(const InitArguments& arguments, const InitFound& found,
     study.as_recorded =
         !arguments.concurrency && !attaches && !lengths_in(study.traffic) &&
         workload_called(study.traffic, catalogue).arrival.kind == Arrival::Kind::trace;
-    const char* preset = no_gpus && !attaches ? "cpu" : "quick";
-    if (preset_knows(catalogue, preset, study.engine)) study.preset = preset;
-    study.spread_by = parameter_of(catalogue.engine(study.engine), "tensor_parallel_size");
+    study.spread_by = parameter_of(engine, "tensor_parallel_size");
     return study;
+}
+
+/// The study, once it is known to be right. The draft stands beside it, whose relative paths it
+/// has.
+StudySetup drafted(const FirstStudy& study, const Catalogue& catalogue) {
+    NewFile draft(study.file.parent_path() /
+                  ("." + study.file.stem().string() + "." + std::to_string(::getpid()) + ".yaml"));
+    try {
+        draft.write(study.text());
+        return set_up(load_study(draft.path(), catalogue));
+    } catch (const Error& error) {
+        throw UsageError("nothing was written; the study would have been wrong: " +
+                         with_path(error.what(), draft.path(), study.file));
+    }
 }
 
 /// How many devices the model has to be spread over to fit, by the cost model, be there so many or
 /// not; 1: it fits one, it fits no number that was tried, or nobody knows.
-std::size_t devices_needed(FirstStudy study, const Catalogue& catalogue, NewFile& draft) {
+std::size_t devices_needed(FirstStudy study, const Catalogue& catalogue) {
     if (study.spread_by.empty() || study.gpus < 1 || study.hardware.empty() ||
         !study.attach.empty())
         return 1;
-    constexpr std::size_t most = 64;  // eight machines of eight
-    for (std::size_t devices = 1; devices <= std::max(study.gpus, most); devices *= 2) {
+    for (std::size_t devices = 1; devices <= std::max(study.gpus, most_devices); devices *= 2) {
         study.gpus = std::max(study.gpus, devices);
         study.layout = devices;
-        draft.write(study.text());
         try {
-            const StudySetup setup = set_up(load_study(draft.path(), catalogue));
+            const StudySetup setup = drafted(study, catalogue);
             if (!simulated(setup.file)
                      ->started(setup.problem->space.default_configuration())
                      .failure)
@@ -288,23 +244,6 @@ std::size_t devices_needed(FirstStudy study, const Catalogue& catalogue, NewFile
         }
     }
     return 1;
-}
-
-/// The study's text, once it is known to be right. The draft stands beside it, whose relative paths
-/// it has.
-std::string checked_text(FirstStudy study, const Catalogue& catalogue, std::size_t& needed) {
-    NewFile draft(study.file.parent_path() /
-                  ("." + study.file.stem().string() + "." + std::to_string(::getpid()) + ".yaml"));
-    try {
-        needed = devices_needed(study, catalogue, draft);
-        study.layout = needed <= study.gpus ? needed : 1;
-        draft.write(study.text());
-        (void)set_up(load_study(draft.path(), catalogue));
-        return study.text();
-    } catch (const Error& error) {
-        throw UsageError("nothing was written; the study would have been wrong: " +
-                         with_path(error.what(), draft.path(), study.file));
-    }
 }
 
 void check_output(const fs::path& output, bool force) {
@@ -320,17 +259,9 @@ void check_output(const fs::path& output, bool force) {
 }
 
 /// What a person should know of the study before it runs.
-void put_warnings(const StudySetup& setup, const FirstStudy& study, const InitFound& found,
-                  const InitArguments& arguments, std::size_t needed, bool cpu_preset) {
-    const bool installed = std::find(found.installed.begin(), found.installed.end(),
-                                     study.engine) != found.installed.end();
-    if (installed && study.gpus == 0 && !arguments.gpus && study.attach.empty() && cpu_preset)
-        put(stdout,
-            "nvidia-smi finds no GPU here. If {} serves from the processor, write the study with "
-            "--gpus 0\n",
-            study.engine);
+void put_warnings(const StudySetup& setup, const FirstStudy& study, std::size_t needed) {
     std::vector<std::string> missing = missing_models(setup.file);
-    if (arguments.as.empty())
+    if (study.as.empty())
         for (std::string& one : missing_here(setup)) missing.push_back(std::move(one));
     for (const std::string& one : missing) put(stdout, "missing: {}\n", one);
     if (needed > std::max<std::size_t>(study.gpus, 1))
@@ -342,47 +273,84 @@ void put_warnings(const StudySetup& setup, const FirstStudy& study, const InitFo
         put(stdout, "warning: {}\n", memory);
 }
 
+fs::path manifest_beside(const fs::path& study) { return study.parent_path() / "servetune.yaml"; }
+
+/// What the objects of a study are called, as a label of DNS: `servetune-chat-tp2`.
+std::string cluster_name(const std::string& study) {
+    constexpr std::size_t most = 52;  // of 63: pods of a Job have a dash and five letters more
+    std::string result = "servetune-";
+    for (const char c : lower_case(study))
+        result += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+    result = result.substr(0, most);
+    while (result.ends_with('-')) result.pop_back();
+    return result;
+}
+
+/// What runs the study in a cluster, and the pod of a trial unless the user has one: both for their
+/// user to change.
+void write_cluster_files(const FirstStudy& study, const InitArguments& arguments,
+                         const Engine& engine) {
+    const std::string name = cluster_name(study.name());
+    const bool is_path = study.model.starts_with('/');
+    const std::string image = arguments.image.empty()
+                                  ? "servetune:" + std::string(library_version)
+                                  : arguments.image;
+    TemplateValues values{
+        {{"name", name},
+         {"study", study.name()},
+         {"config", study.file.filename().string()},
+         {"image", image},
+         {"engine", study.engine},
+         {"engine_image", engine.images.empty() ? "" : engine.images.front()},
+         {"hub", is_path ? "/tmp" : "/models"},
+         {"mounted", is_path ? fs::path(study.model).parent_path().string() : "/models"},
+         {"is_path", is_path ? "yes" : ""},
+         {"has_models", is_path || !study.attach.empty() ? "" : "yes"}}};
+    values.lists["run"] = {
+        {{{"container", "autotune"},
+          {"requests", "{cpu: \"1\", memory: 512Mi}"},
+          {"command", "autotune, run, " + yaml_text("/study/" + values.texts["config"]) +
+                          ", --directory, /servetune/study, --view"}}}};
+    values.lists["page"] = {{{{"container", "page"},
+                              {"requests", "{cpu: 100m, memory: 128Mi}"},
+                              {"command", "autotune, view, /servetune/study"}}}};
+    std::vector<std::string> files{study.file.filename().string()};
+    const auto write = [&](const fs::path& file, const EmbeddedFile& text) {
+        write_file(file, filled_yaml(text, values, {{"pod", autotune_pod_yaml_in.text}}));
+        put(stdout, "wrote {}\n", file.string());
+    };
+    if (const fs::path pod = study.file.parent_path() / "pod.yaml"; study.attach.empty()) {
+        std::error_code unknown;
+        if (!fs::exists(pod, unknown)) write(pod, pod_yaml_in);
+        files.emplace_back("pod.yaml");
+    }
+    const fs::path manifest = manifest_beside(study.file);
+    write(manifest, servetune_yaml_in);
+    put(stdout, "next: kubectl create configmap {} --from-file={}, then {}\n", name,
+        fmt::join(files, " --from-file="),
+        Command{{"kubectl", "apply", "-f", manifest.string()}}.text());
+}
+
 }  // namespace
 
 int init(const InitArguments& arguments) {
-    std::error_code unknown;
     const fs::path& output = arguments.output;
     const bool for_kubernetes = arguments.as == "kubernetes";
-    if (for_kubernetes && !arguments.force && fs::is_regular_file(output, unknown)) {
-        write_cluster_manifest(output, arguments.image, false);  // the user's study, as it is
-        return done;
-    }
     check_output(output, arguments.force);
-    if (for_kubernetes) (void)earlier_manifest(output, arguments.force);
+    if (for_kubernetes) check_output(manifest_beside(output), arguments.force);
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue, !arguments.as.empty());
-    const FirstStudy study = answered(arguments, found, catalogue);
-    std::optional<NewFile> pod;  // unless the user has one
-    if (const fs::path file = output.parent_path() / "pod.yaml";
-        for_kubernetes && study.attach.empty() && !fs::exists(file, unknown)) {
-        const std::vector<std::string>& images = catalogue.engine(study.engine).images;
-        pod.emplace(file);
-        pod->write(pod_template_text(cluster_name(study.name()), study.engine,
-                                     images.empty() ? "" : images.front(), study.model));
-    }
-    std::size_t needed = 1;
-    write_file(output, checked_text(study, catalogue, needed));
-    if (pod) {
-        pod->keep();
-        put(stdout, "wrote {}\n", pod->path().string());
-    }
-    const StudySetup setup = set_up(load_study(output, catalogue));
-    put(stdout, "wrote {}\n", output.string());
-    if (for_kubernetes) {
-        put(stdout, "{}\n", plan_of(setup, setup.file.name).text());
-        write_cluster_manifest(output, arguments.image, arguments.force);
-        return done;
-    }
-    put_warnings(setup, study, found, arguments, needed,
-                 preset_knows(catalogue, "cpu", study.engine));
-    put(stdout, "{}\nnext: {}, then {}\n", plan_of(setup, setup.file.name).text(),
-        Command{{"autotune", "validate", output.string()}}.text(),
-        Command{{"autotune", "run", output.string()}}.text());
+    FirstStudy study = answered(arguments, found, catalogue);
+    const std::size_t needed = devices_needed(study, catalogue);
+    study.layout = needed <= study.gpus ? needed : 1;
+    const StudySetup setup = drafted(study, catalogue);
+    write_file(output, study.text());
+    put(stdout, "wrote {}\n{}\n", output.string(), plan_of(setup, setup.file.name).text());
+    put_warnings(setup, study, needed);
+    if (for_kubernetes) write_cluster_files(study, arguments, catalogue.engine(study.engine));
+    else
+        put(stdout, "next: {}, then {}\n", Command{{"autotune", "validate", output.string()}}.text(),
+            Command{{"autotune", "run", output.string()}}.text());
     return done;
 }
 

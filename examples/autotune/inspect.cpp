@@ -7,11 +7,9 @@
 
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
-#include "engine/load_level.hpp"
-#include "report/comparison.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "servetune/feasible_set.hpp"
 #include "servetune/report.hpp"
@@ -20,6 +18,7 @@
 #include "servetune/study.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -59,8 +58,8 @@ bool can_be_broken(const SearchSpace& space, const Constraint& rule) {
     }
 }
 
-FoundMachine this_machine() {
-    static const FoundMachine found = find_machine();
+FoundDevices devices_here() {
+    static const FoundDevices found = find_devices();
     return found;
 }
 
@@ -105,7 +104,7 @@ std::string StudyArguments::strategy_name() const {
 }
 
 StudyFile StudyArguments::load(MeasuredBy by) const {
-    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {this_machine});
+    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {devices_here});
 }
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
@@ -122,7 +121,7 @@ StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     StudyText text = study_text();
     text.shows_unset_variables = shows_unset_variables && !text.journal.empty();
     StudyFile file = load_study(text, Catalogue::standard(), strategy_name(), MeasuredBy::either,
-                                {this_machine, kept});
+                                {devices_here, kept});
     return file;
 }
 
@@ -202,70 +201,32 @@ std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags
     return result;
 }
 
-/// Pairs of configurations that give one command, among a few that are drawn and their neighbours.
-std::vector<std::string> same_commands(const StudySetup& setup) {
-    constexpr int draws = 10;
-    constexpr std::size_t most = 5;
-    std::vector<std::string> result;
-    if (!setup.file.has_commands()) return result;
-    std::map<std::string, Configuration> known;
-    const auto look_at = [&](const Configuration& configuration) {
-        const Command command = setup.launched(configuration);
-        const bool apart = setup.file.composition->needs_router(configuration);
-        std::string words = (apart ? setup.command_text(configuration) : command.text()) + "\n" +
-                            load_level_text(configuration);
-        for (const auto& [name, content] : command.files) words += "\n" + name + "\n" + content;
-        const auto [same, fresh] = known.emplace(words, configuration);
-        if (!fresh && same->second != configuration && result.size() < most)
-            result.push_back("two configurations give the same command and count as two: " +
-                             same->second.text() + " and " + configuration.text());
-    };
-    Rng rng(setup.file.seed);
-    for (int i = 0; i <= draws; ++i) {
-        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration()
-                                                   : setup.problem->feasible.sample(rng);
-        look_at(configuration);
-        for (const Configuration& neighbour : neighbours(setup.problem->space, configuration))
-            look_at(neighbour);
-    }
-    return result;
-}
-
-/// How the GPUs that nvidia-smi finds are joined; empty where it does not tell.
-std::string topology_text(const StudyFile& file) {
-    return file.machine.found ? file.machine.found->topology.text() : "";
-}
-
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
-    std::string text = file.machine.hardware;
-    if (file.machine.devices)
-        text += (text.empty() ? "" : ", ") + fmt::format("a trial may take {} device{}",
-                                                         *file.machine.devices,
-                                                         *file.machine.devices == 1 ? "" : "s");
-    if (!file.machine.gpus().empty())
-        text +=
-            (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine.gpus());
-    if (!file.machine.hardware_found.empty()) text += ", taken for " + file.machine.hardware_found;
-    if (const std::string joined = topology_text(file); !joined.empty())
-        text += (text.empty() ? "" : "; ") + joined;
-    if (file.machine.usd_per_device_hour)
-        text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ",
-                            *file.machine.usd_per_device_hour);
-    return text;
+    const auto& machine = file.machine;
+    std::vector<std::string> parts;
+    if (!machine.hardware.empty()) parts.push_back(machine.hardware);
+    if (machine.devices)
+        parts.push_back("a trial may take " +
+                        counted_text(static_cast<std::size_t>(*machine.devices), "device"));
+    if (!machine.gpus().empty())
+        parts.push_back("nvidia-smi finds " + machine.gpus() +
+                        (machine.hardware_found.empty() ? ""
+                                                        : ", taken for " + machine.hardware_found));
+    if (machine.usd_per_device_hour)
+        parts.push_back(
+            fmt::format("{:.2f} US dollars per device and hour", *machine.usd_per_device_hour));
+    return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 OrderedJson machine_json(const StudyFile& file) {
     OrderedJson object{{"device", nullptr},
                        {"count", nullptr},
                        {"found", nullptr},
-                       {"topology", nullptr},
                        {"usd_per_device_hour", nullptr}};
     if (!file.machine.chip().empty()) object["device"] = file.machine.chip();
     if (file.machine.devices) object["count"] = *file.machine.devices;
     if (!file.machine.gpus().empty()) object["found"] = file.machine.gpus();
-    if (const std::string joined = topology_text(file); !joined.empty())
-        object["topology"] = joined;
     if (file.machine.usd_per_device_hour)
         object["usd_per_device_hour"] = *file.machine.usd_per_device_hour;
     return object;
@@ -296,7 +257,6 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
     std::vector<std::string> warnings = setup.file.warnings;
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& fact : facts_to_know(setup.file)) warnings.push_back(std::move(fact));
-    for (std::string& same : same_commands(setup)) warnings.push_back(std::move(same));
     if (arguments.ask_installed && faults.empty())
         for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
     for (const std::string& text :
@@ -470,22 +430,13 @@ int status(const StatusArguments& arguments) {
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
-    if (const std::string time = time_spent_in(trials).text(); !time.empty())
-        put(stdout, "  time: {}\n", time);
+    put(stdout, "  time of trials: {}\n", time_spent_in(trials).text());
     return done;
 }
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    if (arguments.beside) {
-        const StudyArguments beside{*arguments.beside};
-        const StudySetup other = set_up(beside.load_to_read());
-        const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
-        if (arguments.json) put(stdout, "{}\n", json_comparison({setup, trials}, {other, others}));
-        else put(stdout, "{}", markdown_comparison({setup, trials}, {other, others}));
-        return done;
-    }
     const std::string_view ended = ended_because(setup, trials);
     if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
     else

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live_page.hpp"
 
+#include "observers.hpp"
 #include "output.hpp"
-#include "templates.hpp"
 
-#include "base/files.hpp"
 #include "base/text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
@@ -15,24 +14,31 @@
 #include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <cstdlib>
-#include <deque>
-#include <exception>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace autotune {
 
@@ -40,6 +46,16 @@ using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t most_connections = 64;
+constexpr std::uint32_t most_head_bytes = 8192;
+constexpr std::chrono::seconds request_time{10}, answer_time{30};
 
 /// When the journal's files were last written: cheap to look at, and different after every event.
 using JournalStamp = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
@@ -57,25 +73,10 @@ JournalStamp stamp_of(const std::filesystem::path& folder) {
     return {time(of_file), of_file.st_size, time(of_log), of_log.st_size};
 }
 
-/// How many trials are in which state, and what they took.
-struct TrialCounts {
-    explicit TrialCounts(const std::vector<Trial>& trials) {
-        for (const Trial& trial : trials) {
-            seconds += trial.cost_seconds();
-            told += trial.told() ? 1 : 0;
-            running += !trial.told() && trial.started_at ? 1 : 0;
-            if (const Failure* failure = trial.failure()) {
-                ++failed;
-                ++kinds[name_in(failure_kinds, failure->kind)];
-            }
-        }
-    }
-    std::size_t told = 0, failed = 0, running = 0;
-    double seconds = 0;
-    std::map<std::string_view, std::size_t> kinds{};  ///< of the failures
-};
-
-std::string best_text(const Problem& problem, const BestSoFar& so_far) {
+std::string best_text(const Problem& problem, const std::vector<Trial>& trials) {
+    const std::vector<Trial> search = search_history(problem, trials);
+    const Standings standings = standings_of(problem, search);
+    const BestSoFar so_far = best_so_far(problem, standings);
     if (so_far.best == nullptr) return "";
     const std::string text =
         "best " + figure_text(problem.objective.leading().metric, so_far.best->estimate().mean);
@@ -88,307 +89,265 @@ std::string best_text(const Problem& problem, const BestSoFar& so_far) {
                            : "not confirmed yet");
 }
 
-/// The value of a label of Prometheus: without secrets and control characters, escaped.
-std::string label_text(const std::string& value) {
-    std::string result;
-    for (const char c : printable_line(secrets()(value))) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += c;
-    }
-    return result;
+/// The host of a request, without its port.
+bool names_this_machine(std::string host) {
+    host = lower_case(host.substr(0, host.find(':', host.starts_with('[') ? host.find(']') : 0)));
+    return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
 }
 
-std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running,
-                            std::optional<double> seconds_left) {
-    const TrialCounts counts(trials);
-    const auto number = [](double value) { return fmt::format("{:.10g}", value); };
-    TemplateValues values{{{"study", setup.file.name},
-                           {"failures_header", counts.failed > 0 ? "yes" : ""},
-                           {"running", running ? "1" : "0"},
-                           {"seconds", number(counts.seconds)},
-                           {"left", seconds_left ? number(*seconds_left) : ""},
-                           {"metric", setup.problem->objective.leading().metric}}};
-    for (const auto& [state, count] : {std::pair{"measured", counts.told - counts.failed},
-                                       {"failed", counts.failed},
-                                       {"running", counts.running},
-                                       {"waiting", trials.size() - counts.told - counts.running}})
-        values.lists["trials"].push_back({{{"state", state}, {"count", std::to_string(count)}}});
-    for (const auto& [kind, count] : counts.kinds)
-        values.lists["failures"].push_back(
-            {{{"kind", std::string(kind)}, {"count", std::to_string(count)}}});
-    const std::vector<Trial> search = search_history(*setup.problem, trials);
-    const Standings standings = standings_of(*setup.problem, search);
-    const BestSoFar so_far = best_so_far(*setup.problem, standings);
-    if (so_far.best != nullptr) values.texts["best"] = number(so_far.best->estimate().mean);
-    if (so_far.base != nullptr) values.texts["default"] = number(so_far.base->estimate().mean);
-    if (so_far.gain && standings.scale().ratios()) {
-        values.texts["gain"] = number(so_far.gain->value);
-        if (so_far.gain->has_interval()) {
-            values.texts["low"] = number(so_far.gain->low);
-            values.texts["high"] = number(so_far.gain->high);
-        }
-    }
-    return fill_template(metrics_in.text, values, {{"label", label_text}});
-}
+void keep_to_this_program(int descriptor) { (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
 
 }  // namespace
 
-LiveOptions live_options(const std::string& address,
-                         const std::optional<std::filesystem::path>& token_file) {
-    LiveOptions result;
-    if (!address.empty()) result.address = LiveAddress::parse(address);
-    std::string from = "SERVETUNE_TOKEN";
-    if (token_file) {
-        from = token_file->string();
-        result.token = read_file(*token_file);
-        while (!result.token.empty() &&
-               (result.token.back() == '\n' || result.token.back() == '\r'))
-            result.token.pop_back();
-        if (result.token.empty())
-            throw UsageError(from + " is empty: it is to hold the page's token");
-        struct stat seen {};
-        if (stat(token_file->c_str(), &seen) == 0 && (seen.st_mode & (S_IRGRP | S_IROTH)) != 0)
-            complain("warning: others on this machine can read the token in {}: chmod 600", from);
-    } else if (const char* known = std::getenv("SERVETUNE_TOKEN")) result.token = known;
-    secrets().add(result.token, "TOKEN");
-    if (!result.token.empty())
-        if (const std::string wrong = wrong_with_token(result.token); !wrong.empty())
-            throw UsageError(from + ": " + wrong);
-    if (result.token.empty() && !result.address.loopback())
-        throw UsageError("others reach " + result.address.host +
-                         ": a page there wants a token of 16 characters or more, in "
-                         "SERVETUNE_TOKEN or in the file of --token-file");
-    return result;
-}
+/// All but `phase` and `ended` is of the thread that answers.
+struct LivePage::Server {
+    Server(std::shared_ptr<const StudySetup> of, std::filesystem::path at, const Budget& until,
+           std::uint16_t port, std::function<bool()> measures);
+    ~Server() { context.stop(); }
 
-/// Reads, renders and tells, one thing after the other.
-class LivePage::Worker {
+    void accept();
+    /// The whole answer, head and body.
+    std::string answer(const http::request<http::empty_body>& request);
+    std::string page();
+    std::string state();
+    void refresh();
+    /// Changes with everything that the page shows, and with each start of a server.
+    [[nodiscard]] std::string version(bool measured, bool over) const {
+        return fmt::format("{:.3f}-{}-{}{}", began_at, journal_version, measured ? 1 : 0,
+                           over ? 1 : 0);
+    }
+
+    std::shared_ptr<const StudySetup> setup;
+    std::filesystem::path folder;
+    Budget budget;
+    std::function<bool()> running;
+    double began = steady_seconds(), began_at = unix_seconds();
+
+    JournalStamp stamp{};
+    std::vector<Trial> trials{};
+    std::size_t journal_version = 0;
+    std::string best{}, made{}, made_version{};
+
+    std::mutex mutex{};  ///< of what follows
+    std::condition_variable shown{};
+    std::string doing{}, end{};
+    double doing_since = 0, asked_at = 0;
+    bool end_is_shown = false;
+
+    std::size_t connections = 0;
+    asio::io_context context{1};
+    tcp::acceptor acceptor{context};
+    std::jthread thread{};  // last: ends before what it uses
+};
+
+/// One request of one client.
+class LivePage::Connection : public std::enable_shared_from_this<Connection> {
 public:
-    Worker(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder,
-           const Budget& budget, std::function<bool()> running)
-        : setup_(std::move(setup)),
-          folder_(std::move(folder)),
-          budget_(budget),
-          running_(std::move(running)),
-          began_(steady_seconds()),
-          boot_(fmt::format("{:.3f}", unix_seconds())) {}
+    Connection(tcp::socket socket, Server& server) : stream_(std::move(socket)), server_(server) {
+        ++server_.connections;
+        parser_.header_limit(most_head_bytes);
+    }
+    ~Connection() { --server_.connections; }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
 
-    void start(LiveServer& server) {
-        server_ = &server;
-        thread_ = std::jthread([this](const std::stop_token& over) { work(over); });
-    }
-    void stop() { thread_ = {}; }
-
-    void ask(const std::string& path, LiveServer::Reply reply) {
-        const std::scoped_lock lock(mutex_);
-        asked_.emplace_back(path, std::move(reply));
-        news_.notify_one();
-    }
-    void look() {
-        const std::scoped_lock lock(mutex_);
-        look_ = true;
-        news_.notify_one();
-    }
-    void phase(const std::string& what) {
-        const std::scoped_lock lock(mutex_);
-        phase_ = what;
-        phase_at_ = unix_seconds();
-    }
-    /// The last event, told at once.
-    void ended(const std::string& how) {
-        Lock lock(mutex_);
-        ended_ = printable_line(secrets()(how));
-        look_ = true;
-        news_.notify_one();
-        told_end_.wait_for(lock, std::chrono::seconds(1), [this] { return end_is_told_; });
-        // Whoever looks is shown the last trial too: their pages ask for it once they hear of the
-        // end.
-        constexpr std::chrono::seconds patience{3};
-        if (server_->readers() == 0) return;
-        if (!told_end_.wait_for(lock, patience, [this] { return last_page_is_given_; })) return;
-        lock.unlock();
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the answer is on its way
+    void start() {
+        stream_.expires_after(request_time);
+        http::async_read_header(stream_, buffer_, parser_,
+                                [self = shared_from_this()](const error_code& error, std::size_t) {
+                                    if (!error) self->answer();
+                                });
     }
 
 private:
-    using Lock = std::unique_lock<std::mutex>;
-
-    void work(const std::stop_token& over) {
-        constexpr int lower = 10;
-        (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()),
-                          lower);  // the load generator goes first
-        while (!over.stop_requested()) {
-            std::deque<std::pair<std::string, LiveServer::Reply>> asked;
-            bool looked = false;
-            {
-                Lock lock(mutex_);
-                news_.wait_for(lock, over, std::chrono::seconds(1),
-                               [this] { return look_ || !asked_.empty(); });
-                asked.swap(asked_);
-                looked = std::exchange(look_, false);
-            }
-            if (over.stop_requested()) return;
-            try {
-                if (!asked.empty() || looked || server_->readers() > 0) refresh();
-                for (auto& [path, reply] : asked) reply(answer(path));
-                told_end_.notify_all();
-                if (looked || server_->readers() > 0) tell();
-            } catch (const std::exception&
-                         error) {  // a page that cannot be made is no reason to lose a study
-                const std::string why = printable_line(secrets()(error.what()));
-                for (auto& [path, reply] : asked)
-                    reply(text(500, "text/plain; charset=utf-8",
-                               "this page cannot be made: " + why + "\n"));
-            }
-        }
+    void answer() {
+        answer_ = server_.answer(parser_.get());
+        stream_.expires_after(answer_time);
+        asio::async_write(stream_, asio::buffer(answer_),
+                          [self = shared_from_this()](error_code error, std::size_t) {
+                              self->stream_.socket().shutdown(tcp::socket::shutdown_send, error);
+                          });
     }
 
-    static LiveServer::Answer text(int status, const char* type, std::string body) {
-        return {status, type, std::make_shared<const std::string>(std::move(body))};
-    }
-
-    void refresh() {
-        const JournalStamp now = stamp_of(folder_);
-        if (now == stamp_ && version_ > 0) return;
-        try {
-            trials_ = std::get<1>(now) == 0 ? std::vector<Trial>{}
-                                            : SqliteJournal::read(folder_).trials();
-        } catch (const IoError&) {
-            if (version_ > 0)
-                return;  // being made or moved at this moment; what was read last stays
-            trials_.clear();
-        }
-        stamp_ = now;
-        ++version_;
-        const std::vector<Trial> search = search_history(*setup_->problem, trials_);
-        const Standings standings = standings_of(*setup_->problem, search);
-        best_ = best_text(*setup_->problem, best_so_far(*setup_->problem, standings));
-    }
-
-    /// Another one after a restart of the server, so that a page that is open is renewed.
-    [[nodiscard]] std::string version() const { return boot_ + "-" + std::to_string(version_); }
-
-    [[nodiscard]] std::optional<double> left() const {
-        if (!running_()) return std::nullopt;
-        Spent spent = spent_in(*setup_, budget_, trials_);
-        spent.run_seconds = steady_seconds() - began_;
-        spent.at_once = std::max<std::size_t>(1, TrialCounts(trials_).running);
-        const double seconds = seconds_left(budget_, spent, unix_seconds());
-        return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
-    }
-
-    LiveServer::Answer answer(const std::string& path) {
-        if (path == "/metrics")
-            return text(200, "text/plain; version=0.0.4; charset=utf-8",
-                        prometheus_text(*setup_, trials_, running_(), left()));
-        if (path != "/")
-            return text(404, "text/plain; charset=utf-8", "there are /, /events and /metrics\n");
-        const bool running = running_();
-        if (!page_ || page_of_ != std::pair(version_, running)) {
-            // Fitting the models takes seconds of a core, which a running load test would miss.
-            page_ = std::make_shared<const std::string>(
-                live_page(*setup_, trials_, "", !running, version()));
-            page_of_ = {version_, running};
-        }
-        const Lock lock(mutex_);
-        given_ = version_;
-        last_page_is_given_ = end_is_told_;
-        return {200, "text/html; charset=utf-8", page_};
-    }
-
-    void tell() {
-        std::string phase;
-        double phase_at = 0;
-        std::string end;
-        {
-            const Lock lock(mutex_);
-            phase = phase_;
-            phase_at = phase_at_;
-            end = ended_;
-        }
-        const TrialCounts counts(trials_);
-        OrderedJson event{
-            {"version", version()}, {"told", counts.told},   {"failed", counts.failed},
-            {"best", best_},        {"running", running_()}, {"trial", ""},
-            {"tried", ""},          {"phase", ""},           {"began", nullptr},
-            {"left", nullptr},      {"ended", end}};
-        if (const auto seconds = left())
-            event["left"] = std::round(*seconds / 10) * 10;  // else it is news every second
-        std::vector<const Trial*> pending;
-        for (const Trial& trial : trials_)
-            if (!trial.told() && trial.started_at) pending.push_back(&trial);
-        if (!pending.empty() && running_()) {
-            const Trial& trial = *pending.back();
-            event["trial"] = fmt::format("trial {}", trial.id);
-            event["tried"] = tried_text(*setup_->problem, trial);
-            event["began"] = *trial.started_at;
-            if (phase_at >= *trial.started_at && pending.size() == 1) event["phase"] = phase;
-        }
-        for (auto& [name, value] : event.items())
-            if (value.is_string()) value = printable_line(secrets()(value.get<std::string>()));
-        if (const std::string line =
-                event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-            line != said_) {
-            said_ = line;
-            server_->broadcast(line);
-        }
-        if (end.empty()) return;
-        const Lock lock(mutex_);
-        end_is_told_ = true;
-        last_page_is_given_ = last_page_is_given_ || given_ == version_;
-        told_end_.notify_all();
-    }
-
-    std::shared_ptr<const StudySetup> setup_;
-    std::filesystem::path folder_;
-    Budget budget_;
-    std::function<bool()> running_;
-    double began_;
-    std::string boot_;
-    LiveServer* server_ = nullptr;
-
-    // Of the thread.
-    JournalStamp stamp_{};
-    std::vector<Trial> trials_{};
-    std::size_t version_ = 0;
-    std::string best_{};
-    std::string said_{};
-    std::shared_ptr<const std::string> page_{};
-    std::pair<std::size_t, bool> page_of_{};
-
-    std::mutex mutex_{};  ///< of what follows
-    std::condition_variable_any news_{};
-    std::condition_variable told_end_{};
-    std::deque<std::pair<std::string, LiveServer::Reply>> asked_{};
-    bool look_ = false;
-    bool end_is_told_ = false;
-    bool last_page_is_given_ = false;
-    std::size_t given_ = 0;  ///< the version of the page that was given out last
-    std::string phase_{}, ended_{};
-    double phase_at_ = 0;
-    std::jthread thread_{};  // last: ends before what it uses
+    beast::tcp_stream stream_;
+    Server& server_;
+    beast::flat_buffer buffer_{2 * most_head_bytes};
+    http::request_parser<http::empty_body> parser_{};
+    std::string answer_{};
 };
 
+LivePage::Server::Server(std::shared_ptr<const StudySetup> of, std::filesystem::path at,
+                         const Budget& until, std::uint16_t port, std::function<bool()> measures)
+    : setup(std::move(of)), folder(std::move(at)), budget(until), running(std::move(measures)) {
+    const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
+    error_code error;
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) keep_to_this_program(acceptor.native_handle());
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (error)
+        throw IoError(fmt::format(
+            "cannot serve a page on 127.0.0.1:{}: {}", port,
+            error == asio::error::address_in_use
+                ? "the port is taken; choose another, or port 0 for any that is free"
+                : error.message()));
+    accept();
+    thread = std::jthread([this] {
+        constexpr int lower = 10;  // the load generator goes first
+        (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), lower);
+        while (!context.stopped()) try {
+                context.run();
+                // NOLINTNEXTLINE(bugprone-empty-catch): no memory for one client; the others stay
+            } catch (const std::exception&) {
+            }
+    });
+}
+
+void LivePage::Server::accept() {
+    acceptor.async_accept([this](const error_code& error, tcp::socket socket) {
+        if (error) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // no descriptors
+        else if (connections < most_connections) {
+            keep_to_this_program(socket.native_handle());
+            std::make_shared<Connection>(std::move(socket), *this)->start();
+        }
+        accept();
+    });
+}
+
+std::string LivePage::Server::answer(const http::request<http::empty_body>& request) {
+    http::status status = http::status::ok;
+    std::string type = "text/plain; charset=utf-8", body;
+    const std::string path(request.target().substr(0, request.target().find('?')));
+    const auto refuse = [&](http::status with, const std::string& why) {
+        status = with;
+        body = why + "\n";
+    };
+    if (request.method() != http::verb::get)
+        refuse(http::status::method_not_allowed, "this page can only be read: GET");
+    else if (request.count(http::field::host) != 1 ||
+             !names_this_machine(std::string(request[http::field::host])))
+        refuse(http::status::misdirected_request,
+               "this page is for this machine: ask for it as 127.0.0.1 or localhost");
+    else try {
+            if (path == "/") {
+                body = page();
+                type = "text/html; charset=utf-8";
+            } else if (path == "/state") {
+                body = state();
+                type = "application/json";
+            } else refuse(http::status::not_found, "there are / and /state");
+        } catch (const std::exception& error) {  // no reason to lose a study
+            refuse(http::status::internal_server_error,
+                   "this page cannot be made: " + printable_line(secrets()(error.what())));
+        }
+    return fmt::format(
+        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n"
+        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+        "Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n{}",
+        static_cast<int>(status), std::string(http::obsolete_reason(status)), type, body.size(),
+        body);
+}
+
+void LivePage::Server::refresh() {
+    const JournalStamp now = stamp_of(folder);
+    if (now == stamp && journal_version > 0) return;
+    try {
+        trials = std::get<1>(now) == 0 ? std::vector<Trial>{}
+                                       : SqliteJournal::read(folder).trials();
+    } catch (const IoError&) {
+        // Being made or moved at this moment; what was read last stays.
+        if (journal_version > 0) return;
+    }
+    stamp = now;
+    ++journal_version;
+    best = best_text(*setup->problem, trials);
+}
+
+std::string LivePage::Server::page() {
+    refresh();
+    const bool measured = running();
+    std::unique_lock lock(mutex);
+    const bool over = !end.empty();
+    lock.unlock();
+    if (const std::string now = version(measured, over); made_version != now) {
+        // Fitting the models takes seconds of a core, which a running load test would miss.
+        made = live_page(*setup, trials, "", !measured, now);
+        made_version = now;
+    }
+    lock.lock();
+    end_is_shown = over;
+    shown.notify_all();
+    return made;
+}
+
+std::string LivePage::Server::state() {
+    refresh();
+    const bool measured = running();
+    const std::scoped_lock lock(mutex);
+    asked_at = steady_seconds();
+    std::size_t told = 0, failed = 0;
+    std::vector<const Trial*> pending;
+    for (const Trial& trial : trials) {
+        told += trial.told() ? 1 : 0;
+        failed += trial.failure() != nullptr ? 1 : 0;
+        if (!trial.told() && trial.started_at) pending.push_back(&trial);
+    }
+    OrderedJson result{{"version", version(measured, !end.empty())},
+                       {"told", told},
+                       {"failed", failed},
+                       {"best", best},
+                       {"running", measured},
+                       {"trial", ""},
+                       {"tried", ""},
+                       {"phase", ""},
+                       {"began", nullptr},
+                       {"left", nullptr},
+                       {"ended", end}};
+    if (measured) {
+        Spent spent = spent_in(*setup, budget, trials);
+        spent.run_seconds = steady_seconds() - began;
+        spent.at_once = std::max<std::size_t>(1, pending.size());
+        const double left = seconds_left(budget, spent, unix_seconds());
+        if (std::isfinite(left)) result["left"] = left;
+        if (!pending.empty()) {
+            const Trial& trial = *pending.back();
+            result["trial"] = fmt::format("trial {}", trial.id);
+            result["tried"] = tried_text(*setup->problem, trial);
+            result["began"] = *trial.started_at;
+            if (doing_since >= *trial.started_at && pending.size() == 1) result["phase"] = doing;
+        }
+    }
+    redact(result, secrets());
+    return printable(result.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+}
+
 LivePage::LivePage(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder,
-                   const Budget& budget, const LiveOptions& options, std::function<bool()> running)
-    : worker_(std::make_unique<Worker>(std::move(setup), std::move(folder), budget,
-                                       std::move(running))),
-      server_(
-          std::make_unique<LiveServer>(LiveServer::Options{options.address, options.token},
-                                       [this](const std::string& path, LiveServer::Reply reply) {
-                                           worker_->ask(path, std::move(reply));
-                                       })) {
-    worker_->start(*server_);
-    server_->start([this] { worker_->look(); });
+                   const Budget& budget, std::uint16_t port, std::function<bool()> running)
+    : server_(std::make_unique<Server>(std::move(setup), std::move(folder), budget, port,
+                                       std::move(running))) {}
+
+LivePage::~LivePage() = default;
+
+void LivePage::phase(const std::string& what) {
+    const std::scoped_lock lock(server_->mutex);
+    server_->doing = what;
+    server_->doing_since = unix_seconds();
 }
 
-LivePage::~LivePage() {
-    worker_->stop();  // asks of the server that still come are kept, and go with it
-    server_.reset();
+void LivePage::ended(const std::string& how) {
+    constexpr double looks_within_seconds = 3;
+    constexpr std::chrono::seconds patience{3};
+    std::unique_lock lock(server_->mutex);
+    server_->end = how;
+    if (steady_seconds() - server_->asked_at > looks_within_seconds) return;
+    if (!server_->shown.wait_for(lock, patience, [this] { return server_->end_is_shown; })) return;
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the answer is on its way
 }
 
-void LivePage::phase(const std::string& what) { worker_->phase(what); }
-void LivePage::ended(const std::string& how) { worker_->ended(how); }
-std::string LivePage::url() const { return server_->url(); }
+std::string LivePage::url() const {
+    return fmt::format("http://127.0.0.1:{}/", server_->acceptor.local_endpoint().port());
+}
 
 }  // namespace autotune

@@ -1,60 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "live_server.hpp"
-#include "observers.hpp"
-
 #include "servetune/study_file.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace autotune {
 
-/// How a page is served: what `--view` and `--token-file` say.
-struct LiveOptions {
-    LiveAddress address{};
-    std::string token{};  ///< empty: whoever reaches the address may look
-};
-
-/// From the options of a command and `SERVETUNE_TOKEN`. The token joins the secrets that are never
-/// printed. Throws UsageError: an address that others reach without a token, a token that can be
-/// guessed.
-LiveOptions live_options(const std::string& address,
-                         const std::optional<std::filesystem::path>& token_file);
-
-/// The report of a study in a browser while it runs. It reads the study's journal beside whoever
-/// writes it, on a thread of low priority, and only while somebody looks: the study does not wait
-/// for it.
+/// The report of a study in a browser of this machine while it runs: `/` is the page of
+/// report.html, which asks each second for `/state`, what happens now, and renews itself. It reads
+/// the study's journal beside whoever writes it, on a thread of low priority, and only when it is
+/// asked: the study does not wait for it, whatever a client does or leaves undone.
 ///
-///     /         the page of report.html, which renews itself
-///     /events   what happens, as server-sent events
-///     /metrics  for Prometheus
+/// Requests for other hosts are refused: a page of the web that gives its own name this machine's
+/// address would otherwise read what is served.
 class LivePage {
 public:
-    /// Takes the port, and reads `folder` from then on. `setup` may be that of the run. `running`:
-    /// whether somebody measures. Throws IoError.
+    /// Takes the port (0: any that is free) of 127.0.0.1, and reads `folder` from then on. `setup`
+    /// may be that of the run. `running`: whether somebody measures. Throws IoError.
     LivePage(std::shared_ptr<const servetune::StudySetup> setup, std::filesystem::path folder,
-             const servetune::Budget& budget, const LiveOptions& options,
-             std::function<bool()> running);
+             const servetune::Budget& budget, std::uint16_t port, std::function<bool()> running);
     ~LivePage();
     LivePage(const LivePage&) = delete;
     LivePage& operator=(const LivePage&) = delete;
 
     /// What the trial does now. Any thread.
     void phase(const std::string& what);
-    /// Tells those who look that the run has ended, and how.
+    /// How the run has ended. Whoever looks is shown it and the last page, within some seconds.
     void ended(const std::string& how);
     [[nodiscard]] std::string url() const;
 
 private:
-    class Worker;
-    std::unique_ptr<Worker> worker_;
-    std::unique_ptr<LiveServer> server_;
+    class Connection;
+    struct Server;
+    std::unique_ptr<Server> server_;
 };
 
 }  // namespace autotune

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -72,32 +71,12 @@ bool installed_here(const Engine& engine) {
     return asked.end == RanCommand::End::exited && asked.exit_code == 0;
 }
 
-std::optional<ServerHere> server_at(const std::string& url, double within_seconds) {
-    if (!anybody_listens(url)) return std::nullopt;
+std::vector<std::string> models_at(const std::string& url) {
+    if (!anybody_listens(url)) return {};
     Endpoint endpoint;
     endpoint.url = url;
-    const ModelList list = ask_for_models(
-        endpoint, within_seconds);  // else it is something else than a server of models
-    return list.names.empty() ? std::nullopt : std::optional(ServerHere{url, list.names});
-}
-
-std::vector<ServerHere> servers_here() {
-    // Ports that servers take by themselves: vLLM and TensorRT-LLM, SGLang, llama.cpp, LMDeploy,
-    // Ollama.
-    constexpr std::array<const char*, 5> ports{"8000", "30000", "8080", "23333", "11434"};
-    constexpr double within_seconds =
-        0.5;  // for all: whoever listens and does not answer gets what is left
-    const auto begin = std::chrono::steady_clock::now();
-    std::vector<ServerHere> result;
-    for (const char* port : ports) {
-        const double left =
-            within_seconds -
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        if (left <= 0) break;
-        if (auto found = server_at("http://127.0.0.1:" + std::string(port), left))
-            result.push_back(*std::move(found));
-    }
-    return result;
+    constexpr double within_seconds = 10;
+    return ask_for_models(endpoint, within_seconds).names;
 }
 
 bool anybody_listens(const std::string& url) {

@@ -3,7 +3,6 @@
 
 #include "servetune/engine.hpp"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,18 +15,8 @@ namespace autotune {
 /// package is there.
 bool installed_here(const servetune::Engine& engine);
 
-/// A server that answers here.
-struct ServerHere {
-    std::string url;
-    std::vector<std::string> models{};  ///< that it lists
-};
-
-/// The servers that list models at the ports of the loopback that servers take by themselves. Half
-/// a second at most.
-std::vector<ServerHere> servers_here();
-
-/// The same of one address. Nothing: nobody answers in that time, or it lists none.
-std::optional<ServerHere> server_at(const std::string& url, double within_seconds = 10);
+/// The models that a server lists. Empty: nobody answers within ten seconds, or it lists none.
+std::vector<std::string> models_at(const std::string& url);
 
 /// Whether anybody accepts connections at this address (host and port of a URL).
 bool anybody_listens(const std::string& url);

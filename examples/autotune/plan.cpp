@@ -28,20 +28,6 @@ using namespace servetune;
 
 namespace {
 
-/// `40 s`, `12 min`, `2 h 10 min`, `1 d 4 h`.
-std::string time_text(double seconds) {
-    if (seconds < 1) return "less than 1 s";
-    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
-    const auto minutes = static_cast<long>(std::llround(seconds / 60));
-    if (minutes < 60) return fmt::format("{} min", minutes);
-    const auto pair = [](long whole, const char* unit, long rest, const char* smaller) {
-        return rest == 0 ? fmt::format("{} {}", whole, unit)
-                         : fmt::format("{} {} {} {}", whole, unit, rest, smaller);
-    };
-    if (minutes < 24 * 60) return pair(minutes / 60, "h", minutes % 60, "min");
-    return pair(minutes / 1440, "d", minutes % 1440 / 60, "h");
-}
-
 /// Start to stop of the trials that a folder has; nothing where it has none.
 std::optional<double> mean_cost(const std::vector<Trial>& trials) {
     double sum = 0;
@@ -83,13 +69,18 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
         plan.source = simulates ? "answers are computed" : "by the cost model of the default";
     } catch (const Error&) {
         plan.trial_seconds.reset();
-        plan.source = file.machine.chip().empty()
-                          ? "with `hardware: NAME` in the study the cost model may estimate it"
-                          : "the cost model does not know the model or the chip";
+        plan.source.clear();
     }
 }
 
 }  // namespace
+
+std::string duration_text(double seconds) {
+    if (seconds < 1) return "less than 1 s";
+    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+    if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+    return fmt::format("{:.3g} h", seconds / 3600);
+}
 
 std::string size_text(double configurations) {
     constexpr double countable = 10'000;
@@ -110,14 +101,12 @@ std::string Plan::text() const {
 
 std::string Plan::trials_text() const {
     std::string result;
-    if (done > 0 && trials == 0 && !by_time)
-        result = done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done);
+    if (done > 0 && trials == 0 && !by_time) result = fmt::format("all {} trials are done", done);
     else {
-        if (done > 0)
-            result = counted_text(done, "trial") + (done == 1 ? " is done, " : " are done, ");
-        if (by_time) result += done > 0 ? "more as time allows" : "as many trials as time allows";
-        else if (done > 0) result += fmt::format("at most {} left", trials);
-        else result += "at most " + counted_text(trials, "trial");
+        if (done > 0) result = fmt::format("trials done: {}; ", done);
+        result += by_time    ? "as many trials as time allows"
+                  : done > 0 ? fmt::format("at most {} left", trials)
+                             : "at most " + counted_text(trials, "trial");
         if (report_trials > 0 && !by_time)
             result += fmt::format(", then {} with the report's workloads", report_trials);
         result += time_needed_text();
@@ -129,24 +118,15 @@ std::string Plan::trials_text() const {
 }
 
 std::string Plan::time_needed_text() const {
-    const auto all =
-        by_time || !trial_seconds
-            ? std::nullopt
-            : std::optional(*trial_seconds * static_cast<double>(trials + report_trials));
-    if (all && (!at_most_seconds || *all <= *at_most_seconds))
-        return fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
-    if (!at_most_seconds)
-        return "; what a trial takes is not known before the first" +
-               (source.empty() ? std::string() : " (" + source + ")");
-    const std::string end =
-        fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
-    if (trial_seconds && *trial_seconds > *at_most_seconds)
-        return end + fmt::format(": no time for a single trial, which takes about {} ({})",
-                                 time_text(*trial_seconds), source);
-    if (trial_seconds && *trial_seconds > 0)
-        return end + fmt::format(", time for about {:.0f} trials ({})",
-                                 std::floor(*at_most_seconds / *trial_seconds), source);
-    return end;
+    const std::optional<double> all = seconds();
+    if (!all) return "; what a trial takes is not known before the first";
+    if (all != at_most_seconds)
+        return fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", duration_text(*all), source);
+    const std::string end = fmt::format(", ends after {} at the latest", duration_text(*all));
+    return trial_seconds.value_or(0) > 0
+               ? end + fmt::format(", time for about {:.0f} trials ({})",
+                                   std::floor(*all / *trial_seconds), source)
+               : end;
 }
 
 double first_trial_seconds(const StudySetup& setup) {
@@ -279,7 +259,7 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
     const DeployOptions& options = deploy->options.deploy;
     const std::string place = file.source.file.string() + ": `";
     const std::vector<Device> devices =
-        file.machine.found ? file.machine.found->devices.all : std::vector<Device>{};
+        file.machine.found ? file.machine.found->all : std::vector<Device>{};
     std::string here;
     std::vector<GpuState> states;
     for (const Device& device : devices) {
@@ -346,9 +326,6 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             find_program(command->words.front()).empty())
             result.push_back("'run' needs the program " + command->words.front() +
                              ", which is not on the PATH here");
-    if (!file.on_done.empty() && find_program(file.on_done.front()).empty())
-        result.push_back("`on_done` needs the program " + file.on_done.front() +
-                         ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
     if (deploy->options.deploy.launcher)
@@ -365,7 +342,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
                                  engine.name + "), which is not on the PATH here");
     // Engines that start elsewhere: what is here says nothing.
     if (file.machine.hardware.empty() || !file.machine.found) return result;
-    const std::size_t gpus = file.machine.found->devices.all.size();
+    const std::size_t gpus = file.machine.found->all.size();
     if (gpus > 0 && file.machine.devices && static_cast<std::size_t>(*file.machine.devices) > gpus)
         result.push_back("the study is for " + std::to_string(*file.machine.devices) +
                          " GPUs, and nvidia-smi finds " + std::to_string(gpus) + " here");

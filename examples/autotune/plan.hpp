@@ -57,6 +57,9 @@ std::string changed_since(const servetune::StudySetup& setup, const std::filesys
 /// that the default, or nothing, would start. Empty: it starts, or is not known.
 std::string memory_text(const servetune::StudySetup& setup);
 
+/// `40 s`, `12 min`, `8 h`.
+std::string duration_text(double seconds);
+
 /// `350`, `about 10^4`.
 std::string size_text(double configurations);
 

@@ -10,7 +10,6 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "handover/kept_load_test.hpp"
-#include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -21,10 +20,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -94,55 +90,6 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     return done;
 }
 
-/// What a run came to, for who is to be told.
-struct RunEnd {
-    std::string study{};
-    std::string verdict{};  ///< a sentence
-    std::string outcome{};  ///< a word: the verdict as report.json has it, or `error`
-    std::string reason{};   ///< why it ended, as reports have it
-    std::filesystem::path report{};
-};
-
-/// Runs `words` with `{study}`, `{outcome}`, `{verdict}`, `{reason}` and `{report}` replaced, for a
-/// minute at most. A failure of it is said on standard error; the run's exit code does not change.
-void run_on_done(const std::vector<std::string>& words, const RunEnd& end) {
-    if (words.empty()) return;
-    const std::array<std::pair<std::string_view, std::string>, 5> values{
-        {{"{study}", end.study},
-         {"{outcome}", end.outcome},
-         {"{verdict}", end.verdict},
-         {"{reason}", end.reason},
-         {"{report}", end.report.string()}}};
-    ProcessOptions options;
-    for (const std::string& word : words) {
-        std::string filled;
-        for (std::size_t at = 0;
-             at < word.size();) {  // once through: what is put in is not looked at again
-            const std::pair<std::string_view, std::string>* found = nullptr;
-            for (const auto& value : values)
-                if (word.compare(at, value.first.size(), value.first) == 0) found = &value;
-            filled += found != nullptr ? found->second : std::string(1, word[at]);
-            at += found != nullptr ? found->first.size() : 1;
-        }
-        options.argv.push_back(std::move(filled));
-    }
-    try {
-        Process process(options);
-        constexpr std::chrono::seconds patience(60);
-        if (!process.wait(patience))
-            complain("autotune: `on_done`: {} was not done within a minute and is ended",
-                     words.front());
-        else if (const int code = process.exit_code().value_or(0); code != 0) {
-            const std::vector<std::string> lines = process.lines();
-            complain("autotune: `on_done`: {} ended with exit code {}{}", words.front(), code,
-                     lines.empty() ? "" : ": " + lines.back());
-        }
-        (void)process.end(std::chrono::seconds(2));
-    } catch (const std::exception& error) {
-        complain("autotune: `on_done`: {}", error.what());
-    }
-}
-
 /// Whatever ends a run: engines end while who is told of it is there. The page only reads the rest.
 struct EnginesEnd {
     StudySetup& setup;
@@ -172,8 +119,6 @@ int run(const RunArguments& arguments) {
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
-    const LiveOptions page_options =
-        arguments.view ? live_options(*arguments.view, arguments.token_file) : LiveOptions{};
     std::optional<LivePage> page;      // with --view
     std::optional<RunLog> log;         // once the folder is ours
     std::optional<EventLines> events;  // with --json-lines
@@ -206,7 +151,8 @@ int run(const RunArguments& arguments) {
     if (std::isfinite(budget.wall_clock_seconds) || std::isfinite(budget.until))
         budget.first_trial_seconds = first_trial_seconds(setup);
     if (arguments.view) try {
-            page.emplace(shared, folder, budget, page_options, [] { return true; });
+            page.emplace(shared, folder, budget, static_cast<std::uint16_t>(*arguments.view),
+                         [] { return true; });
         } catch (const IoError& error) {
             complain("autotune: {}", error.what());
             return environment_error;
@@ -250,15 +196,8 @@ int run(const RunArguments& arguments) {
         progress.reset();
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);
-    const auto tell = [&](const std::string& verdict, std::string_view outcome = "error") {
-        if (summary.reason != StopReason::stopped_by_user)  // who stopped it knows
-            run_on_done(setup.file.on_done,
-                        {setup.file.name, setup.file.secrets(verdict), std::string(outcome),
-                         std::string(reason), folder / "report.html"});
-    };
     if (summary.reason == StopReason::error) {
         complain("autotune: {}", summary.message);
-        tell("The run stopped: " + summary.message);
         if (journal->in_place())
             complain("what was told is kept in {}; run again to go on", folder.string());
         return environment_error;
@@ -268,7 +207,6 @@ int run(const RunArguments& arguments) {
             "autotune: {} was removed, moved or replaced while the study ran; put it back to see "
             "its report",
             SqliteJournal::file_of(folder).string());
-        tell("The run stopped: its journal is gone.");
         return environment_error;
     }
     const std::vector<Trial> trials = journal->trials();  // with the environment of each
@@ -281,7 +219,6 @@ int run(const RunArguments& arguments) {
     } catch (const IoError& error) {
         complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report",
                  error.what());
-        tell(std::string("The report could not be written: ") + error.what());
         return environment_error;
     }
     Headline headline = headline_of(setup, trials);
@@ -311,9 +248,6 @@ int run(const RunArguments& arguments) {
         if (!is_new && !summary.message.empty())
             put(stdout, "nothing was left to measure: {}\n", summary.message);
     }
-    if (is_new)
-        tell(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason),
-             name_in(conclusions, headline.conclusion));
     if (summary.reason == StopReason::stopped_by_user) return stopped;
     return summary.recommendation.best ? done : nothing_feasible;
 }

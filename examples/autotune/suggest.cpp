@@ -58,8 +58,6 @@ struct Suggestion {
         unchecked{};        ///< parameters that change the numbers a model computes with
     std::string error{};    ///< of a guess: how far the cost model was off
     std::string missing{};  ///< what the command needs before it works
-    std::vector<Suggestion>
-        quantized{};  ///< with checkpoints of the model that the sources of recipes served
 };
 
 /// The one known model whose id ends in this name; else the name.
@@ -118,11 +116,6 @@ std::optional<std::string> why_not_started(const SuggestQuery& wanted,
     return std::nullopt;
 }
 
-std::vector<RecipeMatch> matches_of(const SuggestQuery& wanted) {
-    return matching(recipes_of(wanted.catalogue, wanted.engine.name),
-                    {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
-}
-
 /// A recipe as the engine's newest version takes it; nothing: it does not start, and the reason
 /// goes to `passed_over`.
 std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQuery& wanted,
@@ -153,31 +146,11 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQu
 /// The nearest recipe that starts.
 std::optional<Suggestion> by_recipe(const SuggestQuery& wanted,
                                     std::vector<std::string>& passed_over) {
-    for (const RecipeMatch& match : matches_of(wanted))
+    for (const RecipeMatch& match :
+         matching(recipes_of(wanted.catalogue, wanted.engine.name), {wanted.model, wanted.chip, ""},
+                  wanted.catalogue.all_hardware()))
         if (auto result = suggested_by(match, wanted, passed_over)) return result;
     return std::nullopt;
-}
-
-/// Of each quantization the nearest recipe whose source served a checkpoint of the model in it,
-/// with that checkpoint; why others do not start goes to `passed_over`.
-std::vector<Suggestion> with_quantized_checkpoints(const SuggestQuery& wanted,
-                                                   std::vector<std::string>& passed_over) {
-    std::vector<Suggestion> result;
-    std::set<std::string> seen;
-    for (const RecipeMatch& match : matches_of(wanted)) {
-        if (match.checkpoint.empty() || seen.contains(match.recipe.quantization)) continue;
-        SuggestQuery quantized = wanted;
-        quantized.model = match.checkpoint;
-        quantized.facts = served_model(match.checkpoint, wanted.catalogue.all_models());
-        std::vector<std::string> reasons;
-        if (auto one = suggested_by(match, quantized, reasons)) {
-            seen.insert(match.recipe.quantization);
-            result.push_back(std::move(*one));
-        }
-        for (const std::string& reason : reasons)
-            passed_over.push_back(match.checkpoint + " as in " + reason);
-    }
-    return result;
 }
 
 std::string share_text(double share) { return fmt::format("{:.0f} %", share * 100); }
@@ -185,24 +158,20 @@ std::string share_text(double share) { return fmt::format("{:.0f} %", share * 10
 /// How far predictions of this engine were off: in words, and the median on this chip or, where it
 /// was never checked, the largest on others.
 std::pair<std::string, std::optional<double>> error_of_predictions(const SuggestQuery& wanted) {
-    const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
-    std::string elsewhere;
     std::optional<double> largest;
-    for (const CostCheck& one : traits.checked) {
+    for (const CostCheck& one : wanted.catalogue.traits(wanted.engine.name).checked) {
         if (one.hardware == wanted.chip.name)
-            return {
-                fmt::format("on {} half of them were off by at most {}, nine of ten by at most "
-                            "{}: checked with {} of {} {}",
-                            one.hardware, share_text(one.median_error), share_text(one.error_90),
-                            counted_text(one.rows, "measured configuration"), wanted.engine.name,
-                            one.of),
-                one.median_error};
-        elsewhere += (elsewhere.empty() ? "; on others half of them were off by at most: " : ", ") +
-                     one.hardware + " " + share_text(one.median_error);
+            return {fmt::format("on {} half of them were off by at most {}, nine of ten by at "
+                                "most {}: checked with {} of {} {}",
+                                one.hardware, share_text(one.median_error),
+                                share_text(one.error_90),
+                                counted_text(one.rows, "measured configuration"),
+                                wanted.engine.name, one.of),
+                    one.median_error};
         largest = std::max(largest.value_or(0), one.median_error);
     }
-    return {fmt::format("not known: none for {} was ever checked with a measurement on {}{}",
-                        wanted.engine.name, wanted.chip.name, elsewhere),
+    return {fmt::format("not known: none for {} was ever checked with a measurement on {}",
+                        wanted.engine.name, wanted.chip.name),
             largest};
 }
 
@@ -285,7 +254,6 @@ Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
 
 /// The same on the fewest devices that hold the model; nothing: no number does, and why.
 std::optional<Suggestion> by_cost_model(const SuggestQuery& wanted, std::string& why_not) {
-    constexpr std::size_t most_devices = 64;  // eight machines of eight
     for (std::size_t devices = 1; devices <= most_devices; devices *= 2) try {
             return guess_on(wanted, devices);
         } catch (const Error& error) {
@@ -295,54 +263,36 @@ std::optional<Suggestion> by_cost_model(const SuggestQuery& wanted, std::string&
     return std::nullopt;
 }
 
-OrderedJson recipe_json(const Suggestion& suggestion) {
-    const Recipe& recipe = present(suggestion.match).recipe;
-    return {{"source", recipe.source},
-            {"licence", recipe.licence},
-            {"goal", recipe.goal},
-            {"measured", recipe.measured},
-            {"difference", suggestion.match->difference()},
-            {"left_out", suggestion.applied.dropped},
-            {"not_checked", suggestion.applied.environment}};
-}
-
-OrderedJson command_json(const Suggestion& suggestion) {
-    return {{"command", suggestion.command.text()},
-            {"argv", suggestion.command.argv},
-            {"environment", suggestion.command.environment},
-            {"files", suggestion.command.files},
-            {"devices", suggestion.devices}};
-}
-
 OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wanted,
                             const std::vector<std::string>& passed_over) {
     OrderedJson json{{"kind", suggestion.match ? "recipe" : "guess"},
                      {"model", wanted.model},
                      {"hardware", wanted.chip.name},
                      {"engine", wanted.engine.name},
-                     {"version", wanted.newest}};
-    json.update(command_json(suggestion));
-    json["memory"] = suggestion.memory;
-    json["missing"] = suggestion.missing;
-    json["passed_over"] = passed_over;
-    if (suggestion.match) json.update(recipe_json(suggestion));
-    else
+                     {"version", wanted.newest},
+                     {"command", suggestion.command.text()},
+                     {"argv", suggestion.command.argv},
+                     {"environment", suggestion.command.environment},
+                     {"files", suggestion.command.files},
+                     {"devices", suggestion.devices},
+                     {"memory", suggestion.memory},
+                     {"missing", suggestion.missing},
+                     {"passed_over", passed_over}};
+    if (suggestion.match) {
+        const Recipe& recipe = suggestion.match->recipe;
+        json.update(OrderedJson{{"source", recipe.source},
+                                {"licence", recipe.licence},
+                                {"goal", recipe.goal},
+                                {"measured", recipe.measured},
+                                {"difference", suggestion.match->difference()},
+                                {"left_out", suggestion.applied.dropped},
+                                {"not_checked", suggestion.applied.environment}});
+    } else
         json.update(OrderedJson{{"predicted_gain", suggestion.gain ? OrderedJson(*suggestion.gain)
                                                                    : OrderedJson(nullptr)},
                                 {"within_error", suggestion.no_gain},
                                 {"error", suggestion.error},
                                 {"quality_not_measured", suggestion.unchecked}});
-    json["quantized"] = OrderedJson::array();
-    for (const Suggestion& one : suggestion.quantized) {
-        const RecipeMatch& match = present(one.match);
-        OrderedJson entry{{"quantization", match.recipe.quantization}, {"model", match.checkpoint}};
-        entry.update(command_json(one));
-        entry.update(OrderedJson{{"source", match.recipe.source},
-                                 {"licence", match.recipe.licence},
-                                 {"chip", match.chip},
-                                 {"quality_measured", false}});
-        json["quantized"].push_back(std::move(entry));
-    }
     return json;
 }
 
@@ -383,8 +333,6 @@ std::string gain_text(const Suggestion& suggestion) {
 
 void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
                       const OrderedJson& json) {
-    constexpr std::int64_t one_machine = 8;
-    const auto flag = [](bool is) { return std::string(is ? "yes" : ""); };
     std::string memory = suggestion.memory;
     const bool lines = memory.ends_with('\n');
     if (lines) memory.pop_back();
@@ -392,40 +340,22 @@ void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
     values.texts.insert(
         {{"memory_text", (lines ? "\n" : " ") + memory},
          {"gain", gain_text(suggestion)},
-         {"as_published", flag(suggestion.match && suggestion.match->difference().empty() &&
-                               suggestion.applied.dropped.empty())},
-         {"no_owner",
-          flag(suggestion.missing.empty() && wanted.model.find('/') == std::string::npos)},
-         {"several_machines", flag(suggestion.devices > one_machine)},
          {"init",
           Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
                    "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
               .text()}});
-    for (std::size_t i = 0; i < suggestion.quantized.size(); ++i)
-        values.lists["quantized"][i].texts["other_chip"] =
-            flag(!present(suggestion.quantized[i].match).same_chip);
     put(stdout, "{}", fill_template(suggestion_txt_in.text, values));
 }
 
 std::string unknown_text(const SuggestQuery& wanted) {
-    const std::vector<Recipe> recipes = recipes_of(wanted.catalogue, wanted.engine.name);
-    std::set<std::string> known, chips;
+    std::set<std::string> known;
     for (const ModelSpec& spec : wanted.catalogue.all_models()) known.insert(spec.name);
-    for (const Recipe& recipe : recipes) known.insert(recipe.models.begin(), recipe.models.end());
-    for (const HardwareSpec& chip : wanted.catalogue.all_hardware())
-        for (const RecipeMatch& match : matching(recipes, {wanted.model, chip, ""}, {}))
-            chips.insert(match.chip);
     constexpr std::size_t few = 5;
-    const std::string where = chips.empty() ? "no recipe"
-                                            : "no recipe for this chip (but for " +
-                                                  fmt::format("{}", fmt::join(chips, ", ")) + ")";
     return fmt::format(
-        "nothing is known of {} on {} with {}: {}, and no figures for the cost model. Nearest "
-        "known models: {}. "
-        "Write its figures, which are in its config.json, into a file (search_spaces/FORMAT.md, "
-        "'model') and name the file as MODEL, "
-        "or measure: autotune init --model {}",
-        wanted.model, wanted.chip.name, wanted.engine.name, where,
+        "nothing is known of {} on {} with {}: no recipe, and no figures for the cost model. "
+        "Nearest known models: {}. Name a file with its facts as MODEL (search_spaces/FORMAT.md, "
+        "'model'), or measure: autotune init --model {}",
+        wanted.model, wanted.chip.name, wanted.engine.name,
         listed(nearest_first(wanted.model, std::vector(known.begin(), known.end())), few),
         Command{{wanted.model}}.text());
 }
@@ -454,10 +384,6 @@ void name_model_file(Suggestion& suggestion, const SuggestQuery& wanted) {
     std::replace(suggestion.command.argv.begin(), suggestion.command.argv.end(), wanted.model,
                  file);
     suggestion.missing += ": put the path of yours in place of " + file;
-    if (const std::string flag = hub_flag_of(wanted.engine); !flag.empty())
-        suggestion.missing +=
-            ", or '" + flag +
-            " OWNER/NAME' of a hub's repository of such files in place of the flag before it";
 }
 
 }  // namespace
@@ -481,7 +407,6 @@ int suggest(const SuggestArguments& arguments) {
     if (!suggestion)
         return no_command(arguments, "nothing_fits", "by the cost model nothing starts " + why_not,
                           passed_over, nothing_feasible);
-    suggestion->quantized = with_quantized_checkpoints(wanted, passed_over);
     name_model_file(*suggestion, wanted);
     const OrderedJson json = suggestion_json(*suggestion, wanted, passed_over);
     if (arguments.json) put_json(json);

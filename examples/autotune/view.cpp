@@ -19,14 +19,14 @@ int view(const ViewArguments& arguments) {
     sigemptyset(&stopping);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stopping, signal);
     pthread_sigmask(SIG_BLOCK, &stopping, nullptr);  // also in the threads that follow
-    const LiveOptions options = live_options(arguments.address, arguments.token_file);
     StudyFile file = arguments.load_to_read();
     const std::filesystem::path folder = arguments.folder(file);
     const auto setup = std::make_shared<StudySetup>(set_up(std::move(file)));
     setup->evaluator.reset();
     (void)read_journal(*setup, folder);  // says what is wrong with it
     try {
-        const LivePage page(setup, folder, setup->file.budget, options,
+        const LivePage page(setup, folder, setup->file.budget,
+                            static_cast<std::uint16_t>(arguments.port),
                             [folder] { return somebody_writes(folder); });
         put(stdout, "{}\n", page.url());
         (void)std::fflush(stdout);

@@ -136,12 +136,7 @@ std::string watched_verdict(const ProductionCheck& check) {
             for (const JudgedFigure& one : check.judged())
                 if (one.likeness == Similarity::changed)
                     changed += (changed.empty() ? "" : ", ") + one.name;
-            const std::string workload = check.workload_yaml();
-            return "Tune again: the traffic is not the study's any more (" + changed + ")." +
-                   (workload.empty() ? ""
-                                     : "\nFor a copy of the study, run with --learn-from: "
-                                       "workloads: [" +
-                                           workload + "]");
+            return "Tune again: the traffic is not the study's any more (" + changed + ").";
         }
         case WatchVerdict::slower:
             return "Slower than the study measured, under the same traffic: look for another "
@@ -174,19 +169,18 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
                           {"requests", check.requests()},
                           {"failed", watch.failed()},
                           {"restarts", check.restarts()},
-                          {"figures", figures},
-                          {"workload", check.workload_yaml()},
-                          {"notes", study.notes}});
+                          {"study_workload", study.workload},
+                          {"figures", figures}});
     }
     put(stdout, "\n{} requests in {}\n  {:<26} {:>9} {:>9}  {:<16}\n", check.requests(),
-        seconds_text(check.seconds()), "against the study", "study", "now", "99 % interval");
+        seconds_text(check.seconds()), "against " + study.workload, "study", "now",
+        "99 % interval");
     for (const JudgedFigure& one : judged)
         put(stdout, "  {:<26} {:>9} {:>9}  {:<16} {}\n", one.name, or_dash(one.study),
             or_dash(one.now),
             one.low ? or_dash(one.low) + " to " + or_dash(one.high) : std::string(),
             name_in(likenesses, one.likeness));
     put(stdout, "  (the interval is of now / study, of cache hits now - study)\n");
-    for (const std::string& note : study.notes) put(stdout, "  note: {}\n", note);
     put(stdout, "\n{}\n", watched_verdict(check));
 }
 

@@ -199,10 +199,6 @@ void declare(CLI::App& app, Written& written) {
     app.add_option("--fault", written.faults, "NAME[=VALUE], again and again: " + fault_names())
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);
-    app.add_option_function<std::string>(
-           "--misbehave",
-           [](const std::string&) { throw UsageError("--misbehave is called --fault now"); })
-        ->group("");
     app.add_option("--search-spaces", options.search_spaces,
                    "The folder with engines, models, hardware (default: where they are installed)");
     app.add_option("--devices", options.devices,

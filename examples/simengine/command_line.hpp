@@ -64,8 +64,8 @@ struct Options {
     std::vector<std::string> engine_words{};
 };
 
-/// Reads the command line and the environment's options before it. Called as `vllm`, `vllm-router`,
-/// `python3`, `trtllm-serve` or `llama-server` (through a link), all words are the engine's.
+/// Reads the command line and the environment's options before it. Called as `vllm`, `python3`,
+/// `trtllm-serve` or `llama-server` (through a link), all words are the engine's.
 /// Nothing: it has printed its help or complained, and `exit_code` says how to end.
 std::optional<Options> read_command_line(int argc, char** argv, const char* environment_options,
                                          int& exit_code);

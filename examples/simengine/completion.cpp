@@ -122,41 +122,6 @@ std::optional<HttpRefusal> read_prompt(const dom::object& object, const Tokenize
     return add_prompt(prompt, tokenizer, request);
 }
 
-std::optional<std::uint16_t> port_in(const dom::object& object, const char* key) {
-    const std::int64_t port = integer(object, key).value_or(0);
-    if (port < 1 || port > 65535) return std::nullopt;
-    return static_cast<std::uint16_t>(port);
-}
-
-/// As routers write it: vLLM's asks the first engine to keep the cache and hands its answer to the
-/// second one (`kv_transfer_params`); SGLang's tells both engines of a room at the first one.
-std::optional<HttpRefusal> add_handover(const Dialect& dialect, const dom::object& object,
-                                        CompletionRequest& request) {
-    dom::object params;
-    std::string_view text;
-    if (dialect.kind == EngineKind::vllm && get(object, "kv_transfer_params", params)) {
-        if (is_true(params, "do_remote_decode")) request.gives.emplace();
-        if (!is_true(params, "do_remote_prefill")) return std::nullopt;
-        const auto port = port_in(params, "remote_port");
-        const auto room = get(params, "remote_request_id", text)
-                              ? servetune::integer_of(std::string(text))
-                              : std::nullopt;
-        if (!port || !room || !get(params, "remote_host", text))
-            return refused(
-                "kv_transfer_params: remote_host, remote_port and remote_request_id wanted, as the "
-                "prefill engine gave them");
-        request.takes = {static_cast<std::uint64_t>(*room), std::string(text), *port};
-    } else if (std::uint64_t room = 0; dialect.kind == EngineKind::sglang &&
-                                       object["bootstrap_room"].get(room) == simdjson::SUCCESS) {
-        const auto port = port_in(object, "bootstrap_port");
-        if (!port || !get(object, "bootstrap_host", text))
-            return refused("bootstrap_room: bootstrap_host and bootstrap_port wanted beside it");
-        request.gives =
-            request.takes = {room, std::string(text), *port};  // the engine's role says which
-    }
-    return std::nullopt;
-}
-
 std::optional<HttpRefusal> parse(std::string_view body, dom::object& object) {
     if (parser().parse(body.data(), body.size()).get(object) != simdjson::SUCCESS)
         return HttpRefusal{400, "the body is no JSON object", "Bad Request"};
@@ -183,7 +148,6 @@ std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::
     std::string_view model;
     if (get(object, "model", model)) request.model = model;
     if (auto wrong = read_prompt(object, tokenizer, request)) return wrong;
-    if (auto wrong = add_handover(dialect, object, request)) return wrong;
     request.max_tokens = integer(object, "max_completion_tokens");
     for (const char* key : {"max_tokens", "n_predict"})
         if (!request.max_tokens) request.max_tokens = integer(object, key);

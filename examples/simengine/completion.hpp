@@ -13,13 +13,6 @@
 
 namespace simengine {
 
-/// A prompt's cache that goes from one engine to another: what it is called and where it is.
-struct Handover {
-    std::uint64_t room = 0;
-    std::string host{};
-    std::uint16_t port = 0;
-};
-
 /// What a client asks for.
 struct CompletionRequest {
     bool chat = false;
@@ -30,11 +23,9 @@ struct CompletionRequest {
     std::int64_t min_tokens = 0;
     bool ignore_eos = false;
     bool stream = false;
-    bool include_usage = false;       ///< of a stream
-    bool thinks = false;              ///< asked for: chat_template_kwargs.enable_thinking
-    bool cache_prompt = true;         ///< llama.cpp: whether earlier prompts may be used again
-    std::optional<Handover> gives{};  ///< its prompt's cache, to an engine that goes on
-    std::optional<Handover> takes{};  ///< the same, from the engine that made it
+    bool include_usage = false;  ///< of a stream
+    bool thinks = false;         ///< asked for: chat_template_kwargs.enable_thinking
+    bool cache_prompt = true;    ///< llama.cpp: whether earlier prompts may be used again
 };
 
 /// An answer other than 200.

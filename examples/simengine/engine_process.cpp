@@ -2,11 +2,11 @@
 #include "engine_process.hpp"
 
 #include "http.hpp"
-#include "roles.hpp"
 #include "service.hpp"
 
 #include "base/present.hpp"
 #include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -69,14 +69,12 @@ private:
     bool take_port();
     bool port_refused(bool in_use, const std::string& host, std::uint16_t port,
                       const servetune::Error& error);
-    bool take_side_channel();
     void begin_start();
     void plan_end_of_start(double seconds);
     void be_ready();
     void listen();
     // ---- load
     void take(const HttpRequest& request, Exchange& exchange);
-    void fetch(std::size_t work, const Handover& from, std::int64_t tokens);
     void begin_load();
     // ---- end
     void wait_for_signals();
@@ -94,13 +92,11 @@ private:
     std::uint16_t port_;
     asio::io_context context_{1};
     asio::signal_set signals_{context_};
-    EngineRole role_;
-    CacheTransfer caches_;
     std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
     Server server_;  ///< ends before the service, which it tells of clients that leave
     bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
-    WeightsTaken weights_{};
+    bool from_cache_ = false;  ///< a daemon has its weights
     std::size_t flooded_ = 0;
     int exit_code_ = 0;
 };
@@ -112,7 +108,12 @@ std::string host_of(const EngineSetup& setup) {
 
 std::uint16_t port_of(const EngineSetup& setup) {
     const auto given = setup.command.value("--port");
-    return given ? port_named(*setup.dialect, "--port", *given, 0) : setup.dialect->port;
+    if (!given) return setup.dialect->port;
+    const auto number = servetune::integer_of(*given);
+    if (!number || *number < 0 || *number > 65535)
+        throw CommandRefused(bad_value_text(*setup.dialect, "--port", *given, "int", {}),
+                             setup.dialect->refusal_code);
+    return static_cast<std::uint16_t>(*number);
 }
 
 Life::Life(const EngineSetup& setup, const Options& options)
@@ -121,36 +122,23 @@ Life::Life(const EngineSetup& setup, const Options& options)
       dialect_(*setup.dialect),
       host_(host_of(setup)),
       port_(port_of(setup)),
-      role_(engine_role_of(dialect_, setup.command)),
-      caches_(context_, side_channel_of(dialect_, setup.command, host_),
-              dialect_.kind == EngineKind::sglang),
       server_(context_, {.handle = [this](const HttpRequest& request,
                                           Exchange& exchange) { take(request, exchange); },
-                         .gone =
-                             [this](std::size_t work) {
-                                 caches_.give_up(work);
-                                 service_->gone(work);
-                             }}) {}
+                         .gone = [this](std::size_t work) { service_->gone(work); }}) {}
 
 // ---- start
 
 int Life::run() {
-    if (role_ != EngineRole::whole)
-        (void)cache_transfer_seconds(servetune::present(setup_.cost), 1);  // known from the start
     if (options_.faults.exit_at_once) {
         say({"RuntimeError: simengine was told to end at once"});
         return *options_.faults.exit_at_once;
     }
-    weights_ = take_weights(setup_);
-    if (weights_.fails) {
-        say(weights_.log);
-        return 1;
-    }
+    from_cache_ = takes_weights(setup_);
     if (!options_.devices.empty()) {
         const auto count =
             static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
         const std::string why = claim_devices(
-            options_.devices, count, weights_.taken ? DevicePart::engine : DevicePart::all);
+            options_.devices, count, from_cache_ ? DevicePart::engine : DevicePart::all);
         if (!why.empty()) {
             say({why});
             return 1;
@@ -188,9 +176,10 @@ bool Life::take_port() {
 
 void Life::begin_start() {
     const double all =
-        std::max(0.0, setup_.start.seconds - (weights_.taken ? seconds_of_weights(setup_) : 0));
+        std::max(0.0, setup_.start.seconds - (from_cache_ ? seconds_of_weights(setup_) : 0));
     const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds;
-    say(weights_.log);
+    if (from_cache_)
+        say({"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"});
     if (!setup_.not_modelled.empty() && !options_.quiet)
         say({fmt::format("simengine: set, and without an effect here: {}",
                          fmt::join(setup_.not_modelled, ", "))});
@@ -222,20 +211,12 @@ void Life::plan_end_of_start(double seconds) {
 }
 
 void Life::be_ready() {
-    if ((role_ == EngineRole::prefill || role_ == EngineRole::either) && !take_side_channel())
-        return;
-    ServiceOptions options = ServiceOptions::of(setup_, options_);
-    options.role = role_;
-    options.side = caches_.side();
     service_ = std::make_unique<Service>(
-        context_, std::move(options), servetune::present(setup_.cost),
+        context_, ServiceOptions::of(setup_, options_), servetune::present(setup_.cost),
         Service::Hooks{
             .die = [this](const std::string& event) { die(setup_.log_lines(event)); },
             .drop_all = [this] { server_.drop_connections(); },
-            .first_request = [this] { begin_load(); },
-            .fetch = [this](std::size_t work, const Handover& from,
-                            std::int64_t tokens) { fetch(work, from, tokens); },
-            .offer = [this](std::uint64_t room, bool computed) { caches_.offer(room, computed); }});
+            .first_request = [this] { begin_load(); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
     after(options_.faults.listen_late_seconds, [this] {
         ready_ = true;
@@ -259,23 +240,7 @@ void Life::listen() {
     (void)std::fflush(stdout);
 }
 
-bool Life::take_side_channel() {
-    try {
-        caches_.listen();
-        return true;
-    } catch (const servetune::IoError& error) {
-        return port_refused(caches_.port_in_use(), caches_.side().host, caches_.side().port, error);
-    }
-}
-
 // ---- load
-
-void Life::fetch(std::size_t work, const Handover& from, std::int64_t tokens) {
-    const double seconds =
-        cache_transfer_seconds(servetune::present(setup_.cost), tokens) / options_.time_scale;
-    caches_.fetch(work, from, seconds,
-                  [this, work](const std::string& error) { service_->arrived(work, error); });
-}
 
 void Life::take(const HttpRequest& request, Exchange& exchange) {
     if (!ready_)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_setup.hpp"
 
-#include "engine_process.hpp"
-
 #include "base/nearest.hpp"
 #include "base/present.hpp"
 #include "servetune/catalogue.hpp"
@@ -271,6 +269,21 @@ servetune::Command with_figures_of(const EngineCommand& command,
     return result;
 }
 
+/// Leaves the engine's words of those of `vllm preload`; returns the folder for the daemon's socket.
+std::string take_preload_words(std::vector<std::string>& words) {
+    const auto taken = [&](const std::string& flag) {
+        const auto at = std::find(words.begin(), words.end(), flag);
+        if (at == words.end() || at + 1 == words.end())
+            throw CommandRefused("vllm preload: error: " + flag + " wanted, with a value\n", 2);
+        std::string value = at[1];
+        words.erase(at, at + 2);
+        return value;
+    };
+    const std::string model = taken("--model"), folder = taken("--weight-cache-socket-dir");
+    words.insert(words.begin(), model);
+    return folder;
+}
+
 servetune::HardwareSpec chip_of(const Catalogue& catalogue, const std::string& name) {
     try {
         return catalogue.hardware(name);
@@ -362,17 +375,15 @@ EngineSetup set_up(const Options& options) {
         throw servetune::IoError((catalogue.root() / "engines/versions").string() +
                                  " has no version of " + name);
     setup.version = versions.back().version;
-    const std::vector<std::string> words(
+    std::vector<std::string> words(
         options.engine_words.begin() + static_cast<std::ptrdiff_t>(known.words),
         options.engine_words.end());
     const auto commands = std::make_shared<const servetune::CommandReader>(
         std::vector{setup.engine}, catalogue.root());
-    const PreloadWords preload =
-        known.holds_weights ? read_preload(words) : PreloadWords{words, ""};
+    const std::string folder = known.holds_weights ? take_preload_words(words) : "";
     setup.command =
-        EngineReader(*known.dialect, preload.engine_words, versions.back(), setup.engine, *commands)
-            .read();
-    setup.command.folder = preload.folder;
+        EngineReader(*known.dialect, words, versions.back(), setup.engine, *commands).read();
+    setup.command.folder = folder;
     if (setup.command.wants_help) {
         setup.help = help_text(*known.dialect, versions.back());
         return setup;

@@ -3,14 +3,11 @@
 
 #include "base/present.hpp"
 #include "servetune/error.hpp"
-#include "servetune/value.hpp"
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
@@ -45,80 +42,6 @@ std::string head(int status, std::string_view content_type, bool keep_alive) {
     if (!keep_alive) text += "connection: close\r\n";
     return text;
 }
-
-class Call final : public Upstream, public std::enable_shared_from_this<Call> {
-public:
-    Call(asio::io_context& context, const Address& to, const Request& request, Handlers handlers)
-        : to_(to), resolver_(context), socket_(context), handlers_(std::move(handlers)) {
-        bytes_ = request.method + " " + request.target + " HTTP/1.1\r\nhost: " + to.text() +
-                 "\r\nconnection: close\r\n";
-        if (!request.authorization.empty())
-            bytes_ += "authorization: " + request.authorization + "\r\n";
-        if (request.method == "POST")
-            bytes_ += "content-type: application/json\r\ncontent-length: " +
-                      std::to_string(request.body.size()) + "\r\n";
-        bytes_ += "\r\n" + request.body;
-    }
-
-    void start() {
-        resolver_.async_resolve(
-            to_.host, std::to_string(to_.port),
-            [self = shared_from_this()](const error_code& error,
-                                        const tcp::resolver::results_type& found) {
-                if (!self->over(error)) self->connect(found);
-            });
-    }
-    void cancel() override {
-        // One of them may be what calls this: they go when it has returned.
-        asio::post(socket_.get_executor(), [handlers = std::exchange(handlers_, {})] {});
-        resolver_.cancel();
-        error_code ignored;
-        socket_.close(ignored);
-    }
-
-private:
-    void connect(const tcp::resolver::results_type& found) {
-        asio::async_connect(
-            socket_, found,
-            [self = shared_from_this()](const error_code& error, const tcp::endpoint&) {
-                if (self->over(error)) return;
-                error_code ignored;
-                self->socket_.set_option(tcp::no_delay(true), ignored);
-                asio::async_write(self->socket_, asio::buffer(self->bytes_),
-                                  [self](const error_code& failed, std::size_t) {
-                                      if (!self->over(failed)) self->read();
-                                  });
-            });
-    }
-    void read() {
-        socket_.async_read_some(
-            asio::buffer(piece_),
-            [self = shared_from_this()](const error_code& error, std::size_t got) {
-                if (self->over(error)) return;
-                self->came_ = true;
-                self->handlers_.body(std::string_view(self->piece_.data(), got));
-                if (self->handlers_.end) self->read();
-            });
-    }
-
-    bool over(const error_code& error) {
-        if (!handlers_.end) return true;  // cancelled
-        if (!error) return false;
-        const Handlers handlers = std::exchange(handlers_, {});
-        error_code ignored;
-        socket_.close(ignored);
-        handlers.end(came_ && error == asio::error::eof ? "" : error.message());
-        return true;
-    }
-
-    const Address to_;
-    tcp::resolver resolver_;
-    tcp::socket socket_;
-    Handlers handlers_;
-    std::string bytes_{};  ///< of the request
-    bool came_ = false;    ///< something of the answer
-    std::array<char, 16384> piece_{};
-};
 
 }  // namespace
 
@@ -158,10 +81,6 @@ public:
     void begin_stream() override;
     void write(std::string_view bytes) override;
     void end_stream() override { finish(); }
-    void end_connection() override {
-        keep_alive_ = false;
-        finish();
-    }
     void set_work(std::size_t id) override { work_ = id; }
 
 private:
@@ -261,11 +180,9 @@ void Server::Connection::handle() {
     keep_alive_ = message.keep_alive();
     answering_ = true;
     const std::string_view target = view(message.target());
-    const auto question = target.find('?');
     HttpRequest request;
     request.method = view(message.method_string());
-    request.path = target.substr(0, question);
-    if (question != std::string_view::npos) request.query = target.substr(question + 1);
+    request.path = target.substr(0, target.find('?'));
     request.authorization = view(message[http::field::authorization]);
     request.body = std::move(message.body());
     request.received = read_at_;
@@ -428,56 +345,5 @@ void Server::close() {
 }
 
 void Server::drop_connections() { state_->drop(); }
-
-// ---- asking others
-
-std::optional<Address> address_of(std::string_view url) {
-    constexpr std::string_view scheme = "http://";
-    if (!url.starts_with(scheme)) return std::nullopt;
-    url.remove_prefix(scheme.size());
-    url = url.substr(0, url.find('/'));
-    const bool bracketed = url.starts_with('[');
-    const auto host_end = bracketed ? url.find(']') : url.rfind(':');
-    if (bracketed && host_end == std::string_view::npos) return std::nullopt;
-    Address result{std::string(bracketed ? url.substr(1, host_end - 1) : url.substr(0, host_end)),
-                   80};
-    const std::string_view rest =
-        url.substr(std::min(url.size(), bracketed ? host_end + 1 : host_end));
-    if (result.host.empty()) return std::nullopt;
-    if (rest.empty()) return result;
-    const auto port =
-        rest.starts_with(':') ? servetune::integer_of(std::string(rest.substr(1))) : std::nullopt;
-    if (!port || *port < 1 || *port > 65535) return std::nullopt;
-    result.port = static_cast<std::uint16_t>(*port);
-    return result;
-}
-
-std::shared_ptr<Upstream> Upstream::send(asio::io_context& context, const Address& to,
-                                         const Request& request, Handlers handlers) {
-    auto call = std::make_shared<Call>(context, to, request, std::move(handlers));
-    call->start();
-    return call;
-}
-
-std::shared_ptr<Upstream> ask(asio::io_context& context, const Address& to,
-                              const Upstream::Request& request,
-                              std::function<void(int status, const std::string& body)> answered) {
-    const auto answer = std::make_shared<std::string>();
-    return Upstream::send(context, to, request,
-                          {.body = [answer](std::string_view bytes) { *answer += bytes; },
-                           .end =
-                               [answer, answered = std::move(answered)](const std::string& error) {
-                                   if (!error.empty()) return answered(0, error);
-                                   http::response_parser<http::string_body> parser;
-                                   parser.body_limit(most_body_bytes);
-                                   parser.eager(true);
-                                   error_code wrong;
-                                   parser.put(asio::buffer(*answer), wrong);
-                                   if (wrong || !parser.is_done())
-                                       return answered(0, "the answer ended in its middle");
-                                   answered(static_cast<int>(parser.get().result_int()),
-                                            parser.get().body());
-                               }});
-}
 
 }  // namespace simengine

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +16,6 @@ namespace simengine {
 struct HttpRequest {
     std::string method;
     std::string path;  ///< without what follows a question mark
-    std::string query{};
     std::string body{};
     std::string authorization{};
     std::chrono::steady_clock::time_point received{};  ///< it was read to its end
@@ -32,8 +30,6 @@ public:
     virtual void begin_stream() = 0;
     virtual void write(std::string_view bytes) = 0;
     virtual void end_stream() = 0;
-    /// Closes the connection once it has what was written, whether that is a whole answer or not.
-    virtual void end_connection() = 0;
     /// Names the work that goes on for it, so that whoever does it can be told when the client
     /// leaves.
     virtual void set_work(std::size_t id) = 0;
@@ -74,39 +70,5 @@ private:
     struct State;
     std::shared_ptr<State> state_;
 };
-
-/// A server that is asked over HTTP.
-struct Address {
-    std::string host;
-    std::uint16_t port = 0;
-    [[nodiscard]] std::string text() const { return host + ":" + std::to_string(port); }
-};
-/// Of `http://HOST:PORT`, HOST perhaps in brackets; without a port 80. Nothing: it is none.
-std::optional<Address> address_of(std::string_view url);
-
-/// One request to another server and its answer, on the io_context's thread. It ends with `end`, or
-/// when `cancel` is called, after which no handler is.
-class Upstream {
-public:
-    struct Request {
-        std::string method = "POST";
-        std::string target;  ///< path and query
-        std::string body{};
-        std::string authorization{};
-    };
-    struct Handlers {
-        std::function<void(std::string_view bytes)> body;   ///< head and body, as they come
-        std::function<void(const std::string& error)> end;  ///< empty: the other side ended it
-    };
-    static std::shared_ptr<Upstream> send(boost::asio::io_context& context, const Address& to,
-                                          const Request& request, Handlers handlers);
-    virtual ~Upstream() = default;
-    virtual void cancel() = 0;
-};
-
-/// The same for an answer that is wanted whole; status 0 where there is none, `body` then says why.
-std::shared_ptr<Upstream> ask(boost::asio::io_context& context, const Address& to,
-                              const Upstream::Request& request,
-                              std::function<void(int status, const std::string& body)> answered);
 
 }  // namespace simengine

@@ -38,7 +38,6 @@ int main(int argc, char** argv) {
             std::getenv("SIMENGINE_OPTIONS");  // NOLINT(concurrency-mt-unsafe): there is one thread
         const auto options = simengine::read_command_line(argc, argv, environment, exit_code);
         if (!options) return exit_code;
-        if (const auto code = simengine::route(*options)) return *code;
         const simengine::EngineSetup setup = simengine::set_up(*options);
         if (setup.help.empty() && !setup.command.folder.empty())
             return simengine::hold_weights(setup, *options);

@@ -44,6 +44,23 @@ std::pair<std::int64_t, bool> answer_length(const CompletionRequest& asked, std:
     return {std::min(natural, most), natural >= most};
 }
 
+/// Of an engine that goes on where others computed the prompt: SGLang's flag, or what vLLM's says.
+bool only_decodes(const EngineCommand& command) {
+    const auto config =
+        OrderedJson::parse(command.value("--kv-transfer-config").value_or("{}"), nullptr, false);
+    return command.value("--disaggregation-mode") == "decode" ||
+           (config.is_object() && config.value("kv_role", OrderedJson()) == "kv_consumer");
+}
+
+/// How long the keys and values of so many tokens take from an engine like this one, over the link
+/// of each of its devices. Throws UsageError where the chip's link is not known.
+double cache_transfer_seconds(const servetune::CostModel& cost, std::int64_t tokens) {
+    const servetune::ServingSettings& settings = cost.settings();
+    const auto pairs = static_cast<double>(settings.tensor_parallel * settings.pipeline_parallel);
+    return cost.target().traits.all_reduce_seconds +
+           cost.cache_bytes(tokens) / (cost.link(2 * settings.devices()) * pairs);
+}
+
 /// What the engine counts at this moment.
 struct EngineFigures {
     servetune::EngineCounters counters{};
@@ -147,6 +164,8 @@ ServiceOptions ServiceOptions::of(const EngineSetup& setup, const Options& optio
                 std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
             result.can_reset = result.can_reset && set != nullptr && set == value;
         }
+    if ((result.decodes = only_decodes(command)))
+        (void)cache_transfer_seconds(*setup.cost, 1);  // or it does not serve
     result.loop = {options.seed, options.noise, options.time_scale, options.pace};
     result.faults = options.faults;
     return result;
@@ -229,7 +248,6 @@ bool Service::handle_completion(const HttpRequest& request, Exchange& exchange) 
                {404, fmt::format("The model `{}` does not exist.", asked.model), "NotFoundError"});
     else if (const auto longer = too_long(dialect_, asked, loop_.cost().max_context_tokens()))
         refuse(exchange, *longer);
-    else if (const auto other = not_its_role(asked)) refuse(exchange, *other);
     else complete(asked, request.received, exchange);
     return true;
 }
@@ -244,21 +262,6 @@ std::optional<HttpRefusal> Service::refused_field(const std::string& body) const
         return HttpRefusal{422, "Extra inputs are not permitted: body." + field};
     }
     return std::nullopt;
-}
-
-/// Of what the request says of caches it keeps what is this engine's part. An engine of SGLang that
-/// has one role takes no other requests.
-std::optional<HttpRefusal> Service::not_its_role(CompletionRequest& asked) const {
-    const bool apart = options_.role == EngineRole::prefill || options_.role == EngineRole::decode;
-    if (options_.role == EngineRole::whole || options_.role == EngineRole::decode)
-        asked.gives.reset();
-    if (options_.role == EngineRole::whole || options_.role == EngineRole::prefill)
-        asked.takes.reset();
-    if (dialect_.kind != EngineKind::sglang || !apart || asked.gives || asked.takes)
-        return std::nullopt;
-    return HttpRefusal{400,
-                       "Invalid request: this engine has one part of the work, and the request "
-                       "names no bootstrap room"};
 }
 
 /// True when there is nobody left to answer.
@@ -282,10 +285,8 @@ void Service::complete(const CompletionRequest& asked, TimePoint received, Excha
     const auto [planned, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
     const std::int64_t other = answer_faults_.answer_tokens;
     const std::int64_t output =
-        asked.gives ? 1
-        : other > 0 ? other
-                    : std::min(planned, answer_faults_.abort_after.value_or(planned));
-    if (const std::string refusal = loop_.refusal(input, output, asked.takes.has_value());
+        other > 0 ? other : std::min(planned, answer_faults_.abort_after.value_or(planned));
+    if (const std::string refusal = loop_.refusal(input, output, options_.decodes);
         !refusal.empty())
         return refuse(exchange, {400, refusal});
 
@@ -320,67 +321,25 @@ void Service::complete(const CompletionRequest& asked, TimePoint received, Excha
     most_in_flight_ = std::max(most_in_flight_, pending_.size());
     if (options_.loop.pace) served_.push_back({asked.label, received});
     exchange.set_work(id);
-    if (asked.gives) pending.room = dialect_.kind == EngineKind::sglang ? asked.gives->room : id;
-    if (asked.takes) {
-        pending.later = std::move(work);
-        return hooks_.fetch(id, *asked.takes, input);
+    // A pace counts from the receipt.
+    TimePoint begins = options_.loop.pace ? received : Clock::now();
+    if (options_.decodes) {
+        work.prompt_is_computed = true;
+        const double seconds = cache_transfer_seconds(loop_.cost(), input) / options_.loop.time_scale;
+        begins = cache_arrived_ =
+            std::max(begins, cache_arrived_) +
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     }
-    submit(pending, std::move(work));
-}
-
-/// A pace counts from the receipt.
-void Service::submit(Pending& pending, servetune::EngineRequest request) {
-    Exchange& exchange = *pending.exchange;
-    const bool stream = pending.stream;
-    loop_.submit(std::move(request),
-                 options_.loop.pace ? served_[pending.number].received : Clock::now(),
-                 pending.slower);
+    loop_.submit(std::move(work), begins, pending.slower);
     wake();
-    if (stream) exchange.begin_stream();
-}
-
-void Service::arrived(std::size_t work, const std::string& error) {
-    const auto found = pending_.find(work);
-    if (found == pending_.end()) return;
-    Pending& pending = found->second;
-    Exchange& exchange = *pending.exchange;
-    if (!error.empty()) {
-        pending_.erase(found);
-        return refuse(
-            exchange,
-            {500, "the cache of the prompt did not come from the prefill engine: " + error,
-             "InternalServerError"});
-    }
-    servetune::EngineRequest request = std::move(*std::exchange(pending.later, std::nullopt));
-    request.prompt_is_computed = true;
-    pending.arrived = true;
-    submit(pending, std::move(request));
+    if (asked.stream) exchange.begin_stream();
 }
 
 void Service::gone(std::size_t work) {
     const auto found = pending_.find(work);
     if (found == pending_.end()) return;
-    if (found->second.room) hooks_.offer(*found->second.room, false);
     pending_.erase(found);
     loop_.cancel(work);
-}
-
-/// The cache is to be had from now on; vLLM says in its answer where.
-void Service::give(Pending& pending) {
-    if (!pending.room) return;
-    hooks_.offer(*pending.room, true);
-    if (dialect_.kind != EngineKind::vllm || pending.stream || !bytes_.ends_with('}')) return;
-    bytes_.pop_back();
-    bytes_ += ",\"kv_transfer_params\":" +
-              OrderedJson{{"do_remote_prefill", true},
-                          {"do_remote_decode", false},
-                          {"remote_engine_id", "simengine"},
-                          {"remote_request_id", std::to_string(*pending.room)},
-                          {"remote_host", options_.side.host},
-                          {"remote_port", options_.side.port},
-                          {"tp_size", loop_.cost().settings().tensor_parallel}}
-                  .dump() +
-              "}";
 }
 
 /// In seconds of this process, which `--time-scale` makes shorter than the engine's.
@@ -418,7 +377,7 @@ void Service::deliver(const servetune::TokenEvent& event) {
     Exchange& exchange = *pending.exchange;
     if (event.first) {
         pending.cached = event.cached_tokens;
-        if (pending.arrived) arrived_tokens_ += pending.writer.prompt_tokens();
+        if (options_.decodes) arrived_tokens_ += pending.writer.prompt_tokens();
     }
     observe(pending, event);
     bytes_.clear();
@@ -427,7 +386,6 @@ void Service::deliver(const servetune::TokenEvent& event) {
     const bool stream = pending.stream;
     if (options_.loop.pace && !bytes_.empty()) served_[pending.number].sent.push_back(Clock::now());
     if (event.finished) {
-        give(pending);
         ++finished_;
         pending_.erase(found);
     }

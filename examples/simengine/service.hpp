@@ -6,7 +6,6 @@
 #include "engine_loop.hpp"
 #include "engine_setup.hpp"
 #include "http.hpp"
-#include "roles.hpp"
 #include "text.hpp"
 
 #include "servetune/configuration.hpp"
@@ -39,12 +38,10 @@ struct ServiceOptions {
     bool says_cached = true;  ///< usage says how many tokens came from the cache
     bool reasons = false;     ///< answers begin with thoughts
     bool can_reset = true;    ///< the environment allows the cache to be emptied
-    EngineRole role = EngineRole::whole;
-    SideChannel side{};  ///< where other engines come for the caches that this one makes
+    bool decodes = false;     ///< each prompt's cache comes from a prefill engine
     EngineLoopOptions loop{};
     Faults faults{};
 
-    /// All but `role` and `side`.
     static ServiceOptions of(const EngineSetup& setup, const Options& options);
 };
 
@@ -77,10 +74,6 @@ public:
         std::function<void(const std::string& event)> die;
         std::function<void()> drop_all;  ///< all connections end now
         std::function<void()> first_request;
-        /// The cache that this work needs is to be fetched: then `arrived` is called.
-        std::function<void(std::size_t work, const Handover& from, std::int64_t tokens)> fetch;
-        /// The cache of this room can be fetched, or never will be.
-        std::function<void(std::uint64_t room, bool computed)> offer;
     };
     Service(boost::asio::io_context& context, ServiceOptions options,
             const servetune::CostModel& cost, Hooks hooks);
@@ -88,8 +81,6 @@ public:
     void handle(const HttpRequest& request, Exchange& exchange);
     /// The client whose work this was has left.
     void gone(std::size_t work);
-    /// What it had to fetch is here; `error`: it will not be.
-    void arrived(std::size_t work, const std::string& error);
     [[nodiscard]] EngineLoop& loop() { return loop_; }
     [[nodiscard]] ServedTotals totals() const {
         return {requests_, pending_.size(), most_in_flight_, tokens_};
@@ -102,9 +93,6 @@ private:
         bool stream;
         AnswerWriter writer;
         std::int64_t cached = 0;
-        std::optional<std::uint64_t> room{};              ///< that its cache goes to
-        std::optional<servetune::EngineRequest> later{};  ///< once its cache has arrived
-        bool arrived = false;
         double slower = 1;
         TimePoint begun = Clock::now();
         TimePoint first{}, last{};  ///< tokens
@@ -116,13 +104,10 @@ private:
     bool handle_about(const HttpRequest& request, Exchange& exchange);
     bool handle_reset(const HttpRequest& request, Exchange& exchange);
     void complete(const CompletionRequest& asked, TimePoint received, Exchange& exchange);
-    void submit(Pending& pending, servetune::EngineRequest request);
     [[nodiscard]] std::optional<HttpRefusal> refused_field(const std::string& body) const;
     void wake();
-    [[nodiscard]] std::optional<HttpRefusal> not_its_role(CompletionRequest& asked) const;
     void deliver(const servetune::TokenEvent& event);
     void observe(Pending& pending, const servetune::TokenEvent& event);
-    void give(Pending& pending);
     bool fail_at_request();
     void refuse(Exchange& exchange, const HttpRefusal& refusal) const;
     [[nodiscard]] bool authorized(const HttpRequest& request) const;
@@ -143,6 +128,7 @@ private:
     std::int64_t requests_ = 0, tokens_ = 0, events_ = 0;
     std::int64_t finished_ = 0;
     std::int64_t arrived_tokens_ = 0;  ///< of prompts that another engine computed
+    TimePoint cache_arrived_{};        ///< the last one; one comes after the other
     double started_at_;                ///< seconds since 1970
     std::string bytes_;                ///< of the answer that is being written
     AnswerFaults answer_faults_{};     ///< of the request at hand

@@ -2,14 +2,7 @@
 #include "engine_process.hpp"
 
 #include "base/present.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/read_until.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/streambuf.hpp>
-#include <boost/asio/write.hpp>
+#include "servetune/error.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -18,39 +11,28 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
+#include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
-#include <functional>
-#include <istream>
-#include <memory>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <tuple>
 
 namespace simengine {
 namespace {
 
-namespace asio = boost::asio;
-using boost::system::error_code;
-using Local = asio::local::stream_protocol;
-
-/// In the folder for sockets, one for the first device that the process sees.
+/// The daemon's file stands for its socket: it holds a lock on it as long as it has the weights.
+/// There is one for the first device that the process sees.
 std::string socket_in(const std::string& folder) {
     const char* visible =
         std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe): there is one thread
     std::string device = visible == nullptr ? "0" : visible;
     device = device.substr(0, device.find(','));
     return folder + "/vllm_weight_cache_gpu" + device + ".sock";
-}
-
-/// vLLM's default: of this user, below the folder for temporary files.
-std::string usual_folder() {
-    const char* temporary =
-        std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): there is one thread
-    return fmt::format("{}/vllm_weight_cache_{}", temporary == nullptr ? "/tmp" : temporary,
-                       getuid());
 }
 
 /// Which weights these are, as far as the engines compare: what kind, not what numbers.
@@ -60,72 +42,6 @@ std::string kind_of_weights(const EngineSetup& setup) {
                        command.value("--quantization").value_or("none"),
                        servetune::present(setup.cost).memory().weights_bytes);
 }
-
-/// The daemon. Its socket is there only once it holds the weights.
-class Holder {
-public:
-    Holder(const EngineSetup& setup, const Options& options) : setup_(setup), options_(options) {}
-    int run() {
-        if (!options_.devices.empty()) {
-            const auto count =
-                static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
-            if (const std::string why = claim_devices(options_.devices, count, DevicePart::weights);
-                !why.empty()) {
-                fmt::print(stderr, "{}\n", why);
-                return 1;
-            }
-        }
-        signals_.async_wait([this](const error_code& error, int) {
-            if (!error) context_.stop();
-        });
-        const double seconds = seconds_of_weights(setup_) / options_.start_scale;
-        timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-            std::chrono::duration<double>(seconds)));
-        timer_.async_wait([this](const error_code& error) {
-            if (!error) listen();
-        });
-        context_.run();
-        if (acceptor_.is_open()) (void)unlink(socket_.c_str());
-        return exit_code_;
-    }
-
-private:
-    void listen() {
-        error_code trouble;
-        (void)unlink(socket_.c_str());
-        acceptor_.open(Local(), trouble);
-        if (!trouble) acceptor_.bind(Local::endpoint(socket_), trouble);
-        if (!trouble) acceptor_.listen(asio::socket_base::max_listen_connections, trouble);
-        if (trouble) {
-            fmt::print(stderr, "OSError: {}: {}\n", socket_, trouble.message());
-            exit_code_ = 1;
-            return context_.stop();
-        }
-        fmt::print(stderr,
-                   "===== Weight cache daemon READY: node 1/1 serving {} local rank(s) x 1 role(s) "
-                   "in {} =====\n",
-                   servetune::present(setup_.cost).settings().devices(), setup_.command.folder);
-        accept();
-    }
-    void accept() {
-        acceptor_.async_accept([this](const error_code& error, Local::socket client) {
-            if (error) return;
-            error_code gone;
-            (void)asio::write(client, asio::buffer(key_), gone);
-            accept();
-        });
-    }
-
-    const EngineSetup& setup_;
-    const Options& options_;
-    const std::string socket_ = socket_in(setup_.command.folder);
-    const std::string key_ = kind_of_weights(setup_) + "\n";
-    asio::io_context context_{1};
-    asio::signal_set signals_{context_, SIGTERM, SIGINT};
-    asio::steady_timer timer_{context_};
-    Local::acceptor acceptor_{context_};
-    int exit_code_ = 0;
-};
 
 /// Nothing: all that there are.
 std::optional<std::vector<std::string>> visible_devices() {
@@ -139,31 +55,41 @@ std::optional<std::vector<std::string>> visible_devices() {
 
 }  // namespace
 
-PreloadWords read_preload(const std::vector<std::string>& words) {
-    const auto refused = [](const std::string& why) {
-        return CommandRefused(
-            "usage: vllm preload --model <model> [options]\nvllm preload: error: " + why + "\n", 2);
-    };
-    PreloadWords result{{}, usual_folder()};
-    std::string model;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const bool of_model = words[i] == "--model";
-        if (!of_model && words[i] != "--weight-cache-socket-dir") {
-            if (words[i] == "ipc_cache" || words[i].ends_with("=ipc_cache"))
-                throw refused("the weight cache daemon itself must load from disk");
-            result.engine_words.push_back(words[i]);
-            continue;
-        }
-        if (++i == words.size())
-            throw refused("argument " + words[i - 1] + ": expected one argument");
-        (of_model ? model : result.folder) = words[i];
-    }
-    if (!model.empty()) result.engine_words.insert(result.engine_words.begin(), model);
-    return result;
-}
-
 int hold_weights(const EngineSetup& setup, const Options& options) {
-    return Holder(setup, options).run();
+    const auto fails = [](const std::string& why) {
+        fmt::print(stderr, "{}\n", why);
+        return 1;
+    };
+    const auto devices =
+        static_cast<std::size_t>(servetune::present(setup.cost).settings().devices());
+    if (!options.devices.empty())
+        if (const std::string why = claim_devices(options.devices, devices, DevicePart::weights);
+            !why.empty())
+            return fails(why);
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigprocmask(SIG_BLOCK, &ends, nullptr);
+    const double seconds = seconds_of_weights(setup) / options.start_scale;
+    timespec loads{};
+    loads.tv_sec = static_cast<time_t>(seconds);
+    loads.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
+    if (sigtimedwait(&ends, nullptr, &loads) > 0) return 0;
+    const std::string socket = socket_in(setup.command.folder);
+    const int file = open(socket.c_str(), O_CREAT | O_RDWR | O_TRUNC, 0600);
+    const std::string kind = kind_of_weights(setup);
+    if (file < 0 || flock(file, LOCK_EX | LOCK_NB) != 0 ||
+        write(file, kind.data(), kind.size()) != static_cast<ssize_t>(kind.size()))
+        return fails("OSError: " + socket + ": " + std::generic_category().message(errno));
+    fmt::print(stderr,
+               "===== Weight cache daemon READY: node 1/1 serving {} local rank(s) x 1 role(s) "
+               "in {} =====\n",
+               devices, setup.command.folder);
+    int ended = 0;
+    (void)sigwait(&ends, &ended);
+    (void)unlink(socket.c_str());
+    return 0;
 }
 
 double seconds_of_weights(const EngineSetup& setup) {
@@ -171,36 +97,22 @@ double seconds_of_weights(const EngineSetup& setup) {
     return cost.memory().weights_bytes / cost.target().traits.load_bytes_per_second;
 }
 
-WeightsTaken take_weights(const EngineSetup& setup) {
+bool takes_weights(const EngineSetup& setup) {
     const EngineCommand& command = setup.command;
-    if (command.value("--load-format").value_or("auto") != "ipc_cache") return {};
+    if (command.value("--load-format").value_or("auto") != "ipc_cache") return false;
     const auto more = nlohmann::json::parse(
         command.value("--model-loader-extra-config").value_or("{}"), nullptr, false);
-    const bool falls_back = !more.is_object() || more.value("fallback", true);
-    const std::string socket =
-        socket_in(more.is_object() ? more.value("socket_dir", usual_folder()) : usual_folder());
-    const auto unusable = [&](const std::string& why) {
-        if (falls_back)
-            return WeightsTaken{
-                false,
-                {"WARNING Weight cache unusable (" + why + "); falling back to disk loading"}};
-        return WeightsTaken{false, {"RuntimeError: " + why}, true};
-    };
-    asio::io_context context;
-    Local::socket daemon(context);
-    error_code trouble;
-    daemon.connect(Local::endpoint(socket), trouble);
-    if (trouble)
-        return unusable("Weight cache socket " + socket + " is unavailable: " + trouble.message());
-    asio::streambuf buffer;
-    asio::read_until(daemon, buffer, '\n', trouble);
-    std::istream stream(&buffer);
-    std::string key;
-    std::getline(stream, key);
-    if (key != kind_of_weights(setup))
-        return unusable("WeightCacheKey mismatch on fields: [" + key + "] is not [" +
-                        kind_of_weights(setup) + "]");
-    return {true, {"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"}};
+    const std::string socket = socket_in(more.is_object() ? more.value("socket_dir", "") : "");
+    const int file = open(socket.c_str(), O_RDONLY);
+    const bool held = file >= 0 && flock(file, LOCK_SH | LOCK_NB) != 0;
+    if (file >= 0) close(file);
+    std::string kind;
+    std::ifstream stream(socket);
+    std::getline(stream, kind);
+    if (!held || kind != kind_of_weights(setup))
+        throw servetune::IoError("RuntimeError: Weight cache socket " + socket +
+                                 (held ? " has other weights: " + kind : " is unavailable"));
+    return true;
 }
 
 std::string claim_devices(const std::filesystem::path& folder, std::size_t count, DevicePart part) {

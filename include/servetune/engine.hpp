@@ -108,19 +108,6 @@ struct WeightCacheDaemon {
     std::string since{};  ///< first engine version that has it
 };
 
-/// How platforms that start engines with words of their own take this one.
-struct PlatformStarts {
-    std::vector<std::string>
-        dynamo{};  ///< first words of a worker of NVIDIA Dynamo, with {model}; empty: it has none
-    /// the variable whose words KServe puts behind its command; empty: it does not run it
-    std::string kserve{};
-    std::string gpustack{};  ///< GPUStack's name of the backend; empty: it has none
-    std::string ray{};       ///< `llm_engine` of Ray Serve LLM; empty: it has none
-    /// Flags that only the engine's own HTTP server has: Dynamo and Ray answer requests themselves,
-    /// and take none of them. `*` at the end: all that begin so.
-    std::vector<std::string> server_flags{};
-};
-
 /// What the command of one role has more, where prefill and decode run apart. Words and values may
 /// hold {host}, and {side_port}: the first of as many free ports in a row as the server has
 /// devices.
@@ -199,7 +186,6 @@ struct Engine {
     std::vector<std::string>
         architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
-    PlatformStarts started_by{};
     std::optional<EngineRoles> roles{};  ///< nothing: it does not run prefill and decode apart
     std::vector<DeviceFactor>
         devices{};  ///< their product is the number of devices; empty: flags do not decide it

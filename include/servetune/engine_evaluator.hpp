@@ -5,7 +5,7 @@
 #include "servetune/detail/deploy/measure_options.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/evaluator.hpp"
 
 #include <cstddef>
@@ -35,10 +35,9 @@ class WeightCache;
 /// the configuration's (FailureKind::infrastructure) is tried again with a back-off and never told
 /// of the configuration: where it stays, `evaluate` throws IoError and the trial stays open.
 ///
-/// An engine gets exactly the devices that its layout takes, of `gpus`, of CUDA_VISIBLE_DEVICES, or
-/// of those that nvidia-smi finds: those that NVLink joins, or a NUMA node (`groups_of_devices`). A
-/// trial that takes more than there are throws IoError. Where several engines run at once and
-/// `cores` names none, each keeps to the cores near its devices (`cores_near`).
+/// An engine gets exactly the devices that its layout takes, in the order of `gpus`, of
+/// CUDA_VISIBLE_DEVICES, or of nvidia-smi (`groups_of_devices`). A trial that takes more than there
+/// are throws IoError.
 ///
 /// With `fill_devices` as many copies of the engine are started as the devices hold, each on
 /// devices of its own and on a port of its own, and requests go to the one with the fewest in
@@ -78,8 +77,6 @@ public:
         std::optional<std::int64_t>
             most_devices{};            ///< for all copies together; nothing: all that there are
         bool weight_cache = false;     ///< on this machine only, and without containers
-        bool several_at_once = false;  ///< other trials run on this machine meanwhile
-        std::filesystem::path numa_nodes = "/sys/devices/system/node";  ///< another one in tests
         std::size_t all_logs_bytes = 1UL
                                      << 30UL;  ///< of all trials together; over it the oldest go
         std::shared_ptr<TrialFolders>
@@ -96,7 +93,7 @@ public:
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
 
-    /// The servers that a configuration starts, each with devices and cores of its own. Throws as
+    /// The servers that a configuration starts, each with devices of its own. Throws as
     /// `evaluate` where there are too few.
     [[nodiscard]] std::vector<PlacedServer> servers_for(const Configuration& configuration);
 
@@ -109,14 +106,12 @@ private:
     [[nodiscard]] std::string devices_allowed();
     [[nodiscard]] std::vector<std::vector<std::string>> shares_for(
         const std::vector<ServerGroup>& groups, bool by_flags);
-    [[nodiscard]] std::vector<int> cores_for(const std::string& gpus) const;
     const Composition& composition_;
     std::string model_;
     StudyWorkloads workloads_;
     Options options_;
     bool has_load_levels_;
     std::optional<FoundDevices> found_{};  ///< once the first trial asks
-    DeviceTopology topology_{};            ///< the same
     std::optional<QualityGate> quality_{};
     Configuration default_;                      ///< the space's default
     std::unique_ptr<WeightCache> weight_cache_;  ///< null: not asked for

@@ -65,7 +65,7 @@ struct Goal {
     /// metric any finite figure counts.
     [[nodiscard]] bool is_rate_or_time() const;
     /// Why a measurement has no figure of this goal that can be judged; empty: it has one.
-    /// `as_ratio`: the study asks for shares (`over: worst`, `never_worse_than`).
+    /// `as_ratio`: the study asks for shares (`never_worse_than`).
     [[nodiscard]] std::string why_unusable(const Metrics& metrics, bool as_ratio) const;
     /// `maximize total_tokens_per_second`.
     [[nodiscard]] std::string text() const {
@@ -77,13 +77,8 @@ struct Goal {
 /// recommended. Of several goals the configurations that no other one beats in all of them together
 /// are the front.
 struct Objective {
-    /// How the figures of several workloads become one: `mean` is their weighted geometric mean,
-    /// `worst` what the workload that gains least over the default gains.
-    enum class Over { mean, worst };
-
     std::vector<Goal> goals{Goal{}};  ///< at least one, no metric twice
     std::vector<Limit> limits{};
-    Over over = Over::mean;
 
     Objective() = default;
     /// One goal.
@@ -96,8 +91,7 @@ struct Objective {
     friend bool operator==(const Objective&, const Objective&) = default;
     [[nodiscard]] const Goal& leading() const { return goals.front(); }
     [[nodiscard]] bool several() const { return goals.size() > 1; }
-    /// `maximize total_tokens_per_second, minimize watts`; ` in the workload that gains least`
-    /// behind it where so.
+    /// `maximize total_tokens_per_second, minimize watts`.
     [[nodiscard]] std::string goals_text() const;
     /// What is wrong with it, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;

@@ -30,7 +30,7 @@ struct SimulatedWorkload {
 };
 
 /// Answers from the cost model and the simulator instead of a GPU: every number is a prediction,
-/// and as good as the traits it rests on (`autotune simulate --fit`). It does what a deployment
+/// and as good as the traits it rests on. It does what a deployment
 /// would do: reads the configuration's own command, starts the engine on paper, reads the log of
 /// one that dies with the engine file's patterns, sends the workloads, summarises and audits what
 /// comes back.
@@ -73,11 +73,7 @@ public:
         Serving serving{};
         StartResult start{};
         std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
-        std::optional<LoadDefect>
-            defect{};  ///< what ends it under load; of roles apart the first that does
-        /// Of prefill and decode apart; `serving` is then decode's (with what is unknown of both),
-        /// `cost` that of the role whose cache holds fewer tokens.
-        std::optional<RolesApart> apart{};
+        std::optional<LoadDefect> defect{};  ///< what ends it under load
         std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };
     [[nodiscard]] Started started(const Configuration& configuration) const;
@@ -93,8 +89,6 @@ private:
     [[nodiscard]] Outcome loaded(const Started& started, const SimulatedWorkload& workload,
                                  std::uint64_t seed) const;
     [[nodiscard]] Started started(const ServingReader& reader, const Command& command) const;
-    [[nodiscard]] Started started(const ServingReader& reader, const Configuration& configuration,
-                                  const std::vector<ServerGroup>& groups) const;
     [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
     [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;
     [[nodiscard]] std::optional<Failure> died(const Started& started,

@@ -13,7 +13,7 @@ namespace servetune {
 inline const std::string of_later_versions = "file.";
 
 /// Paths of a definition: the machine that the study's engines start on, in words and in full
-/// (`json_of` of FoundMachine). The first is compared where both definitions have it, the second
+/// (`json_of` of FoundDevices). The first is compared where both definitions have it, the second
 /// never: another device of the same kind is the same machine.
 inline const std::string machine_found_path = "machine.found";
 inline const std::string machine_devices_path = "machine.devices";

@@ -7,7 +7,7 @@
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/host/process.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/search/bayesian_options.hpp"
 #include "servetune/detail/study_file/measuring.hpp"
 #include "servetune/evaluator.hpp"
@@ -35,7 +35,6 @@ namespace servetune {
 struct StrategyChoice {
     std::string name = "bayesian";
     Staged::Options staged{};
-    BayesianOptions bayesian{};  ///< its budget is the study's
 };
 
 /// `knowledge:`, one source: what is known before anything is measured.
@@ -93,7 +92,7 @@ struct StudyMachine {
     std::optional<std::int64_t>
         devices{};  ///< most that a trial may take: as the file says, else as nvidia-smi finds
     std::optional<double> usd_per_device_hour{};  ///< the machine's price / its devices
-    std::optional<FoundMachine>
+    std::optional<FoundDevices>
         found{};  ///< where engines start; nothing: they start elsewhere, or none does
     /// the accelerator by its name here, where the file names none; empty: unknown
     std::string hardware_found{};
@@ -103,7 +102,7 @@ struct StudyMachine {
         return hardware.empty() ? hardware_found : hardware;
     }
     /// What nvidia-smi found, in words; empty: nothing, or engines do not start here.
-    [[nodiscard]] std::string gpus() const { return found ? found->devices.text() : ""; }
+    [[nodiscard]] std::string gpus() const { return found ? found->text() : ""; }
 };
 
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
@@ -131,7 +130,6 @@ struct StudyFile {
     std::optional<int> budget_until;
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
-    std::vector<std::string> on_done{};  ///< a program and its words; empty: nobody is told
     std::string
         preset_by_default;  ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
@@ -190,7 +188,7 @@ enum class MeasuredBy {
 /// Where the machine comes from that a study is for.
 struct MachineSource {
     /// Asked at most once, and only where the study starts engines on this machine.
-    std::function<FoundMachine()> find = find_machine;
+    std::function<FoundDevices()> find = [] { return find_devices(); };
     /// Of a study that is only read: what its journal was written under, by its name. The machine
     /// is the one that is kept there; `find` is asked where the journal is of a version that kept
     /// none. Null: the study is to measure.

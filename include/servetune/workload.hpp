@@ -71,15 +71,13 @@ struct Arrival {
         rate,
         concurrency,
         trace,
-        ramp,
         largest_rate,
         largest_concurrency
     };
     Kind kind = Kind::all_at_once;
-    double requests_per_second = 0;  ///< rate: the mean; ramp: at the start
-    /// of rates and ramps: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
+    double requests_per_second = 0;  ///< of a rate
+    /// of rates: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
     double burstiness = 1;
-    double to_requests_per_second = 0;  ///< ramp: at the end
     std::int64_t in_flight = 0;  ///< concurrency: requests in flight at any time (closed loop)
     /// largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
     LoadSearch search{};
@@ -92,7 +90,7 @@ struct Arrival {
 
 /// The kinds as they are written in journals.
 inline constexpr auto arrival_kinds = enum_names<Arrival::Kind>(
-    "all_at_once", "rate", "concurrency", "trace", "ramp", "largest_rate", "largest_concurrency");
+    "all_at_once", "rate", "concurrency", "trace", "largest_rate", "largest_concurrency");
 
 /// What is sent to a server. A pure description: the load generator makes requests from it.
 struct Workload {

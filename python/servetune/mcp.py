@@ -377,7 +377,7 @@ def _told_by(tool: str, read: Any) -> Answer:
         return told | {"next": "a suggestion is not measured here: `init` and `start` prove it"}
     if tool == "compare":
         undecided = {"next": "measure on with more `pairs`: the folder's are kept"}
-        return _picked(read, "verdict text pairs gain") | (undecided if read.get("verdict") == "undecided" else {})
+        return _picked(read, "verdict text goals") | (undecided if read.get("verdict") == "undecided" else {})
     shorten = {"validate": _of_validation, "explain": _of_effects, "bench": _of_load_test}
     shorten |= dict.fromkeys(("report", "start", "status"), _of_report)
     return shorten.get(tool, dict)(read)

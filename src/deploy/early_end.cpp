@@ -20,8 +20,7 @@ double requests_in_flight(const Workload& workload) {
                                      : std::numeric_limits<double>::infinity();
         case Arrival::Kind::concurrency: return static_cast<double>(workload.arrival.in_flight);
         case Arrival::Kind::rate:
-        case Arrival::Kind::trace:
-        case Arrival::Kind::ramp: return 0;
+        case Arrival::Kind::trace: return 0;
         case Arrival::Kind::largest_rate:
         case Arrival::Kind::largest_concurrency: break;
     }

@@ -371,10 +371,7 @@ Outcome EngineEvaluator::evaluate(const Configuration& configuration,
 std::string EngineEvaluator::devices_allowed() {
     if (options_.deploy.launcher && !options_.deploy.launcher->on_this_machine())
         found_ = FoundDevices{};  // what is found here is not there
-    if (!found_) {
-        found_ = find_devices(options_.deploy.nvidia_smi);
-        if (found_->all.size() > 1) topology_ = find_topology(options_.deploy.nvidia_smi);
-    }
+    if (!found_) found_ = find_devices(options_.deploy.nvidia_smi);
     const auto named = options_.deploy.environment.find("CUDA_VISIBLE_DEVICES");
     return options_.deploy.gpus.empty() && named != options_.deploy.environment.end()
                ? named->second
@@ -419,7 +416,7 @@ std::vector<std::vector<std::string>> EngineEvaluator::shares_for(
             "and `gpus` lists none");
     if (names.empty()) return std::vector<std::vector<std::string>>(counts.size());
     if (groups.size() == 1) {
-        auto result = groups_of_devices(allowed, *found_, each, topology_);
+        auto result = groups_of_devices(allowed, *found_, each);
         const std::int64_t most =
             fills ? std::max<std::int64_t>(
                         options_.most_devices.value_or(static_cast<std::int64_t>(names.size())) /
@@ -433,7 +430,7 @@ std::vector<std::vector<std::string>> EngineEvaluator::shares_for(
     if (static_cast<std::int64_t>(names.size()) < wanted)
         throw IoError("the configuration takes " + std::to_string(wanted) +
                       " devices, and there are " + std::to_string(names.size()));
-    return shares_of_devices(std::move(names), *found_, counts, topology_);
+    return shares_of_devices(names, counts);
 }
 
 std::vector<PlacedServer> EngineEvaluator::servers_for(const Configuration& configuration) {
@@ -454,22 +451,10 @@ std::vector<PlacedServer> EngineEvaluator::servers_for(const Configuration& conf
     else
         for (std::size_t i = 0; i < shares.size(); ++i)
             place(i == 0 ? "" : "replica-" + std::to_string(i), groups.front());
-    for (PlacedServer& server : result) {
-        // Where flags do not decide it, the engine is to have all that the study knows of.
-        if (!by_flags && groups.size() == 1) server.devices = options_.most_devices.value_or(0);
-        if (result.size() > 1 || options_.several_at_once) server.cores = cores_for(server.gpus);
-    }
+    // Where flags do not decide it, the engine is to have all that the study knows of.
+    if (!by_flags && groups.size() == 1)
+        for (PlacedServer& server : result) server.devices = options_.most_devices.value_or(0);
     return result;
-}
-
-/// Empty: any. An engine that has the machine to itself may use all of it, and cores of another
-/// machine are not ours.
-std::vector<int> EngineEvaluator::cores_for(const std::string& gpus) const {
-    if (!options_.deploy.cores.empty() ||
-        (options_.deploy.launcher && !options_.deploy.launcher->on_this_machine()))
-        return {};
-    return cores_near(named_gpus(gpus).value_or(std::vector<std::string>{}), *found_, topology_,
-                      options_.numa_nodes);
 }
 
 std::string EngineEvaluator::Options::why_invalid() const {

@@ -45,18 +45,6 @@ std::string all_devices(const std::vector<PlacedServer>& servers) {
     return result;
 }
 
-/// Those of every server; any where one may run on any.
-std::vector<int> all_cores(const std::vector<PlacedServer>& servers,
-                           const std::vector<int>& otherwise) {
-    std::set<int> result;
-    for (const PlacedServer& server : servers) {
-        const std::vector<int>& cores = server.cores.empty() ? otherwise : server.cores;
-        if (cores.empty()) return {};
-        result.insert(cores.begin(), cores.end());
-    }
-    return {result.begin(), result.end()};
-}
-
 /// What ended the others is none: they were stopped for it.
 bool is_worse(const Failure& failure, const std::optional<Failure>& than) {
     return !than ||
@@ -129,7 +117,6 @@ void ServerSet::start_servers(std::stop_source& given_up) {
             mine.gpus = server.gpus;
             mine.devices = server.devices;
             mine.answers_alone = alone;
-            if (!server.cores.empty()) mine.cores = server.cores;
             if (!server.name.empty()) mine.folder /= server.name;
             if (i > 0) mine.waits = {};  // the first one speaks for all
             one.deployment = std::make_unique<Deployment>(
@@ -279,7 +266,7 @@ std::unique_ptr<MachineWatch> ServerSet::watch(MachineWatchOptions options) cons
     if (all_.size() == 1 || !on_this_machine_)
         return all_.front()->deployment->watch(std::move(options));
     options.gpus = all_devices(servers_);
-    options.cores = all_cores(servers_, options_.deploy.cores);
+    options.cores = options_.deploy.cores;
     options.before = memory_before_;
     return std::make_unique<MachineWatch>(
         WatchedProcesses{all_.front()->deployment->process_id(), options_.deploy.mark},

@@ -21,7 +21,6 @@ struct PlacedServer {
     std::string role{};        ///< of its group (ServerGroup)
     std::string gpus{};        ///< as DeployOptions::gpus
     std::int64_t devices = 0;  ///< as DeployOptions::devices
-    std::vector<int> cores{};  ///< in place of the options', unless empty
 };
 
 /// The servers of a configuration as one: those that take requests by themselves, or several groups

@@ -43,7 +43,6 @@ std::set<std::string> Composition::checkpoints() const {
 std::vector<std::string> Composition::further_models() const {
     std::set<std::string> found = checkpoints();
     space_->for_each_local([&](const Engine&, const EngineSpace::Local& local) {
-        for (const auto& [value, model] : local.drafts) found.insert(model);
         const Parameter* searched = space_->find(local.name_in_space);
         const auto* choice =
             searched == nullptr ? nullptr : std::get_if<ChoiceDomain>(&searched->domain);
@@ -53,25 +52,6 @@ std::vector<std::string> Composition::further_models() const {
     return {found.begin(), found.end()};
 }
 namespace {
-
-/// Whether a served name is a copy of that checkpoint on a disk: a path, or a cache of downloads
-/// (`models--owner--name/snapshots/...`), or its name without the owner.
-bool is_copy_of(const std::string& served, const std::string& checkpoint) {
-    const auto slash = checkpoint.rfind('/');
-    std::string cached = lower_case(checkpoint);
-    if (slash != std::string::npos) cached.replace(cached.rfind('/'), 1, "--");
-    const std::string low = lower_case(served);
-    if (low.find("models--" + cached + "/") != std::string::npos ||
-        low.ends_with("models--" + cached))
-        return true;
-    std::string path = low;
-    while (path.size() > 1 && path.back() == '/') path.pop_back();
-    const bool local = path.find('/') == std::string::npos || path.starts_with('/') ||
-                       path.starts_with('.') || path.starts_with('~') ||
-                       std::count(path.begin(), path.end(), '/') > 1;
-    return local && path.substr(path.rfind('/') + 1) ==
-                        lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
-}
 
 /// One command while its settings become values.
 class Parser {
@@ -103,14 +83,9 @@ private:
     /// Whether the study serves this model: its own, or a checkpoint, which is then set.
     bool serves(const std::string& served) {
         if (served == model_) return true;
-        for (const bool copies : {false, true}) {
-            for (const auto& [name, local] : locals_)
-                for (const auto& [value, checkpoint] : local.checkpoints)
-                    if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) &&
-                        sets(name, value_of(value)))
-                        return true;
-            if (copies && is_copy_of(served, model_)) return true;
-        }
+        for (const auto& [name, local] : locals_)
+            for (const auto& [value, checkpoint] : local.checkpoints)
+                if (checkpoint == served && sets(name, value_of(value))) return true;
         return false;
     }
     /// False: the study cannot have that value. What the study holds at its default may be said,
@@ -120,9 +95,6 @@ private:
         if (found == locals_.end()) return false;  // not of this version
         const EngineSpace::Local& local = found->second;
         const Value taken = normalized_value(*local.parameter, value);
-        if (!local.drafted_by.empty())  // the method decides which draft model it is
-            return std::any_of(local.drafts.begin(), local.drafts.end(),
-                               [&](const auto& draft) { return draft.second == text_of(value); });
         if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
         if (!space_.find(local.name_in_space)->contains(taken)) return false;
         result_.values[local.name_in_space] = taken;

@@ -248,7 +248,6 @@ void EngineSpace::add_engine(const Engine& engine) {
         if (entry != nullptr) local.checkpoints = entry->checkpoints;
         locals.emplace(declared.parameter.name, std::move(local));
     }
-    add_drafts(engine);
     EntryErrors::Each wrong;
     for (const EngineParameter& declared : engine.parameters) try {
             add_parameter(engine, declared, entry_for(engine, declared));

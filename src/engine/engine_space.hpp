@@ -30,9 +30,6 @@ public:
         const EngineParameter* parameter;
         std::string name_in_space{};  ///< empty: not in the space, held at its default
         std::map<std::string, std::string> checkpoints{};
-        std::string
-            drafted_by{};  ///< of a draft model that follows the method of speculation: the method
-        std::map<std::string, std::string> drafts{};  ///< its value (as text) -> draft model
     };
     /// By the engine's own name of a parameter.
     using Locals = std::map<std::string, Local, std::less<>>;
@@ -90,7 +87,6 @@ private:
     void check_entries() const;
     void add_own_parameters();
     void add_engine(const Engine& engine);
-    void add_drafts(const Engine& engine);
     void add_parameter(const Engine& engine, const EngineParameter& declared,
                        const SpaceEntry* entry);
     [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared,
@@ -111,8 +107,6 @@ private:
     [[nodiscard]] Expression where_a_number(const Expression& rule, const std::string& name,
                                             const EngineParameter& declared,
                                             const std::string& name_in_space) const;
-    [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine,
-                                                       const Forbid& rule) const;
     [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine,
                                               const EngineParameter& declared) const;
     [[nodiscard]] std::string prefix(const Engine& engine) const {

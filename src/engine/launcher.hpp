@@ -69,11 +69,4 @@ inline std::string model_file_missing(const Engine& engine, const std::string& m
     return engine.name + " takes a model as a " + ending + " file, and " + model + " is none";
 }
 
-/// Another flag that takes a hub's repository of such files; empty: none is known.
-inline std::string hub_flag_of(const Engine& engine) {
-    for (const auto& [alias, meant] : engine.aliases)
-        if (meant == "{model}") return alias;
-    return "";
-}
-
 }  // namespace servetune

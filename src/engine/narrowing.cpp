@@ -48,18 +48,12 @@ bool false_passes_nothing(const EngineParameter& declared) {
 
 /// Throws for a model of a value that is not tried: it would never be used.
 void check_models(const SpaceEntry& entry, const Parameter& tried) {
-    EntryErrors::Each wrong;
-    const auto check = [&](const char* key, const std::map<std::string, std::string>& models) {
-        for (const auto& [value, model] : models)
-            if (!tried.contains(value_of(value)) && !tried.contains(Value(value)))
-                wrong.emplace_back(entry.name, std::string("'") + key + "' has a model for " +
-                                                   value + ", which is not among the values (" +
-                                                   tried.domain_text() +
-                                                   "); add it to them, or leave it out");
-    };
-    check("checkpoints", entry.checkpoints);
-    check("drafts", entry.drafts);
-    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
+    for (const auto& [value, model] : entry.checkpoints)
+        if (!tried.contains(value_of(value)) && !tried.contains(Value(value)))
+            throw EntryErrors(entry.name, "'checkpoints' has a model for " + value +
+                                              ", which is not among the values (" +
+                                              tried.domain_text() +
+                                              "); add it to them, or leave it out");
 }
 
 /// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is
@@ -436,40 +430,6 @@ void EngineSpace::leave_out_emptied(Engine& engine) {
     for (JsonFlag& flag : engine.json_flags) {
         flag.when = *left.rest_of(flag.when);
         remove_keys(flag, [&](const std::string& name) { return left.has(name); });
-    }
-}
-
-/// Draft models that follow the method of speculation: `drafts: {eagle3: org/head}` at the method's
-/// parameter. The draft model is then no parameter of the space; the method decides it.
-void EngineSpace::add_drafts(const Engine& engine) {
-    for (const EngineParameter& method : engine.parameters) {
-        const SpaceEntry* entry = entry_for(engine, method);
-        if (entry == nullptr || entry->drafts.empty()) continue;
-        const std::string where = engine.name + " ";
-        const auto draft = std::find_if(engine.parameters.begin(), engine.parameters.end(),
-                                        [](const EngineParameter& declared) {
-                                            return declared.parameter.concept_name == "draft_model";
-                                        });
-        if (draft == engine.parameters.end())
-            throw EntryErrors(entry->name, where + "takes no draft model");
-        const auto& conditions = draft->parameter.active_when;
-        for (const auto& [value, model] : entry->drafts) {
-            const auto used = std::any_of(
-                conditions.begin(), conditions.end(),
-                [&, &wanted = value](const Condition& condition) {
-                    return condition.parent == method.parameter.name &&
-                           std::any_of(condition.values.begin(), condition.values.end(),
-                                       [&](const Value& v) { return text_of(v) == wanted; });
-                });
-            if (!used) throw EntryErrors(entry->name, where + "uses no draft model with " + value);
-        }
-        if (const SpaceEntry* given = entry_for(engine, *draft))
-            throw EntryErrors(
-                entry->name,
-                "the draft model is given twice: under 'drafts' and as '" + given->name + "'");
-        Local& local = locals_[engine.name].at(draft->parameter.name);
-        local.drafted_by = method.parameter.name;
-        local.drafts = entry->drafts;
     }
 }
 

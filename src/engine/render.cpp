@@ -95,11 +95,6 @@ public:
     /// Under the engine's own name; nothing: the parameter is not active.
     [[nodiscard]] std::optional<Value> value_of(std::string_view name) const {
         const EngineSpace::Local& local = space_.local_of(engine_, role_, name);
-        if (!local.drafted_by.empty())
-            if (const auto method = value_of(local.drafted_by))
-                if (const auto draft = local.drafts.find(text_of(*method));
-                    draft != local.drafts.end())
-                    return draft->second;
         if (local.name_in_space.empty()) return local.parameter->parameter.default_value;
         const Value* value = configuration_.find(local.name_in_space);
         return value != nullptr ? std::optional(*value) : std::nullopt;
@@ -399,17 +394,15 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
         if (engine.launch[i].starts_with('-') && engine.launch[i + 1].starts_with('{'))
             result.push_back({.place = engine.launch[i + 1], .flag = engine.launch[i]});
     const auto setting_of = [&](const EngineSpace::Local& local) {
-        // A draft model that follows the method of speculation is passed where that is.
-        PassedSetting setting{
-            .parameter = local.drafted_by.empty() ? local.name_in_space : local.drafted_by,
-            .declared = local.parameter->parameter.name};
+        PassedSetting setting{.parameter = local.name_in_space,
+                              .declared = local.parameter->parameter.name};
         const Parameter* found = space_->find(local.name_in_space);
         if (found != nullptr && !found->continuous() && found->level_count() == 1)
             setting.always = found->level(0);
         return setting;
     };
     const auto add = [&](const EngineSpace::Local& local) {
-        if (local.name_in_space.empty() && local.drafted_by.empty()) return;
+        if (local.name_in_space.empty()) return;
         const Destination& to = space_->destination_of(engine, *local.parameter);
         PassedSetting setting = setting_of(local);
         setting.environment = to.environment;
@@ -434,7 +427,7 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
     for (const JsonFlag& group : engine.json_flags)
         for (const auto& [key, name] : group.fields) {
             const EngineSpace::Local& local = space_->locals(engine).at(name);
-            if (local.name_in_space.empty() && local.drafted_by.empty()) continue;
+            if (local.name_in_space.empty()) continue;
             PassedSetting setting = setting_of(local);
             setting.always.reset();  // it is passed with the other parts
             setting.flag = group.flag;

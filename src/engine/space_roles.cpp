@@ -150,7 +150,6 @@ void EngineSpace::add_role_parameter(const EngineRole& role, const SpaceEntry& e
         throw EntryErrors(
             entry.name, "prefill and decode hand over caches, so it is the same for both: write '" +
                             declared->parameter.name + "' under 'space'");
-    if (!entry.drafts.empty()) throw EntryErrors(entry.name, "drafts belong under 'space'");
     if (!entry.checkpoints.empty())
         throw EntryErrors(entry.name, "checkpoints belong under 'space'");
     Parameter parameter = narrowed(engine, *declared, entry);

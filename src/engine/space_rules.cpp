@@ -127,10 +127,9 @@ void EngineSpace::add_constraints(const Engine& engine, std::string_view role) {
             if (!role.empty()) expression = expression.only_if("roles", std::string("apart"));
             constraints_.emplace_back(Require{std::move(expression), rule->because, true});
         } else if (const auto* declared = std::get_if<Forbid>(&constraint)) {
-            const std::optional<Forbid> forbid = without_drafts(engine, *declared);
             Forbid renamed{{}, declared->because, true};
-            bool can_match = forbid.has_value();
-            for (const auto& [name, values] : can_match ? forbid->values : declared->values) {
+            bool can_match = true;
+            for (const auto& [name, values] : declared->values) {
                 const Local& local = local_of(engine, role, name);
                 const Parameter& of_engine = local.parameter->parameter;
                 const Parameter* searched = find(local.name_in_space);
@@ -163,28 +162,6 @@ Expression EngineSpace::where_a_number(const Expression& rule, const std::string
     for (const Value& word : words->values)
         if (searched->contains(word)) text += name + " in [" + text_of(word) + "] or ";
     return text.empty() ? rule : parse_expression(text + "(" + rule.text() + ")");
-}
-
-/// The rule without draft models that follow a method: what it says of them, it says of the methods
-/// that have them (or, with `engine`, have none). Nothing when no method is left that it speaks of.
-std::optional<Forbid> EngineSpace::without_drafts(const Engine& engine, const Forbid& rule) const {
-    Forbid result = rule;
-    for (const auto& [name, forbidden] : rule.values) {
-        const Local& draft = locals(engine).at(name);
-        if (draft.drafted_by.empty()) continue;
-        result.values.erase(name);
-        auto [methods, everything] = result.values.try_emplace(draft.drafted_by);
-        const Parameter& method = locals(engine).at(draft.drafted_by).parameter->parameter;
-        for (std::size_t i = 0; everything && i < method.level_count(); ++i)
-            methods->second.push_back(method.level(i));
-        std::erase_if(methods->second, [&, &values = forbidden](const Value& value) {
-            const auto model = draft.drafts.find(text_of(value));
-            const Value used = model == draft.drafts.end() ? Value(Unset{}) : Value(model->second);
-            return !lists(values, used);
-        });
-        if (methods->second.empty()) return std::nullopt;
-    }
-    return result;
 }
 
 std::optional<std::int64_t> EngineSpace::set_by_arguments(const Engine& engine,

@@ -92,23 +92,12 @@ std::string boost_state(const fs::path& cpu) {
     return "";
 }
 
-/// The control groups of this process, by controller; of the unified hierarchy the controller is
-/// empty (cgroups(7)).
-std::map<std::string, fs::path> groups_of_this_process(const fs::path& root) {
-    std::map<std::string, fs::path> result;
+/// The control group of this process in the unified hierarchy (cgroups(7)).
+fs::path group_of_this_process(const fs::path& root) {
     std::ifstream stream(root / "proc/self/cgroup");
-    for (std::string line; std::getline(stream, line);) {
-        const auto first = line.find(':');
-        const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-        if (second == std::string::npos) continue;
-        std::string controllers = line.substr(first + 1, second - first - 1);
-        for (std::size_t at = 0; at != std::string::npos;) {
-            const auto comma = controllers.find(',', at);
-            result[controllers.substr(at, comma - at)] = line.substr(second + 1);
-            at = comma == std::string::npos ? comma : comma + 1;
-        }
-    }
-    return result;
+    for (std::string line; std::getline(stream, line);)
+        if (line.starts_with("0::")) return line.substr(3);
+    return "/";
 }
 
 /// The smallest of what a group and those around it have. In a container the path may be that of
@@ -125,41 +114,19 @@ std::optional<double> smallest(const fs::path& mounted, const fs::path& group, c
     }
 }
 
+/// Kernel documentation, admin-guide/cgroup-v2: cpu.max is "QUOTA PERIOD" or "max PERIOD",
+/// memory.max bytes or "max". Of version 1 nothing is told.
 void add_limits(const fs::path& root, Environment& result) {
-    const auto groups = groups_of_this_process(root);
     const fs::path mounted = root / "sys/fs/cgroup";
-    const auto group = [&](const char* controller) {
-        const auto found = groups.find(controller);
-        return found == groups.end() ? fs::path("/") : found->second;
-    };
-    std::error_code none;
-    const bool unified = fs::exists(mounted / "cgroup.controllers", none);
-    // Kernel documentation, admin-guide/cgroup-v2: cpu.max is "QUOTA PERIOD" or "max PERIOD",
-    // memory.max bytes or "max".
-    const auto cpus =
-        unified ? smallest(mounted, group(""),
-                           [](const fs::path& at) -> std::optional<double> {
-                               std::ifstream stream(at / "cpu.max");
-                               double quota = 0, period = 0;
-                               if (!(stream >> quota >> period) || !(period > 0))
-                                   return std::nullopt;
-                               return quota / period;
-                           })
-                : smallest(mounted / "cpu", group("cpu"),
-                           [](const fs::path& at) -> std::optional<double> {
-                               const auto quota = number_in_file(at / "cpu.cfs_quota_us"),
-                                          period = number_in_file(at / "cpu.cfs_period_us");
-                               return quota && period && *quota > 0 && *period > 0
-                                          ? std::optional(*quota / *period)
-                                          : std::nullopt;
-                           });
-    constexpr double no_limit = 1e18;  // of version 1: the largest number of pages, in bytes
-    const auto bytes = smallest(unified ? mounted : mounted / "memory",
-                                group(unified ? "" : "memory"), [&](const fs::path& at) {
-                                    const auto limit = number_in_file(
-                                        at / (unified ? "memory.max" : "memory.limit_in_bytes"));
-                                    return limit && *limit < no_limit ? limit : std::nullopt;
-                                });
+    const fs::path group = group_of_this_process(root);
+    const auto cpus = smallest(mounted, group, [](const fs::path& at) -> std::optional<double> {
+        std::ifstream stream(at / "cpu.max");
+        double quota = 0, period = 0;
+        if (!(stream >> quota >> period) || !(period > 0)) return std::nullopt;
+        return quota / period;
+    });
+    const auto bytes = smallest(
+        mounted, group, [](const fs::path& at) { return number_in_file(at / "memory.max"); });
     if (cpus) result["cpu limit"] = short_decimal(*cpus) + " cores";
     if (bytes) result["memory limit"] = short_decimal(*bytes / (1 << 20)) + " MiB";
 }

@@ -72,7 +72,7 @@ struct MachineWatch::State {
         const bool no_gpu = names && (names->empty() || names->front() == "-1");
         if (no_gpu) return;
         if (!smi.present())
-            power_tool = PowerTool::find({options.amd_smi, options.rocm_smi, options.tegrastats});
+            power_tool = PowerTool::find({options.amd_smi, options.tegrastats});
         if (smi.present() || power_tool)
             sampler = std::jthread([this](const std::stop_token& over) { run(over); });
     }
@@ -156,7 +156,7 @@ void MachineWatch::State::note_power(const std::vector<GpuState>& now) {
     const bool any = std::any_of(told.begin(), told.end(),
                                  [](const auto& one) { return one.second.has_value(); });
     if (!std::exchange(power_looked_for, true) && !any)
-        power_tool = PowerTool::find({"", "", options.tegrastats});
+        power_tool = PowerTool::find({"", options.tegrastats});
     if (power_tool) return;
     std::set<std::string> ours;
     for (const auto& [uuid, gpu] : gpus)
@@ -366,9 +366,8 @@ std::string why_no_power(const MachineWatchOptions& options) {
     const auto within =
         std::chrono::milliseconds(std::llround(options.nvidia_smi_within_seconds * 1000));
     NvidiaSmi smi(options.nvidia_smi, within);
-    std::string why = "there is no nvidia-smi, amd-smi, rocm-smi or tegrastats on the PATH";
-    auto tool = PowerTool::find({smi.present() ? "" : options.amd_smi,
-                                 smi.present() ? "" : options.rocm_smi, options.tegrastats});
+    std::string why = "there is no nvidia-smi, amd-smi or tegrastats on the PATH";
+    auto tool = PowerTool::find({smi.present() ? "" : options.amd_smi, options.tegrastats});
     if (smi.present()) {
         const auto states = smi.gpus();
         const std::vector<GpuState> ours = only_named(named_gpus(options.gpus), states.rows);

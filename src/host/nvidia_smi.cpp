@@ -55,16 +55,6 @@ std::optional<GpuState> gpu_of(const CsvFields& fields) {
                     real(7), mask(fields[8])};
 }
 
-std::optional<GpuSettings> settings_of(const CsvFields& fields) {
-    if (fields.size() != 5) return std::nullopt;
-    const auto index = number_from<int>(fields[0]);
-    if (!index) return std::nullopt;
-    const bool told = fields[1] == "Enabled" || fields[1] == "Disabled";
-    return GpuSettings{*index, told ? std::optional(fields[1] == "Enabled") : std::nullopt,
-                       number_from<double>(fields[2]), number_from<double>(fields[3]),
-                       fields[4].starts_with('[') ? std::string() : std::string(fields[4])};
-}
-
 std::optional<GpuProcess> process_of(const CsvFields& fields) {
     if (fields.size() != 3) return std::nullopt;
     const auto id = number_from<int>(fields[0]);
@@ -167,32 +157,9 @@ SmiAnswer<GpuProcess> NvidiaSmi::processes() {
     return asked(file_, within_, "--query-compute-apps=pid,gpu_uuid,used_memory", process_of);
 }
 
-SmiAnswer<GpuSettings> NvidiaSmi::settings() {
-    return asked(file_, within_,
-                 "--query-gpu=index,persistence_mode,power.limit,power.default_limit,compute_mode",
-                 settings_of);
-}
-
 SmiAnswer<Device> NvidiaSmi::devices() {
     return asked(file_, within_, "--query-gpu=index,uuid,name,memory.total,driver_version",
                  device_of);
-}
-
-/// No question has it: it stands in the head of the table, `CUDA Version: 12.4`.
-std::string NvidiaSmi::cuda_version() {
-    try {
-        const std::string table = ran({file_.string()}, within_).output;
-        const std::string_view before = "CUDA Version";
-        const auto at = table.find(before);
-        if (at == std::string::npos) return {};
-        const auto begin = table.find_first_not_of(" :", at + before.size());
-        const auto end = table.find_first_not_of("0123456789.", begin);
-        return begin == std::string::npos
-                   ? std::string()
-                   : table.substr(begin, end == std::string::npos ? end : end - begin);
-    } catch (const IoError&) {
-        return {};
-    }
 }
 
 std::string text_of_reasons(std::uint64_t reasons) {

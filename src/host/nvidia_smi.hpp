@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -35,14 +35,6 @@ enum GpuSlowdown : std::uint64_t {
 /// Their names, of those that are set: `SW thermal slowdown`; empty: none is.
 [[nodiscard]] std::string text_of_reasons(std::uint64_t reasons);
 
-/// How a GPU is set up; what it does not tell is absent.
-struct GpuSettings {
-    int index = 0;
-    std::optional<bool> persistence{};  ///< the driver stays loaded while nobody uses the GPU
-    std::optional<double> watts_at_most{}, usual_watts_at_most{};
-    std::string compute_mode{};  ///< Default, Exclusive_Process, Prohibited
-};
-
 /// A process that computes on a GPU.
 struct GpuProcess {
     int id = 0;
@@ -71,10 +63,7 @@ public:
     [[nodiscard]] bool present() const { return !file_.empty(); }
     SmiAnswer<GpuState> gpus();
     SmiAnswer<GpuProcess> processes();
-    SmiAnswer<GpuSettings> settings();
     SmiAnswer<Device> devices();
-    /// The newest CUDA that the driver runs, `12.4`; empty: not told.
-    std::string cuda_version();
 
 private:
     std::filesystem::path file_;

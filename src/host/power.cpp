@@ -169,22 +169,6 @@ std::optional<DeviceWatts> read_amd_smi(const std::string& text) {
     return result.empty() ? std::nullopt : std::optional(std::move(result));
 }
 
-std::optional<DeviceWatts> read_rocm_smi(const std::string& text) {
-    const Json all = json_in(text);
-    if (!all.is_object()) return std::nullopt;
-    DeviceWatts result;
-    for (const auto& [name, card] : all.items()) {
-        constexpr std::string_view prefix = "card";
-        if (!name.starts_with(prefix) || name.size() == prefix.size() || !card.is_object())
-            continue;
-        auto& watts = result[name.substr(prefix.size())];
-        for (const char* key :
-             {"Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)"})
-            if (!watts && card.contains(key)) watts = watts_in(card[key]);
-    }
-    return result.empty() ? std::nullopt : std::optional(std::move(result));
-}
-
 /// The whole module, as the board's power of a card is: its input where that is told (VDD_IN; VIN
 /// of a Thor), else the rails that make it up (of an AGX Orin VDD_GPU_SOC, VDD_CPU_CV and
 /// VIN_SYS_5V0). VDDQ... is a part of the last.
@@ -212,8 +196,6 @@ std::optional<PowerTool> PowerTool::find(const PowerPrograms& programs) {
     for (const PowerTool& tool : {
              PowerTool("amd-smi", find_program(programs.amd_smi), {"metric", "--power", "--json"},
                        read_amd_smi, false),
-             PowerTool("rocm-smi", find_program(programs.rocm_smi), {"--showpower", "--json"},
-                       read_rocm_smi, false),
              PowerTool("tegrastats", find_program(programs.tegrastats), {"--interval", "200"},
                        read_tegrastats, true),
          })

@@ -16,14 +16,12 @@ using DeviceWatts = std::map<std::string, std::optional<double>>;
 /// What `amd-smi metric --power --json` tells, by the GPU's number. Nothing for what is no such
 /// answer.
 [[nodiscard]] std::optional<DeviceWatts> read_amd_smi(const std::string& text);
-/// What `rocm-smi --showpower --json` tells, by the card's number.
-[[nodiscard]] std::optional<DeviceWatts> read_rocm_smi(const std::string& text);
 /// What the last whole line of `tegrastats` tells of the module, as device `0`.
 [[nodiscard]] std::optional<DeviceWatts> read_tegrastats(const std::string& text);
 
 /// The programs that are asked for power where nvidia-smi tells none: files, or names in PATH.
 struct PowerPrograms {
-    std::string amd_smi{}, rocm_smi{}, tegrastats{};
+    std::string amd_smi{}, tegrastats{};
 };
 
 /// A program that tells the power of accelerators. Never started through a shell. One thread.

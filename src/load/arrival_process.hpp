@@ -58,28 +58,12 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
             "arrival: time stamps wanted, and the data set has none; they come with a data set of "
             "kind trace");
     const bool searched = arrival.kind == Arrival::Kind::largest_rate;
-    const double from = searched ? 1 : arrival.requests_per_second;
-    const double to = arrival.kind == Arrival::Kind::ramp ? arrival.to_requests_per_second : from;
-    check(std::isfinite(from) && from >= 0, "a rate of 0 or more requests per second", from);
-    check(std::isfinite(to) && to >= 0, "a rate of 0 or more requests per second", to);
-    check(from + to > 0, "a positive rate", from);
-    check(std::max(from, to) >= slowest_rate && std::max(from, to) <= fastest_rate,
-          "a rate of 1e-6 to 1e9 requests per second", std::max(from, to));
+    const double rate = searched ? 1 : arrival.requests_per_second;
+    check(rate >= slowest_rate && rate <= fastest_rate,
+          "a rate of 1e-6 to 1e9 requests per second", rate);
     check(arrival.burstiness > 0, "a positive burstiness", arrival.burstiness);
     std::vector<double> times = arrival_detail::unit_arrivals(count, arrival.burstiness, rng);
-    if (arrival.kind == Arrival::Kind::rate || searched) {
-        for (double& time : times) time /= from;
-        return times;
-    }
-    if (count < 2) return times;
-    const double end = 2 * static_cast<double>(count - 1) / (from + to);
-    const double slope = (to - from) / end;  // of the rate, per second
-    // The root of u = r0 t + slope t^2 / 2 in the form that loses no digits for small slopes.
-    for (double& time : times)
-        time = time > 0
-                   ? 2 * time / (from + std::sqrt(std::max(0.0, from * from + 2 * slope * time)))
-                   : 0;
-    times.back() = end;
+    for (double& time : times) time /= rate;
     return times;
 }
 

@@ -99,8 +99,6 @@ private:
 std::optional<double> rate_of(const Arrival& arrival, const TrafficMeans& traffic) {
     switch (arrival.kind) {
         case Arrival::Kind::rate: return arrival.requests_per_second;
-        case Arrival::Kind::ramp:
-            return (arrival.requests_per_second + arrival.to_requests_per_second) / 2;
         case Arrival::Kind::trace:
             if (traffic.last_at_seconds > 0)
                 return static_cast<double>(traffic.requests) / traffic.last_at_seconds;
@@ -194,73 +192,6 @@ QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
         steady.step_seconds * static_cast<double>(settings.stream_interval);
     const double duration = requests / rate + 0.5 * inside_seconds();
     result.requests_per_second = requests / duration;
-    result.input_tokens_per_second = result.requests_per_second * traffic.prompt_tokens;
-    result.output_tokens_per_second = result.requests_per_second * traffic.output_tokens;
-    return result;
-}
-
-QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffic,
-                             const Arrival& arrival) {
-    const auto prefill_servers = static_cast<double>(roles.prefill_servers);
-    const auto decode_servers = static_cast<double>(roles.decode_servers);
-    const auto of_one = [&](TrafficMeans all, double servers) {
-        all.requests =
-            static_cast<std::size_t>(std::ceil(static_cast<double>(all.requests) / servers));
-        return all;
-    };
-    TrafficMeans prompts = of_one(traffic, prefill_servers);
-    prompts.output_tokens = 1;
-    TrafficMeans answers = of_one(traffic, decode_servers);
-    answers.repeated_tokens = answers.prompt_tokens - 1;
-    ServingSettings finds_prompts = roles.decode.settings();
-    finds_prompts.prefix_cache = true;
-    const CostModel decode(roles.decode.target(), finds_prompts);
-    const double move = roles.seconds_to_move(std::llround(traffic.prompt_tokens));
-    const double moved = std::min(prefill_servers, decode_servers) / move;
-
-    QuickEstimate prompt;
-    QuickEstimate answer;
-    QuickEstimate result;
-    if (arrival.kind == Arrival::Kind::concurrency) {
-        const auto in_flight =
-            std::min(static_cast<double>(arrival.in_flight), static_cast<double>(traffic.requests));
-        const auto some = [&](double count, double servers) {
-            Arrival one = arrival;
-            one.in_flight = std::max<std::int64_t>(1, std::llround(count / servers));
-            return one;
-        };
-        double with_prompts = in_flight / 2;
-        double with_answers = in_flight / 2;
-        constexpr int rounds = 12;  // each halves what is left to the fixed point
-        for (int i = 0; i < rounds; ++i) {
-            prompt = quick_estimate(roles.prefill, prompts, some(with_prompts, prefill_servers));
-            answer = quick_estimate(decode, answers, some(with_answers, decode_servers));
-            const double whole = prompt.latency_seconds + move + answer.latency_seconds;
-            with_prompts = 0.5 * (with_prompts + in_flight * prompt.latency_seconds / whole);
-            with_answers = 0.5 * (with_answers + in_flight * answer.latency_seconds / whole);
-        }
-        result.requests_per_second =
-            std::min(in_flight / (prompt.latency_seconds + move + answer.latency_seconds), moved);
-    } else {
-        const auto part = [](Arrival one, double servers) {
-            one.requests_per_second /= servers;
-            one.to_requests_per_second /= servers;
-            return one;
-        };
-        prompt = quick_estimate(roles.prefill, prompts, part(arrival, prefill_servers));
-        const double computed = std::min(prompt.requests_per_second * prefill_servers, moved);
-        Arrival behind = arrival;
-        behind.kind = Arrival::Kind::rate;
-        behind.requests_per_second = computed;
-        answer = quick_estimate(decode, answers, part(behind, decode_servers));
-        result.requests_per_second =
-            std::min(computed, answer.requests_per_second * decode_servers);
-    }
-    result.time_to_first_token_seconds =
-        prompt.latency_seconds + move + answer.time_to_first_token_seconds;
-    result.latency_seconds = prompt.latency_seconds + move + answer.latency_seconds;
-    result.time_per_output_token_seconds = answer.time_per_output_token_seconds;
-    result.inter_token_latency_seconds = answer.inter_token_latency_seconds;
     result.input_tokens_per_second = result.requests_per_second * traffic.prompt_tokens;
     result.output_tokens_per_second = result.requests_per_second * traffic.output_tokens;
     return result;

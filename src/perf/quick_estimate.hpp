@@ -55,10 +55,4 @@ struct QuickEstimate {
 QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
                              const Arrival& arrival);
 
-/// The same of prefill and decode apart: prompts with one token each, the move of their caches,
-/// answers behind prompts that are computed. What is in flight is where it takes the most time
-/// (Little's law).
-QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffic,
-                             const Arrival& arrival);
-
 }  // namespace servetune

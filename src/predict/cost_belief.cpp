@@ -62,18 +62,11 @@ public:
         ServingTarget target = *plan->target;
         target.traits = scaled(std::move(target.traits), factors);
         const CostModel cost(target, plan->settings);
-        std::optional<RolesApart> apart;
-        if (plan->apart)
-            apart = RolesApart::joined(
-                CostModel(target, plan->apart->prefill), plan->apart->prefill_servers,
-                CostModel(target, plan->apart->decode), plan->apart->decode_servers);
         double logs = 0;
         double weights = 0;
         for (const Load& load : loads_) {
             const Arrival arrival = at_load_level(load.workload, configuration).arrival;
-            const QuickEstimate estimate = apart ? quick_estimate(*apart, load.means, arrival)
-                                                 : quick_estimate(cost, load.means, arrival);
-            const auto value = estimate.metric(metric_);
+            const auto value = quick_estimate(cost, load.means, arrival).metric(metric_);
             if (!value || !(*value > 0) || !std::isfinite(*value)) return result;
             logs += load.weight * std::log(*value);
             weights += load.weight;
@@ -88,17 +81,11 @@ private:
         TrafficMeans means;
         double weight = 1;
     };
-    /// RolesApart without its targets, which are the plan's.
-    struct PlanApart {
-        ServingSettings prefill, decode;
-        std::int64_t prefill_servers = 1, decode_servers = 1;
-    };
     struct Plan {
         std::optional<double> margin{};
         bool serves = false;
         std::shared_ptr<const ServingTarget> target{};  ///< without the lines of its logs
         ServingSettings settings{};
-        std::shared_ptr<const PlanApart> apart{};  ///< null: one kind of server
     };
 
     [[nodiscard]] std::shared_ptr<const Plan> plan_of(const Configuration& configuration) {
@@ -130,12 +117,7 @@ private:
         if (!started.serving.unknown.empty()) margin /= 2;
         if (started.failure && margin >= 0) margin = -surely;  // it is not memory that it fails for
         if (started.failure || cost.memory().cache_tokens == 0) return {margin};
-        Plan plan{margin, true, shared(cost.target()), cost.settings()};
-        if (const auto& roles = started.apart)
-            plan.apart = std::make_shared<const PlanApart>(
-                PlanApart{roles->prefill.settings(), roles->decode.settings(),
-                          roles->prefill_servers, roles->decode_servers});
-        return plan;
+        return {margin, true, shared(cost.target()), cost.settings()};
     }
 
     /// Most configurations have the same target.

@@ -32,7 +32,6 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started,
     context.served = ServedModel{started.serving.target.model, settings.quantization};
     context.hardware = started.serving.target.hardware;
     context.devices = static_cast<double>(settings.devices());
-    if (started.apart) context.devices = static_cast<double>(started.apart->devices());
     context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
     if (workload.workload.dataset.kind == Dataset::Kind::trace)
         context.prefix_cache_intended = true;
@@ -90,53 +89,14 @@ Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& s
 }
 
 SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& configuration) const {
-    const ServingReader& reader = reader_of(composition_.engine_of(configuration));
-    if (composition_.needs_router(configuration))
-        return started(reader, configuration, composition_.groups(configuration));
-    return started(reader, composition_.render(configuration, {model_, {}, 0}));
-}
-
-/// Servers of all groups: the first that does not start is why nothing serves.
-SimulateEvaluator::Started SimulateEvaluator::started(
-    const ServingReader& reader, const Configuration& configuration,
-    const std::vector<ServerGroup>& groups) const {
-    std::vector<Started> each;
-    for (const ServerGroup& group : groups) {
-        Started one =
-            started(reader, composition_.render(configuration, {model_, {}, 0}, group.role));
-        for (const EngineRole& declared :
-             present(reader.engine().roles).each)  // what makes it this role is what is simulated
-            std::erase_if(one.serving.unknown, [&](const std::string& flag) {
-                return std::find(declared.arguments.begin(), declared.arguments.end(), flag) !=
-                       declared.arguments.end();
-            });
-        if (one.failure) {
-            one.failure->message = group.role + ": " + one.failure->message;
-            return one;
-        }
-        each.push_back(std::move(one));
-    }
-    Started& prefill = each.front();
-    Started& decode = each.back();
-    Started result = decode;  // which answers
-    if (present(prefill.cost).memory().cache_tokens < present(decode.cost).memory().cache_tokens)
-        result.cost = prefill.cost;
-    std::vector<std::string>& unknown = result.serving.unknown;
-    for (const std::string& flag : prefill.serving.unknown)
-        if (std::find(unknown.begin(), unknown.end(), flag) == unknown.end())
-            unknown.push_back(flag);
-    if (prefill.defect && (!decode.defect || prefill.defect->seconds < decode.defect->seconds))
-        result.defect = prefill.defect;
-    result.start.seconds =
-        std::max(prefill.start.seconds, decode.start.seconds);  // they start at the same time
-    try {
-        result.apart = RolesApart::joined(present(prefill.cost), groups.front().count,
-                                          present(decode.cost), groups.back().count);
-    } catch (const UsageError& error) {
+    if (composition_.needs_router(configuration)) {
+        Started result;
         result.failure = Failure{FailureKind::unsupported,
-                                 std::string("it cannot be simulated: ") + error.what()};
+                                 "it cannot be simulated: prefill and decode apart; measure it"};
+        return result;
     }
-    return result;
+    return started(reader_of(composition_.engine_of(configuration)),
+                   composition_.render(configuration, {model_, {}, 0}));
 }
 
 SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader,
@@ -175,8 +135,10 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
 
 std::optional<Failure> SimulateEvaluator::died(const Started& started,
                                                const SimulatedRun& run) const {
-    if (run.death.empty()) return std::nullopt;
-    const std::optional<LoadDefect>& defect = started.defect;
+    const std::optional<LoadDefect> defect =
+        started.defect && started.defect->seconds < run.duration_seconds ? started.defect
+                                                                         : std::nullopt;
+    if (!defect && run.death.empty()) return std::nullopt;
     if (defect && defect->hangs) return Failure{FailureKind::hung, defect->cause};
     const Engine& engine = *std::find_if(
         composition_.engines().begin(), composition_.engines().end(),
@@ -212,13 +174,8 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
 
 Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkload& workload,
                                   std::uint64_t seed) const {
-    SimulationOptions options{seed, options_.noise, std::nullopt, false};
-    if (const auto& defect = started.defect) {
-        options.dies_after_seconds = defect->seconds;
-        options.hangs = defect->hangs;
-    }
-    SimulatedRun run = started.apart ? simulate(*started.apart, workload.traffic, options)
-                                     : simulate(present(started.cost), workload.traffic, options);
+    SimulatedRun run =
+        simulate(present(started.cost), workload.traffic, {seed, options_.noise});
     if (auto failure = died(started, run)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;

@@ -117,7 +117,7 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator,
     std::vector<SpeedErrors> rows;
     for (const MeasuredSpeed& one : measured) {
         const SimulateEvaluator::Started started = evaluator.started(one.configuration);
-        if (started.failure || !started.cost || started.apart) continue;  // a row is of one server
+        if (started.failure || !started.cost) continue;
         ServingTarget target = started.cost->target();
         target.traits.log.clear();  // each prediction copies the traits
         target.traits.defects.clear();

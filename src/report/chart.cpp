@@ -54,13 +54,6 @@ std::string mark_data(const Chart::Mark& mark, std::string_view element) {
     return out + fmt::format("><title>{}</title></{}>\n", html_text(mark.label), element);
 }
 
-std::string label_cut(std::string_view text, std::size_t most) {
-    if (text.size() <= most) return std::string(text);
-    std::size_t end = most - 1;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-    return std::string(text.substr(0, end)) + "…";
-}
-
 }  // namespace
 
 ChartAxis axis_for(std::string label, const std::vector<double>& values, bool from_zero) {
@@ -229,13 +222,11 @@ std::string interval_chart(std::string_view title, std::string_view description,
                         across(row.low), across(row.high))
                   : "";
         out += fmt::format(
-            "<tr class=\"{}\"{}><th scope=\"row\">{}</th><td><svg aria-hidden=\"true\">{}{}<circle "
+            "<tr class=\"{}\"><th scope=\"row\">{}</th><td><svg aria-hidden=\"true\">{}{}<circle "
             "class=\"dot\" cx=\"{:.1f}%\" cy=\"12\" "
             "r=\"5\"/></svg></td><td>{}{}</td></tr>\n",
-            html_text(row.kind),
-            row.level ? fmt::format(" data-level=\"{} {}\"", row.level->first, row.level->second)
-                      : "",
-            html_text(row.label), grid, line, across(row.value), percent(row.value),
+            html_text(row.kind), html_text(row.label), grid, line, across(row.value),
+            percent(row.value),
             known ? fmt::format(" [{}, {}]", percent(row.low), percent(row.high)) : "");
     }
     out += "<tr class=\"scale\" aria-hidden=\"true\"><th></th><td><svg>";
@@ -243,66 +234,6 @@ std::string interval_chart(std::string_view title, std::string_view description,
         out += fmt::format("<text x=\"{:.1f}%\" y=\"14\" text-anchor=\"middle\">{} %</text>",
                            across(tick / 100), tick_text(tick, ticks[1] - ticks[0]));
     return out + "</svg></td><td></td></tr>\n</tbody></table>\n";
-}
-
-std::string parallel_chart(std::string_view title, std::string_view description,
-                           const std::vector<ParallelAxis>& axes,
-                           const std::vector<ParallelLine>& lines) {
-    constexpr double sides = 28;
-    constexpr double first = 40;
-    // an axis with its title above it and its values below it, also in the letters of a narrow
-    // screen
-    constexpr double step = 72;
-    constexpr double letter = 11;
-    constexpr double whole = 1000;  // what the lines are drawn in; the page's script stretches them
-    constexpr std::size_t most_ticks =
-        24;  // of an axis, those included that only a wider page has room for
-    const auto down = [&](std::size_t i) { return first + step * static_cast<double>(i); };
-    const auto across = [&](double place) { return sides + (width - 2 * sides) * place; };
-    std::string out = svg_head("parallel", title, description, down(axes.size()) - 24,
-                               fmt::format(" data-sides=\"{}\"", sides));
-    out += fmt::format("<g class=\"threads\" transform=\"translate({}) scale({} 1)\">\n", sides,
-                       (width - 2 * sides) / whole);
-    for (const ParallelLine& line : lines) {
-        std::string path;
-        for (std::size_t i = 0; i < line.places.size(); ++i)
-            path +=
-                fmt::format("{}{:.0f} {:.0f}", i == 0 ? "M" : "L", whole * line.places[i], down(i));
-        out += fmt::format(
-            "<path class=\"line thread {}\" opacity=\"{:.2f}\" d=\"{}\" "
-            "data-of=\"{}\"><title>{}</title></path>\n",
-            html_text(line.kind), line.strength, path, line.of, html_text(line.label));
-    }
-    out += "</g>\n";
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-        const auto& ticks = axes[i].ticks;
-        out += fmt::format(
-            "<g class=\"rail\" transform=\"translate(0 {:.0f})\"><path class=\"axis\" d=\"M{} "
-            "0H{}\"/>\n",
-            down(i), sides, width - sides);
-        out += svg_text(4, -13, "start", label_cut(axes[i].label, 60), "label halo");
-        double free = 0;      // where the next label may begin
-        double last = width;  // where the one at the end begins
-        const auto extent = [&](const std::string& text) {
-            return letter * static_cast<double>(std::min<std::size_t>(text.size(), 16));
-        };
-        if (!ticks.empty()) last -= extent(ticks.back().second) / 2 + sides;
-        for (std::size_t k = 0; k < ticks.size(); ++k) {
-            const auto& [place, text] = ticks[k];
-            const double half = extent(text) / 2;
-            const double x = std::clamp(across(place), half, std::max(half, width - half));
-            const bool ends = k == 0 || k + 1 == ticks.size();
-            const bool fits = ends || (x - half >= free && x + half <= last);
-            if (!fits && ticks.size() > most_ticks) continue;
-            const std::string data = fmt::format(" data-place=\"{:.4g}\"", place);
-            out += fmt::format("<path class=\"axis\" d=\"M{:.1f} 0v5\"{}/>\n", across(place), data);
-            out += svg_text(x, 18, "middle", label_cut(text, 16), "tick halo",
-                            data + (fits ? "" : " display=\"none\""));
-            if (fits) free = x + half + letter;
-        }
-        out += "</g>\n";
-    }
-    return out + "</svg>\n";
 }
 
 }  // namespace servetune

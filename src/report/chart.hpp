@@ -17,12 +17,11 @@ namespace servetune {
 extern const EmbeddedFile page_html;  ///< the page's frame, with places such as `{{title}}`
 extern const EmbeddedFile
     page_css;  ///< light and dark as the reader's system has it, paper, narrow screens
-extern const EmbeddedFile chart_js;     ///< pointing, picking and keys in any chart
-extern const EmbeddedFile plane_js;     ///< charts of two axes, with zoom
-extern const EmbeddedFile parallel_js;  ///< parallel coordinates, with brushes
-extern const EmbeddedFile charts_js;    ///< the charts of the page
-extern const EmbeddedFile page_js;      ///< tables, choices, downloads
-extern const EmbeddedFile live_js;      ///< follows a server's events, on a page that it renews
+extern const EmbeddedFile chart_js;   ///< pointing, picking and keys in any chart
+extern const EmbeddedFile plane_js;   ///< charts of two axes, with zoom
+extern const EmbeddedFile charts_js;  ///< the charts of the page
+extern const EmbeddedFile page_js;    ///< tables, choices, downloads
+extern const EmbeddedFile live_js;    ///< asks a server what happens, on a page that it renews
 
 // Every chart of the report is written here, once, as SVG that needs no script. The page's script
 // (page/charts.js) moves what stands here when a person zooms or chooses other axes: `data-`
@@ -95,29 +94,10 @@ struct IntervalRow {
     double value = 0;
     double high = 0;
     std::string kind{};  ///< a class
-    std::optional<std::pair<std::size_t, std::size_t>>
-        level{};  ///< parameter and value in the page's data
 };
 /// Gains as shares, each with its interval, below each other around a line at zero: a table with
 /// drawings in it, which is as wide as there is room.
 std::string interval_chart(std::string_view title, std::string_view description,
                            const std::vector<IntervalRow>& rows);
-
-/// A line across all axes.
-struct ParallelLine {
-    std::vector<double> places;  ///< on each axis, 0 to 1; it ends where there is none
-    std::string label;
-    std::string kind;  ///< a class
-    std::size_t of = 0;
-    double strength = 1;
-};
-struct ParallelAxis {
-    std::string label;
-    std::vector<std::pair<double, std::string>> ticks;  ///< place -> text
-};
-/// Parallel coordinates (Inselberg 1985), the axes below each other.
-std::string parallel_chart(std::string_view title, std::string_view description,
-                           const std::vector<ParallelAxis>& axes,
-                           const std::vector<ParallelLine>& lines);
 
 }  // namespace servetune

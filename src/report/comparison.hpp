@@ -2,9 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/redactor.hpp"
-#include "servetune/study_file.hpp"
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -51,20 +49,5 @@ std::string junit_xml(const GateReport& report, const Redactor& secrets);
 /// The same for people: the verdict, a table of checks, what differs between A and B, the commands,
 /// the figures. For `$GITHUB_STEP_SUMMARY` or a comment.
 std::string gate_markdown(const GateReport& report, const Redactor& secrets);
-
-/// A study and what it has measured.
-struct StudyTrials {
-    const StudySetup& setup;
-    std::span<const Trial> trials;
-};
-
-/// Two studies side by side, as Markdown: verdicts, figures of the default and of what is
-/// recommended, commands, the settings in which the recommendations differ, the configurations that
-/// both have measured and how much faster the second study measured them, and what else is not the
-/// same in the two definitions. Nothing is concluded from figures of different machines or days;
-/// `compare` measures in turns for that.
-std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b);
-/// The same as an object; its fields are in docs/reference/json-output.md.
-std::string json_comparison(const StudyTrials& a, const StudyTrials& b);
 
 }  // namespace servetune

@@ -59,27 +59,6 @@ std::vector<std::string> metrics_shown(const ReportView& view, const std::vector
     return result;
 }
 
-std::vector<VariedParameter> varied_in(const Content& content) {
-    std::vector<VariedParameter> result;
-    for (const Parameter& parameter : content.view.problem().space.parameters()) {
-        std::map<std::string, Value> seen;
-        for (const ResultRow& row : content.rows)
-            if (const Value* value = row.standing->configuration.find(parameter.name))
-                seen.emplace(text_of(*value), *value);
-        if (seen.size() < 2) continue;
-        VariedParameter& varied = result.emplace_back(VariedParameter{parameter.name, {}});
-        for (auto& [text, value] : seen) varied.values.push_back(std::move(value));
-        std::stable_sort(varied.values.begin(), varied.values.end(),
-                         [](const Value& a, const Value& b) {
-                             const auto x = number_of(a);
-                             const auto y = number_of(b);
-                             if (x.has_value() != y.has_value()) return !x.has_value();
-                             return x && *x < *y;
-                         });
-    }
-    return result;
-}
-
 /// `time_to_first_token_p95_seconds` is `time_to_first_token` at 95; nothing for other metrics.
 std::optional<std::pair<std::string, int>> latency_percentile(const std::string& metric) {
     constexpr std::string_view unit = "_seconds";
@@ -166,7 +145,6 @@ Content::Content(const ReportView& of, std::string_view why_ended, const Explain
     metrics = metrics_shown(view, rows);
     for (std::size_t i = 0; i < rows.size(); ++i)
         places.emplace(rows[i].standing->configuration, i);
-    varied = varied_in(*this);
     latencies = latencies_in(metrics);
 }
 
@@ -208,59 +186,18 @@ std::pair<std::size_t, std::size_t> Content::trade() const {
 std::string html_data(const Content& content, const std::string& report_json) {
     using OrderedJson = nlohmann::ordered_json;
     const ReportView& view = content.view;
-    OrderedJson data{{"version", 1}, {"study", view.setup.file.name}, {"metrics", content.metrics}};
-    for (const char* list :
-         {"titles", "less", "parameters", "latencies", "configurations", "trials"})
+    OrderedJson data{{"study", view.setup.file.name}};
+    for (const char* list : {"titles", "less", "configurations"})
         data[list] = OrderedJson::array();
     for (const std::string& name : content.metrics) {
         data["titles"].push_back(metric_title(name));
         data["less"].push_back(less_is_better(view.setup.file.objective, name));
     }
-    data["goal"] = metric_title(view.goal().metric);
-    for (const VariedParameter& parameter : content.varied) {
-        OrderedJson& one = data["parameters"].emplace_back();
-        one["name"] = parameter.name;
-        for (const Value& value : parameter.values) one["values"].push_back(text_of(value));
-    }
-    for (const LatencyFamily& family : content.latencies) {
-        OrderedJson& one = data["latencies"].emplace_back();
-        one["title"] = family.title;
-        for (const auto& [level, place] : family.levels) one["levels"].push_back(level);
-        for (const auto& [level, place] : family.levels) one["metrics"].push_back(place);
-    }
     for (const ResultRow& row : content.rows) {
-        OrderedJson settings = OrderedJson::array();
-        for (const VariedParameter& parameter : content.varied) {
-            const Value* value = row.standing->configuration.find(parameter.name);
-            const auto at = std::find_if(
-                parameter.values.begin(), parameter.values.end(), [&](const Value& one) {
-                    return value != nullptr && text_of(one) == text_of(*value);
-                });
-            settings.push_back(at == parameter.values.end()
-                                   ? OrderedJson()
-                                   : OrderedJson(at - parameter.values.begin()));
-        }
         data["configurations"].push_back({{"name", row.name},
-                                          {"kind", row.kind},
                                           {"passes", row.standing->passes()},
                                           {"verdict", row.verdict},
-                                          {"figure", page_value(view.goal().metric, row.value)},
-                                          {"settings", std::move(settings)},
                                           {"values", page_values(content.metrics, row.means)}});
-    }
-    for (const Trial& trial : view.trials) {
-        const auto row = content.row_of(trial.configuration);
-        if (!trial.told() || !row) continue;
-        OrderedJson one{{"id", trial.id},
-                        {"of", *row},
-                        {"workload", trial.workload},
-                        {"seconds", short_number(trial.cost_seconds())},
-                        {"failure", nullptr}};
-        if (trial.failure() != nullptr)
-            one["failure"] = name_in(failure_kinds, trial.failure()->kind);
-        if (trial.measurement() != nullptr)
-            one["values"] = page_values(content.metrics, trial.measurement()->metrics);
-        data["trials"].push_back(std::move(one));
     }
     redact(data, view.setup.file.secrets);
     data["report"] = OrderedJson::parse(report_json);  // without secrets already

@@ -25,13 +25,6 @@ struct ResultRow {
     std::optional<double> gain{};   ///< over the default, as it is stated
 };
 
-/// A parameter that not all configurations have the same value of.
-struct VariedParameter {
-    std::string name;
-    std::vector<Value>
-        values;  ///< those that were tried: numbers by size, the rest by text, `engine` first
-};
-
 /// A latency that the trials have at several percentiles.
 struct LatencyFamily {
     std::string title;  ///< `TTFT`
@@ -63,7 +56,6 @@ struct Content {
     /// Those that at least one configuration has, those that decide first.
     std::vector<std::string> metrics{};
     std::map<Configuration, std::size_t> places{};
-    std::vector<VariedParameter> varied{};
     std::vector<LatencyFamily> latencies{};
 };
 
@@ -72,7 +64,6 @@ struct GainRow {
     std::string label;
     double before = 0, after = 0;
     Gain gain{};
-    std::optional<double> token_before{}, token_after{};  ///< seconds, mean
 };
 std::vector<GainRow> gain_rows(const Content& content);
 
@@ -80,19 +71,15 @@ std::vector<GainRow> gain_rows(const Content& content);
 Document document_of(const Content& content);
 /// The parts of it that `explain` has: what was found by fitting models.
 Document explanation_of(const Content& content);
-void add_account(Document& document, const Account& account, const ReportView& view);
 
 // Drawings, each with its caption and fields; empty: there is nothing to draw.
-std::string gains_figure(const Content& content, const std::vector<GainRow>& rows);
 std::string path_figure(const Content& content);
 std::string trade_figure(const Content& content);
-std::string parallel_figure(const Content& content);
 std::string effects_figure(const Content& content);
-std::string drift_figure(const Content& content);
 std::string latency_figure(const Content& content);
 
-/// What the page's script reads and a person can download: configurations, trials, metrics, and
-/// `report` as docs/reference/json-output.md has it.
+/// What the page's script reads: configurations and metrics, and `report`, which a person can
+/// download (docs/reference/json-output.md).
 std::string html_data(const Content& content, const std::string& report_json);
 /// The page; `live_version`: of one that a server renews; empty: a file. What is printed is one
 /// page of A4 for a colleague: the sections of the class `brief` (page/page.css).

@@ -6,15 +6,12 @@
 #include "report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/explanation.hpp"
-#include "space/nearest_feasible.hpp"
 #include "study/json.hpp"
 #include "study/verdict.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <set>
 
 namespace servetune {
 namespace {
@@ -95,24 +92,11 @@ struct ExplainLines {
     bool something = true;
 };
 
-/// In how many parameters two configurations differ.
-std::size_t distance(const Problem& problem, const Configuration& a, const Configuration& b) {
-    std::size_t count = 0;
-    for (const Parameter& parameter : problem.space.parameters()) {
-        const Value* mine = a.find(parameter.name);
-        const Value* other = b.find(parameter.name);
-        if ((mine == nullptr) != (other == nullptr) || (mine != nullptr && *mine != *other))
-            ++count;
-    }
-    return count;
-}
-
 class WhyNot {
 public:
     WhyNot(const StudySetup& setup, std::span<const Trial> trials, const Assignment& changes)
         : setup_(setup),
           trials_(trials),
-          changes_(changes),
           problem_(*setup.problem),
           standings_(standings_of(problem_, trials)),
           recommendation_(recommend(problem_, trials)),
@@ -123,9 +107,7 @@ public:
                         {"recommended", recommended().text()},
                         {"rules", problem_.space.violations(asked_)},
                         {"told", nullptr},
-                        {"expected", nullptr},
-                        {"nearest", nullptr},
-                        {"allowed", nullptr}};
+                        {"expected", nullptr}};
         find();
         return answer_.report("why not " + asked_.text(), setup_.file.secrets);
     }
@@ -137,8 +119,8 @@ private:
         const auto broken = problem_.space.violations(asked_);
         const Standing* standing = standings_.find(asked_);
         for (const std::string& rule : broken) answer_.add("rule", rule);
-        if (!broken.empty()) add_allowed();
-        else if (asked_ == recommended()) {
+        if (!broken.empty()) return;
+        if (asked_ == recommended()) {
             const Conclusion conclusion = recommendation_.conclusion;
             answer_.lines += conclusion == Conclusion::nothing_passes
                                  ? "  nothing passes, so the study recommends nothing\n"
@@ -173,40 +155,6 @@ private:
                                   gain.has_interval() ? with_interval(gain) : "no interval");
     }
 
-    /// The nearest configuration that the rules allow: with what was asked for, where there is one.
-    void add_allowed() {
-        std::set<std::string> kept;
-        for (const auto& [name, value] : changes_) kept.insert(name);
-        const NearestFeasible nearest(problem_.space);
-        auto found = nearest.to(asked_, kept);
-        const bool keeps = found.has_value();
-        if (!found) found = nearest.to(asked_, {});
-        if (!found) {
-            answer_.add("allowed", fmt::format("nothing within {} changes of it",
-                                               NearestFeasible::most_changes));
-            return;
-        }
-        std::vector<std::string> settings;
-        for (const std::string& name : found->changed) {
-            const Value* value = found->configuration.find(name);
-            settings.push_back(name + " = " + (value == nullptr ? "inactive" : text_of(*value)));
-        }
-        const Standing* standing = standings_.find(found->configuration);
-        OrderedJson& json =
-            answer_.json["allowed"] = {{"configuration", found->configuration.text()},
-                                       {"changed", found->changed},
-                                       {"keeps_asked", keeps},
-                                       {"told", nullptr}};
-        answer_.add(
-            "allowed",
-            fmt::format("with {}{}: {}; {}", joined(settings),
-                        keeps ? "" : " (nothing with what was asked for)",
-                        found->configuration == recommended() ? "what is recommended"
-                                                              : found->configuration.text(),
-                        standing != nullptr && standing->told() ? told(*standing, json["told"])
-                                                                : "not tried"));
-    }
-
     /// A trial that nobody has made: what the models expect of it by all that was told.
     void add_expected() {
         Trial imagined;
@@ -224,22 +172,10 @@ private:
         }
         answer_.add("told", "nothing: it was not tried");
         answer_.add_expected(expected, setup_.file.objective);
-        const Standing* nearest = nullptr;
-        std::size_t least = std::numeric_limits<std::size_t>::max();
-        for (const Standing& one : standings_.all())
-            if (const std::size_t differs = distance(problem_, one.configuration, asked_);
-                one.told() && differs < least)
-                nearest = &one, least = differs;
-        if (nearest != nullptr)
-            answer_.add("nearest",
-                        fmt::format("{}, which differs in {}: {}", nearest->configuration.text(),
-                                    counted_text(least, "parameter"),
-                                    told(*nearest, answer_.json["nearest"])));
     }
 
     const StudySetup& setup_;
     std::span<const Trial> trials_;
-    const Assignment& changes_;
     const Problem& problem_;
     Standings standings_;
     Recommendation recommendation_;

@@ -28,9 +28,8 @@ ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> tria
                             std::uint64_t id);
 
 /// Why the study does not recommend what it recommends with some settings changed: a rule forbids
-/// it, it was measured and is worse or refused, or what the models expect of it, and the nearest
-/// configuration that was tried. `changes`: parameters of the space. Throws SpaceError for a value
-/// outside its domain.
+/// it, it was measured and is worse or refused, or what the models expect of it. `changes`:
+/// parameters of the space. Throws SpaceError for a value outside its domain.
 ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> trials,
                               const Assignment& changes);
 

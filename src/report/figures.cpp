@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 namespace servetune {
 namespace {
 
-/// A drawing with its caption. `chart`: the name by which the page's script finds it.
+/// A drawing with its caption. `chart`: the name by which the page's script finds it; empty: it
+/// has nothing to point at.
 std::string html_figure(const std::string& drawing, const std::string& caption,
                         std::string_view chart = "") {
     const std::string name = chart.empty() ? "" : " data-chart=\"" + std::string(chart) + "\"";
@@ -39,8 +39,7 @@ std::string html_tools(const std::string& fields) {
 std::string html_key(const std::vector<std::pair<std::string, std::string>>& kinds) {
     std::string out = "<ul class=\"key\">";
     for (const auto& [kind, text] : kinds)
-        out += fmt::format("<li{}><span class=\"swatch {}\"></span>{}</li>",
-                           kind == "trial" ? " class=\"only-script\"" : "", kind, text);
+        out += fmt::format("<li><span class=\"swatch {}\"></span>{}</li>", kind, text);
     return out + "</ul>\n";
 }
 
@@ -65,23 +64,6 @@ std::string trial_name(const Content& content, const Trial& trial) {
     return fmt::format("Trial {}: {}", trial.id, content.view.changes(trial.configuration));
 }
 
-/// A place of a configuration among the values of a parameter; `inactive` where it has none.
-constexpr const char* inactive = "–";
-std::string stop_of(const ResultRow& row, const VariedParameter& parameter) {
-    const Value* value = row.standing->configuration.find(parameter.name);
-    return value == nullptr ? inactive : text_of(*value);
-}
-
-/// Where a level of an effect stands in the page's data.
-std::optional<std::pair<std::size_t, std::size_t>> level_in(
-    const std::vector<VariedParameter>& varied, const MainEffect& effect) {
-    for (std::size_t k = 0; k < varied.size(); ++k)
-        for (std::size_t at = 0; varied[k].name == effect.parameter && at < varied[k].values.size();
-             ++at)
-            if (varied[k].values[at] == effect.level) return std::pair(k, at);
-    return std::nullopt;
-}
-
 std::vector<double> coordinates(const std::vector<Chart::Point>& points, double Chart::Point::*of) {
     std::vector<double> result;
     for (const Chart::Point& point : points)
@@ -90,24 +72,6 @@ std::vector<double> coordinates(const std::vector<Chart::Point>& points, double 
 }
 
 }  // namespace
-
-std::string gains_figure(const Content& content, const std::vector<GainRow>& gains) {
-    if (gains.empty() || !content.view.scale().ratios()) return "";  // its axis is in percent
-    std::vector<IntervalRow> rows;
-    for (const GainRow& one : gains)
-        rows.push_back({content.clean(one.label), one.gain.low, one.gain.value, one.gain.high,
-                        &one == gains.data() ? "recommended"
-                        : one.gain.low > 0   ? "better"
-                        : one.gain.high < 0  ? "worse"
-                                             : "unknown"});
-    return html_figure(
-        interval_chart("Gain over the default",
-                       with_interval(content.view.recommendation.gain) + " for the goal", rows),
-        html_text("Gain of the recommended configuration over the default in " +
-                  metric_title(content.view.goal().metric) +
-                  ", with 95 % intervals where measurements were repeated. Those of single "
-                  "workloads take the noise of the goal."));
-}
 
 std::string path_figure(const Content& content) {
     const Goal& goal = content.view.goal();
@@ -150,9 +114,7 @@ std::string path_figure(const Content& content) {
     }
     if (!best.empty()) best.push_back({static_cast<double>(made.back()->id), best.back().y});
     chart.line(best, "best", true);
-    return html_tools(
-               html_select("path-axis", "Across:", {{"trial", "trials"}, {"time", "time"}})) +
-           html_key({{"recommended", "recommended"},
+    return html_key({{"recommended", "recommended"},
                      {"usual", "the default"},
                      {"", "passes"},
                      {"refused", "refused"},
@@ -223,78 +185,6 @@ std::string trade_figure(const Content& content) {
                "trade");
 }
 
-std::string parallel_figure(const Content& content) {
-    constexpr std::size_t most_axes = 14;
-    const Goal& goal = content.view.goal();
-    if (content.varied.empty() || content.rows.size() < 2) return "";
-    const std::size_t shown = std::min(most_axes, content.varied.size());
-    std::vector<ParallelAxis> axes;
-    std::vector<std::map<std::string, double>> places;
-    for (std::size_t k = 0; k < shown; ++k) {
-        const VariedParameter& parameter = content.varied[k];
-        ParallelAxis& axis = axes.emplace_back(ParallelAxis{content.clean(parameter.name), {}});
-        std::map<std::string, double>& place = places.emplace_back();
-        std::vector<std::string> stops;
-        if (std::any_of(content.rows.begin(), content.rows.end(), [&](const ResultRow& row) {
-                return row.standing->configuration.find(parameter.name) == nullptr;
-            }))
-            stops.emplace_back(inactive);
-        for (const Value& value : parameter.values) stops.push_back(text_of(value));
-        for (std::size_t i = 0; i < stops.size(); ++i) {
-            place[stops[i]] = static_cast<double>(i) / static_cast<double>(stops.size() - 1);
-            axis.ticks.emplace_back(place[stops[i]], content.clean(stops[i]));
-        }
-    }
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
-    for (const ResultRow& row : content.rows)
-        if (row.value) low = std::min(low, *row.value), high = std::max(high, *row.value);
-    ParallelAxis& objective = axes.emplace_back(ParallelAxis{metric_title(goal.metric), {}});
-    if (low <= high)
-        objective.ticks = {{0, plain_figure_text(goal.metric, low)},
-                           {1, plain_figure_text(goal.metric, high)}};
-    std::vector<ParallelLine> lines;
-    constexpr double few = 60;  // of more lines each is fainter
-    const double crowd = std::sqrt(std::min(1.0, few / static_cast<double>(content.rows.size())));
-    // The best are drawn last, on top; above them the default and the recommended one.
-    for (const int layer : {0, 1, 2})
-        for (std::size_t i = content.rows.size(); i-- > 0;) {
-            const ResultRow& row = content.rows[i];
-            if ((row.kind == "recommended" ? 2 : row.kind == "usual" ? 1 : 0) != layer) continue;
-            ParallelLine& line = lines.emplace_back(ParallelLine{
-                {},
-                content.clean(row.name + "\n" +
-                              (row.value ? metric_title(goal.metric) + ": " +
-                                               plain_figure_text(goal.metric, *row.value)
-                                         : "no number") +
-                              (row.verdict.empty() ? "" : "\n" + row.verdict)),
-                row.kind,
-                i});
-            for (std::size_t k = 0; k < shown; ++k)
-                line.places.push_back(places[k].at(stop_of(row, content.varied[k])));
-            const double place = row.value && high > low ? (*row.value - low) / (high - low) : 0;
-            if (row.value) line.places.push_back(place);
-            const double good = goal.direction == Direction::maximize ? place : 1 - place;
-            line.strength = layer > 0               ? 1
-                            : row.kind == "passing" ? crowd * (0.15 + 0.6 * good * good)
-                                                    : crowd * 0.35;
-        }
-    return html_figure(
-        parallel_chart("Parallel coordinates",
-                       fmt::format("{} configurations over {} parameters", lines.size(), shown),
-                       axes, lines),
-        fmt::format(
-            "Each line is a configuration; the better it is, the stronger. The recommended one is "
-            "thick, broken lines gave no number. <span class=\"only-script\">Draw along an axis, "
-            "or use the fields above, to keep the lines through some of its values. </span>The "
-            "figures are in <a href=\"#configurations\">the table of all configurations</a>; move "
-            "over a row to find its line.{}",
-            content.varied.size() > shown
-                ? fmt::format(" {} more parameters are left out.", content.varied.size() - shown)
-                : ""),
-        "parallel");
-}
-
 std::string effects_figure(const Content& content) {
     if (!content.view.scale().ratios()) return "";  // its axis is in percent
     std::vector<IntervalRow> rows;
@@ -305,8 +195,7 @@ std::string effects_figure(const Content& content) {
                             effect.gain.low, effect.gain.value, effect.gain.high,
                             effect.gain.low > 0    ? "better"
                             : effect.gain.high < 0 ? "worse"
-                                                   : "unknown",
-                            level_in(content.varied, effect)});
+                                                   : "unknown"});
     if (rows.empty()) return "";
     std::stable_sort(rows.begin(), rows.end(), [](const IntervalRow& a, const IntervalRow& b) {
         return std::pair(a.kind == "unknown", -std::abs(a.value)) <
@@ -317,51 +206,15 @@ std::string effects_figure(const Content& content) {
     rows.resize(rows.size() - left_out);
     return html_figure(
         interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
-        html_text(fmt::format(
-            "{} with one parameter at this level against the average over its levels that were not "
-            "refused, as learned from {} configurations. With a probability of 95 % all intervals "
-            "are right at once. Grey: the interval includes 0, so it is not known whether the "
-            "level helps.{}",
-            metric_title(content.view.goal().metric), effects.floor().measured,
-            left_out > 0 ? fmt::format(" {} more are in the table.", left_out) : "")),
-        "effects");
-}
-
-std::string drift_figure(const Content& content) {
-    const std::string& metric = content.view.goal().metric;
-    const Standing* base = content.view.standings.find(content.view.base());
-    if (base == nullptr) return "";
-    std::vector<Chart::Point> points;
-    for (const Trial* trial : base->trials)
-        if (trial->measurement() != nullptr)
-            if (const auto value = value_in(trial->measurement()->metrics, metric))
-                points.push_back({static_cast<double>(trial->id), *value * shown_factor(metric)});
-    if (points.size() < 2) return "";
-    ChartAxis trials = axis_for("trial", coordinates(points, &Chart::Point::x), true);
-    trials.whole = true;
-    Chart chart("The default, measured again and again",
-                fmt::format("{} measurements", points.size()), trials,
-                axis_for(metric_title(metric), coordinates(points, &Chart::Point::y)), 200);
-    chart.line(points, "even");
-    for (const Chart::Point& point : points)
-        chart.mark({point, "usual",
-                    fmt::format("Trial {:.0f}\n", point.x) + figure_line(metric, point.y),
-                    content.row_of(base->configuration)});
-    return html_figure(chart.svg(),
-                       "What the same configuration gave over the study: how noisy the machine is, "
-                       "and whether it drifted.",
-                       "drift");
+        "Grey: the interval includes 0." +
+            (left_out > 0 ? fmt::format(" {} more are in the table.", left_out) : ""));
 }
 
 std::string latency_figure(const Content& content) {
-    if (content.latencies.empty()) return "";
-    std::vector<std::pair<std::string, std::string>> families;
     std::string figures;
-    for (std::size_t k = 0; k < content.latencies.size(); ++k) {
-        const LatencyFamily& family = content.latencies[k];
-        families.emplace_back(std::to_string(k), content.clean(family.title));
-        const double count = static_cast<double>(family.levels.size());
-        ChartAxis levels{"percentile", -0.2, count - 0.8, true, true};
+    for (const LatencyFamily& family : content.latencies) {
+        ChartAxis levels{"percentile", -0.2, static_cast<double>(family.levels.size()) - 0.8, true,
+                         true};
         for (const auto& [level, place] : family.levels) levels.names.push_back(level);
         std::vector<double> ys;
         std::vector<std::pair<const ResultRow*, std::vector<Chart::Point>>> curves;
@@ -390,29 +243,14 @@ std::string latency_figure(const Content& content) {
                                         tick_text(point.y, 0.1)),
                             content.row_of(row->standing->configuration)});
         }
-        chart.line({}, "trial");
-        for (double i = 0; i < count; ++i) chart.mark({{i, Chart::nowhere}, "trial", ""});
-        figures +=
-            html_figure(chart.svg(),
-                        "How long requests took: half of them at most p50, 99 of 100 at most "
-                        "p99. The default is the broken line; any other trial can be set "
-                        "beside it.",
-                        fmt::format("latency-{}", k));
+        figures += html_figure(
+            chart.svg(),
+            html_text(family.title) +
+                ": half of the requests at most p50, 99 of 100 at most p99. The default is the "
+                "broken line.",
+            "latency-" + std::to_string(&family - content.latencies.data()));
     }
-    std::vector<std::pair<std::string, std::string>> trials{{"", "none"}};
-    for (const Trial& trial : content.view.trials)
-        if (trial.measurement() != nullptr && content.row_of(trial.configuration)) {
-            const std::string id = std::to_string(trial.id);
-            trials.emplace_back(
-                id, content.clean(id + (trial.workload.empty() ? "" : ", " + trial.workload)));
-        }
-    std::vector<std::pair<std::string, std::string>> key{{"usual", "the default"}};
-    if (content.row_of_kind("recommended") != nullptr)
-        key.emplace_back("recommended", "recommended");
-    key.emplace_back("trial", "the chosen trial");
-    return html_tools(html_select("latency-family", "Latency:", families) +
-                      html_select("latency-trial", "Beside it, trial:", trials)) +
-           html_key(key) + figures;
+    return figures;
 }
 
 }  // namespace servetune

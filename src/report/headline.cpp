@@ -33,19 +33,11 @@ std::string capitalized(std::string text) {
     return text;
 }
 
-/// Whether a second measurement would give the same figure: simulated without noise.
-bool repeats_exactly(const StudySetup& setup) {
-    const auto* choice = std::get_if<SimulateChoice>(&setup.file.measuring);
-    return choice != nullptr && choice->noise.run_cv == 0 && choice->noise.step_cv == 0 &&
-           choice->noise.drift_cv == 0;
-}
-
 /// What disturbed the measurements that the verdict is inconclusive for: the default's, the best's,
-/// else all.
-std::vector<const Finding*> disturbances_of(const ReportView& view) {
+/// else any. Null: nothing did.
+const Finding* disturbance_of(const ReportView& view) {
     const Recommendation& result = view.recommendation;
-    std::vector<const Finding*> all;
-    std::vector<const Finding*> meant;
+    const Finding* any = nullptr;
     for (const Trial* trial : view.standings.trials()) {
         if (trial->measurement() == nullptr) continue;
         const bool is_meant = (result.doubt == InconclusiveReason::default_disturbed &&
@@ -54,24 +46,23 @@ std::vector<const Finding*> disturbances_of(const ReportView& view) {
                                result.best && trial->configuration == *result.best);
         for (const Finding& finding : trial->measurement()->validity.findings) {
             if (!is_disturbance(finding)) continue;
-            all.push_back(&finding);
-            if (is_meant) meant.push_back(&finding);
+            if (is_meant) return &finding;
+            if (any == nullptr) any = &finding;
         }
     }
-    return meant.empty() ? all : meant;
+    return any;
 }
 
 /// `: the GPU got too hot (gpu_throttled: 90 C)`.
 std::string disturbance_text(const ReportView& view) {
-    const auto found = disturbances_of(view);
-    if (found.empty()) return "";
-    const Finding& first = *found.front();
-    return (first.cause.empty() ? "" : ": " + first.cause) + " (" + first.id +
-           (first.left.empty() ? "" : ": " + first.left) + ")";
+    const Finding* found = disturbance_of(view);
+    if (found == nullptr) return "";
+    return (found->cause.empty() ? "" : ": " + found->cause) + " (" + found->id +
+           (found->left.empty() ? "" : ": " + found->left) + ")";
 }
 
-/// When or how to run a study again that was disturbed: each kind of disturbance has its remedy.
-std::string remedies_text(const ReportView& view) {
+/// When or how to run a study again that was disturbed.
+std::string_view remedy_of(const Finding& finding) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, disturbances.size()>
         remedies{{{"gpu_throttled", "once neither heat nor the supply of power holds the GPU back"},
                   {"gpu_shared", "while nothing else uses the machine"},
@@ -79,12 +70,9 @@ std::string remedies_text(const ReportView& view) {
                   {"cpu_stolen", "where no other virtual machine gets the same cores"},
                   {"cpu_shared", "while nothing else uses the machine"},
                   {"client_stopped", "without stopping this program or its machine"}}};
-    std::vector<std::string> texts;
-    for (const auto& [id, remedy] : remedies)
-        for (const Finding* finding : disturbances_of(view))
-            if (finding->id == id && std::find(texts.begin(), texts.end(), remedy) == texts.end())
-                texts.emplace_back(remedy);
-    return joined(texts);
+    return std::find_if(remedies.begin(), remedies.end(),
+                        [&](const auto& one) { return one.first == finding.id; })
+        ->second;
 }
 
 /// Measurements that count under the study's audit, by the gravest verdict among them. Load tests
@@ -150,6 +138,18 @@ std::string flagged_text(const ReportView& view) {
     return joined(texts, " ");
 }
 
+/// `bits = fp8 did other work than the default: 16 output tokens a request, 32 with the default.`
+std::string other_work_text(const ReportView& view, const Standing& standing) {
+    std::vector<std::string> texts;
+    for (const LengthMismatch& work : standing.other_work) texts.push_back(work.text());
+    return view.changes(standing.configuration) +
+           " did other work than the default: " + joined(texts, "; ") + "." +
+           (unchecked_answers(view.problem().space, standing).empty()
+                ? ""
+                : " It changes what the model computes, and nobody compared the answers: a broken "
+                  "quantization looks like this.");
+}
+
 std::string why_inconclusive(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     const auto with_count = [&](const std::string& text) {
@@ -184,7 +184,8 @@ std::string why_inconclusive(const ReportView& view) {
             return with_count(capitalized(text_of(result.doubt)) + disturbance_text(view));
         case InconclusiveReason::most_unreliable:
             return with_count(capitalized(text_of(result.doubt)));
-        case InconclusiveReason::length_mismatch: return why_not_comparable(view, *result.unequal);
+        case InconclusiveReason::length_mismatch:
+            return other_work_text(view, *view.standings.find(*result.unequal));
         case InconclusiveReason::never_cold:
             return "The best configuration was only measured with weights of the engine's cache, "
                    "and " +
@@ -227,19 +228,16 @@ std::string given_away_text(const ReportView& view) {
     // Lucky in the search: measured in turn with the recommended one, it is slower.
     if (!result.given_away || result.given_away->value < 0) return "";
     const Gain& gap = *result.given_away;
-    const bool exact = repeats_exactly(view.setup);
-    std::string text = best_figure_text(view, best, "measured") + ", " +
-                       gain_text(gap.value, gap.scale) + " over the " +
-                       (result.keep_default ? "default" : "recommended one") +
-                       (exact ? "" : " (" + with_interval(gap) + ")") + ": ";
-    text += gap.value < view.problem().decision.min_gain
+    return best_figure_text(view, best, "measured") + ", " + gain_text(gap.value, gap.scale) +
+           " over the " + (result.keep_default ? "default" : "recommended one") + " (" +
+           with_interval(gap) + "): " +
+           (gap.value < view.problem().decision.min_gain
                 ? "less than the " + worth_text(view) + " that a change is worth"
-            : !gap.significant() && !exact ? "it may be noise"
-                                           : "not enough to decide for it";
-    return text + (result.keep_default ? "."
-                   : is_reduction_of(view.problem().space, result.recommended, best.configuration)
-                       ? ", so the smaller command is recommended. That is what it gives away."
-                       : ", so the configuration with the larger proven gain is recommended.");
+                : "not proven") +
+           (result.keep_default ? "."
+            : is_reduction_of(view.problem().space, result.recommended, best.configuration)
+                ? ", so the smaller command is recommended."
+                : ", so the configuration with the larger proven gain is recommended.");
 }
 
 /// What happened to most of the trials that something happened to.
@@ -386,18 +384,22 @@ void say_recommended(const ReportView& view, Headline& headline) {
 }
 
 std::string advice_of_inconclusive(const ReportView& view) {
-    const Recommendation& result = view.recommendation;
     const std::string keep = "Keep the default for now; ";
-    if (result.doubt == InconclusiveReason::length_mismatch)
-        return keep +
-               "measure both with fixed lengths ('ignore_eos: true'), and compare the answers "
-               "('quality').";
-    if (result.doubt == InconclusiveReason::never_cold ||
-        result.doubt == InconclusiveReason::not_confirmed)
-        return keep + "go on with a larger budget.";
-    return result.disturbed > 0 && result.doubt != InconclusiveReason::default_unsound
-               ? keep + "run the study again, in a new folder, " + remedies_text(view) + "."
-               : keep + "remove the cause, then run the study again in a new folder.";
+    const Finding* disturbance = disturbance_of(view);
+    switch (view.recommendation.doubt) {
+        case InconclusiveReason::length_mismatch:
+            return keep +
+                   "measure both with fixed lengths ('ignore_eos: true'), and compare the answers "
+                   "('quality').";
+        case InconclusiveReason::never_cold:
+        case InconclusiveReason::not_confirmed: return keep + "go on with a larger budget.";
+        case InconclusiveReason::default_unsound: break;
+        default:
+            if (disturbance != nullptr)
+                return keep + "run the study again, in a new folder, " +
+                       std::string(remedy_of(*disturbance)) + ".";
+    }
+    return keep + "remove the cause, then run the study again in a new folder.";
 }
 
 }  // namespace
@@ -457,8 +459,8 @@ Headline headline_of(const ReportView& view) {
     if (const auto copies = value_in(view.means(result.recommended), "replicas");
         copies && *copies > 1)
         headline.advice += fmt::format(
-            " {} was measured as {:.0f} copies, each on devices and a port of its own; 'autotune "
-            "recommend --as shell' starts them all.",
+            " {} was measured as {:.0f} copies, each on devices and a port of its own: start as "
+            "many.",
             result.recommended == view.base() ? "The default" : "It", *copies);
     headline.given_away = given_away_text(view);
     return headline;
@@ -470,46 +472,17 @@ Headline headline_of(const StudySetup& setup, std::span<const Trial> trials) {
 
 namespace {
 
-/// The environments in which a configuration was measured, as one: several values of a name stand
-/// beside each other. What of their nodes matters is in it.
-Environment kept_environment(const ReportView& view, const Configuration& configuration) {
-    std::vector<Environment> all;
+/// The environment of a configuration's first measurement, with what of its node matters.
+Environment environment_of(const ReportView& view, const Configuration& configuration) {
+    Environment result;
     for (const Trial& trial : view.search) {
         if (trial.configuration != configuration || trial.measurement() == nullptr) continue;
-        Environment one = trial.environment ? *trial.environment : Environment{};
+        if (trial.environment) result = *trial.environment;
         for (const auto& [name, value] : trial.measurement()->place)
-            if (name != name_of_node) one.emplace(name, value);
-        if (trial.environment || !one.empty()) all.push_back(std::move(one));
-    }
-    std::map<std::string, std::set<std::string>> values;
-    for (const Environment& one : all)
-        for (const auto& [name, value] : one) values[name].insert(value);
-    Environment result;
-    for (auto& [name, texts] : values) {
-        for (const Environment& one : all)
-            if (!one.contains(name)) texts.insert("not set");
-        result[name] = joined({texts.begin(), texts.end()}, " and ");
+            if (name != name_of_node) result.emplace(name, value);
+        break;
     }
     return result;
-}
-
-/// `512 in and 128 out`; empty: not known.
-std::string lengths_text(const Metrics& metrics, const std::string& workload) {
-    const auto mean = [&](const char* what) {
-        const auto tokens = value_in(metrics, MetricKey{what, workload}.text());
-        const auto requests = value_in(metrics, MetricKey{"successful_requests", workload}.text());
-        return tokens && requests && *requests > 0 ? short_number_text(*tokens / *requests, 1)
-                                                   : std::string();
-    };
-    const std::string input = mean("input_tokens");
-    const std::string output = mean("output_tokens");
-    return output.empty() ? "" : (input.empty() ? "" : input + " in and ") + output + " out";
-}
-
-std::string other_work_text(const Standing& standing) {
-    std::vector<std::string> texts;
-    for (const LengthMismatch& work : standing.other_work) texts.push_back(work.text());
-    return joined(texts, "; ");
 }
 
 }  // namespace
@@ -523,24 +496,6 @@ std::string not_tried_text(const ReportView& view) {
     return fmt::format(
         "What was not tried: {} of {} configurations were measured.", told,
         size < countable ? fmt::format("{:.0f}", size) : fmt::format("{:.3g}", size));
-}
-
-std::string why_not_measured(const ReportView& view, const Configuration& configuration,
-                             std::string_view workload, std::string_view stop_reason) {
-    if (view.measured(configuration, workload) != nullptr) return "";
-    for (const Trial& trial : view.trials)
-        if (const Failure* failure = trial.failure(); failure != nullptr &&
-                                                      trial.workload == workload &&
-                                                      trial.configuration == configuration)
-            return std::string(name_in(failure_kinds, failure->kind)) +
-                   (failure->message.empty() ? "" : ": " + failure->message);
-    if (stop_reason == name_in(stop_reasons, StopReason::deadline))
-        return "there was no time for it before the deadline ('until')";
-    if (stop_reason == name_in(stop_reasons, StopReason::wall_clock_spent))
-        return "the budget's 'wall_clock' was spent";
-    if (stop_reason == name_in(stop_reasons, StopReason::stopped_by_user))
-        return "the run was stopped";
-    return "not yet; run the study again";
 }
 
 std::vector<std::string> environment_changes(std::span<const Trial> trials) {
@@ -576,8 +531,8 @@ std::string environment_difference(const ReportView& view) {
     const Configuration& other =
         result.keep_default && result.best ? *result.best : result.recommended;
     if (other == view.base()) return "";
-    const Environment before = kept_environment(view, view.base());
-    const Environment after = kept_environment(view, other);
+    const Environment before = environment_of(view, view.base());
+    const Environment after = environment_of(view, other);
     if (before.empty() || after.empty()) return "";
     const std::vector<std::string> texts = differences(before, after);
     return texts.empty() ? ""
@@ -585,35 +540,14 @@ std::string environment_difference(const ReportView& view) {
                                joined(texts, "; ") + "): a part of the difference may be theirs.";
 }
 
-std::string why_not_comparable(const ReportView& view, const Configuration& configuration) {
-    const Standing& standing = *view.standings.find(configuration);
-    const auto unchecked = unchecked_answers(view.problem().space, standing);
-    const std::string text = "What looks best (" + view.changes(configuration) +
-                             ") did other work than the default: " + other_work_text(standing) +
-                             ". ";
-    if (unchecked.empty())
-        return text +
-               "With requests of other lengths, faster ones are no proof of a faster engine.";
-    return text + std::string(unchecked.front()) +
-           " changes what the model computes, and nobody compared the answers: answers of another "
-           "length are what a broken quantization looks like.";
-}
-
 std::vector<std::string> other_work_notes(const ReportView& view) {
     std::vector<std::string> result;
-    for (const Standing& standing : view.standings.all()) {
-        if (standing.other_work.empty()) continue;
-        result.push_back(fmt::format(
-            "Other work: {} had requests of other lengths, beyond noise ({}). {}{}",
-            view.changes(standing.configuration), other_work_text(standing),
-            standing.refusal == Refusal::other_work
-                ? "The objective does not say what equal work would give, so it cannot win."
-                : "Of a gain only what equal work leaves counts, in requests and in tokens alike.",
-            unchecked_answers(view.problem().space, standing).empty()
-                ? ""
-                : " It changes what the model computes, and nobody compared the answers: a broken "
-                  "quantization looks like this."));
-    }
+    for (const Standing& standing : view.standings.all())
+        if (!standing.other_work.empty())
+            result.push_back(other_work_text(view, standing) +
+                             (standing.refusal == Refusal::other_work
+                                  ? " What equal work would give is not known, so it cannot win."
+                                  : " Of its gain only what equal work leaves counts."));
     return result;
 }
 
@@ -641,46 +575,6 @@ std::vector<std::string> quality_notes(const ReportView& view) {
                 fmt::format("Quality not measured: {} = {} changes the numbers a model computes "
                             "with. Compare its answers before you serve it.",
                             name, text_of(value)));
-    }
-    return result;
-}
-
-std::vector<std::string> speculation_notes(const ReportView& view) {
-    std::vector<std::string> result;
-    for (const Standing& standing : view.standings.all()) {
-        const Metrics means = view.means(standing.configuration);
-        std::vector<std::string> texts;
-        for (const auto& [workload, drafted] : figures_of(means, "server_drafted_tokens"))
-            if (const auto accepted =
-                    value_in(means, MetricKey{"server_accepted_tokens", workload}.text());
-                accepted && drafted->value > 0)
-                texts.push_back(fmt::format(
-                    "{} of {} guessed tokens ({}) were right{}", short_number_text(*accepted, 0),
-                    short_number_text(drafted->value, 0), plain_percent(*accepted / drafted->value),
-                    workload.empty() ? "" : fmt::format(" on {}", workload)));
-        if (texts.empty()) continue;
-        const bool first = standing.configuration == view.recommendation.recommended;
-        result.insert(first ? result.begin() : result.end(),
-                      fmt::format("Speculation, as the engine counts: {}, with {}.", joined(texts),
-                                  view.changes(standing.configuration)));
-    }
-    return result;
-}
-
-std::vector<std::string> lengths_texts(const ReportView& view) {
-    const Metrics before = view.means(view.base());
-    const Metrics after = view.means(view.recommendation.recommended);
-    std::vector<std::string> workloads;
-    for (const Workload& workload : view.setup.file.workloads) workloads.push_back(workload.name);
-    if (workloads.size() < 2) workloads = {""};
-    std::vector<std::string> result;
-    for (const std::string& workload : workloads) {
-        const std::string of_default = lengths_text(before, workload);
-        const std::string of_recommended = lengths_text(after, workload);
-        if (of_default.empty() || of_recommended.empty()) continue;
-        result.push_back(
-            fmt::format("Tokens a request{}: {} with the default, {} with the recommendation.",
-                        workload.empty() ? "" : " on " + workload, of_default, of_recommended));
     }
     return result;
 }

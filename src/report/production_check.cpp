@@ -4,8 +4,6 @@
 #include "base/probability.hpp"
 #include "load/metrics_page.hpp"
 #include "report_view.hpp"
-#include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>
@@ -155,42 +153,25 @@ WatchedStudy watched_study(const StudySetup& setup, std::span<const Trial> trial
     if (!result.engine->counters.contains("url"))
         throw UsageError("the file of " + result.engine->name +
                          " names no counters: watch has nothing to read");
-    if (file.workloads.size() > 1) {
-        result.notes.emplace_back(
-            "the study has several workloads: nobody knows their shares of the traffic, so only "
-            "'" +
-            file.workloads.front().name + "' is compared");
-    }
     const Workload& workload = file.workloads.front();
+    result.workload = workload.name;
     const Metrics metrics =
         view.means(view.recommendation.recommended, file.workloads.size() > 1 ? workload.name : "");
-    if (metrics.empty())
-        result.notes.emplace_back(
-            "nothing was measured of what is recommended: the workload says what to expect");
-    const Arrival& arrival = workload.arrival;
-    const bool closed = arrival.kind == Arrival::Kind::concurrency ||
-                        arrival.kind == Arrival::Kind::all_at_once ||
-                        arrival.kind == Arrival::Kind::largest_concurrency;
-    TrafficFigures& expected = result.expected;
+    const Arrival::Kind arrival = workload.arrival.kind;
+    const bool closed = arrival == Arrival::Kind::concurrency ||
+                        arrival == Arrival::Kind::all_at_once ||
+                        arrival == Arrival::Kind::largest_concurrency;
     for (const FigureRule& rule : figure_rules) {
         if (rule.name == (closed ? "requests per second" : "requests in flight")) continue;
         const auto value = ratio_of(
             rule.study, [&](std::string_view name) { return value_in(metrics, name); }, 1);
         if (value && (*value > 0 || rule.share))
-            expected.emplace(rule.name, rule.share ? std::min(1.0, *value) : *value);
+            result.expected.emplace(rule.name, rule.share ? std::min(1.0, *value) : *value);
     }
-    if (!expected.contains("prompt tokens")) {
-        const Plan plan = plan_requests(workload);
-        const auto count = static_cast<double>(plan.requests.size());
-        for (const PlannedRequest& request : plan.requests) {
-            expected["prompt tokens"] += static_cast<double>(request.input_tokens) / count;
-            expected["output tokens"] += static_cast<double>(request.output_tokens) / count;
-        }
-    }
-    if (arrival.kind == Arrival::Kind::concurrency)
-        expected.emplace("requests in flight", static_cast<double>(arrival.in_flight));
-    if (arrival.kind == Arrival::Kind::rate)
-        expected.emplace("requests per second", arrival.requests_per_second);
+    if (result.expected.empty())
+        throw UsageError("the study '" + file.name +
+                         "' has measured nothing under load of what it recommends: there is "
+                         "nothing to hold a server against");
     return result;
 }
 
@@ -279,25 +260,6 @@ WatchVerdict ProductionCheck::verdict() const {
     const bool open =
         any(Similarity::undecided) != figures.end() || any(Similarity::same) == figures.end();
     return open ? WatchVerdict::undecided : WatchVerdict::as_recommended;
-}
-
-std::string ProductionCheck::workload_yaml() const {
-    const auto mean = [&](std::string_view name) -> std::optional<double> {
-        const std::vector<double> values = values_of(name);
-        if (values.empty()) return std::nullopt;
-        return std::accumulate(values.begin(), values.end(), 0.0) /
-               static_cast<double>(values.size());
-    };
-    const auto prompt = mean("prompt tokens"), output = mean("output tokens");
-    const bool by_rate = expected_.contains("requests per second");
-    const auto load = mean(by_rate ? "requests per second" : "requests in flight");
-    if (!prompt || !output || !load) return "";
-    return "{use: random, input_tokens: " + fixed_text(std::max(1.0, *prompt), 0) +
-           ", output_tokens: " + fixed_text(std::max(1.0, *output), 0) +
-           ", ignore_eos: true, arrival: {" +
-           (by_rate ? "rate: " + significant_text(*load, 3)
-                    : "concurrency: " + fixed_text(std::max(1.0, *load), 0)) +
-           "}}";
 }
 
 }  // namespace servetune

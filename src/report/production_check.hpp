@@ -21,15 +21,14 @@ namespace servetune {
 /// `seconds per output token`. What is not known is absent.
 using TrafficFigures = std::map<std::string, double, std::less<>>;
 
-/// What `autotune watch` holds a server against: what the study measured of its recommendation,
-/// else what its workload asks for.
+/// What `autotune watch` holds a server against: what the study measured of its recommendation.
 struct WatchedStudy {
     const Engine* engine = nullptr;  ///< of what is recommended; points into the setup
     TrafficFigures expected{};
-    std::vector<std::string> notes{};  ///< what is not compared, and why
+    std::string workload{};  ///< the study's first, whose figures these are
 };
-/// Throws UsageError for a study without commands or workloads, and for an engine whose file names
-/// no counters.
+/// Throws UsageError for a study without commands, workloads or measurements, and for an engine
+/// whose file names no counters.
 WatchedStudy watched_study(const StudySetup& setup, std::span<const Trial> trials);
 
 /// Counters of a page of metrics by the names of an engine file's `counters`; of histograms
@@ -78,8 +77,6 @@ public:
     [[nodiscard]] double requests() const { return requests_; }
     [[nodiscard]] double seconds() const { return seconds_; }
     [[nodiscard]] std::size_t restarts() const { return restarts_; }
-    /// The workload that a study of this traffic would have, as YAML; empty: not known.
-    [[nodiscard]] std::string workload_yaml() const;
 
 private:
     [[nodiscard]] std::vector<double> values_of(std::string_view name) const;

@@ -77,8 +77,7 @@ std::string page_of(const Content& content, const std::string& report_json,
     const bool live = !live_version.empty();
     const Document document = document_of(content);
     const HtmlContent html = html_of(document, content.view.setup.file.secrets);
-    std::vector<const EmbeddedFile*> scripts{&chart_js, &plane_js, &parallel_js, &charts_js,
-                                             &page_js};
+    std::vector<const EmbeddedFile*> scripts{&chart_js, &plane_js, &charts_js, &page_js};
     if (live) scripts.push_back(&live_js);
     std::string elements;
     for (const EmbeddedFile* script : scripts)

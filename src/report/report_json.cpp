@@ -163,7 +163,7 @@ void add_trials(OrderedJson& object, const ReportView& view) {
                 {{"configuration", to_json(standing.configuration)}, {"reason", standing.refused}});
 }
 
-void add_recommended(OrderedJson& object, const ReportView& view, std::string_view stop_reason) {
+void add_recommended(OrderedJson& object, const ReportView& view) {
     const Recommendation& result = view.recommendation;
     const FigureScale& scale = view.scale();
     OrderedJson& recommended = object["recommended"];
@@ -196,14 +196,7 @@ void add_recommended(OrderedJson& object, const ReportView& view, std::string_vi
     for (const Workload& workload : view.setup.file.report_workloads) {
         OrderedJson& row = object["report_workloads"][workload.name];
         row = {{"default", metrics_of(view, view.base(), workload.name)},
-               {"recommended", metrics_of(view, result.recommended, workload.name)},
-               {"not_measured", OrderedJson::object()}};
-        for (const auto& [name, configuration] :
-             {std::pair("default", &view.base()), std::pair("recommended", &result.recommended)})
-            if (const std::string why =
-                    why_not_measured(view, *configuration, workload.name, stop_reason);
-                !why.empty())
-                row["not_measured"][name] = why;
+               {"recommended", metrics_of(view, result.recommended, workload.name)}};
     }
 }
 
@@ -211,20 +204,6 @@ OrderedJson gain_json(const CredibleInterval& gain, const FigureScale& scale) {
     return {{"value", scale.stated(gain.value)},
             {"low", scale.stated(gain.low)},
             {"high", scale.stated(gain.high)}};
-}
-
-OrderedJson predicted_json(const Predicted& predicted) {
-    OrderedJson rows = OrderedJson::array();
-    for (const Predicted::Row& row : predicted.rows)
-        rows.push_back({{"configuration", to_json(row.configuration)},
-                        {"measured", row.measured},
-                        {"predicted_before", row.shipped},
-                        {"predicted_fitted", or_null(row.fitted)}});
-    return {{"by", predicted.by},
-            {"median_error_before", predicted.shipped_error},
-            {"median_error_fitted", predicted.fitted_error},
-            {"doubts", predicted.doubts},
-            {"rows", rows}};
 }
 
 OrderedJson effects_json(const Effects& effects, const SearchSpace& space,
@@ -256,26 +235,8 @@ OrderedJson effects_json(const Effects& effects, const SearchSpace& space,
     return result;
 }
 
-OrderedJson ladder_json(const Ladder& ladder) {
-    const auto gain = [](const LadderGain& one) {
-        OrderedJson result = gain_json(one.gain);
-        result["measured"] = one.measured;
-        return result;
-    };
-    OrderedJson steps = OrderedJson::array();
-    for (const LadderStep& step : ladder.steps)
-        steps.push_back({{"changes", step.changes},
-                         {"configuration", to_json(step.to)},
-                         {"gain", gain(step.gain)},
-                         {"alone", step.alone ? gain(*step.alone) : OrderedJson()},
-                         {"refused", text_or_null(step.refused)}});
-    return {{"total", gain_json(ladder.total)}, {"steps", steps}};
-}
-
 OrderedJson limits_json(const WhatLimits& limits) {
-    OrderedJson result{{"limits", OrderedJson::array()},
-                       {"at_the_end", OrderedJson::array()},
-                       {"resources", OrderedJson::array()}};
+    OrderedJson result{{"limits", OrderedJson::array()}, {"at_the_end", OrderedJson::array()}};
     for (const LimitMargin& one : limits.limits) {
         OrderedJson row = limit_json(one.limit, one.workload, one.value);
         row["margin"] = one.margin;
@@ -287,34 +248,15 @@ OrderedJson limits_json(const WhatLimits& limits) {
         result["at_the_end"].push_back({{"parameter", one.parameter},
                                         {"value", text_of(one.value)},
                                         {"end", one.largest ? "largest" : "smallest"}});
-    for (const ResourceGain& one : limits.resources)
-        result["resources"].push_back({{"resource", one.resource}, {"elasticity", one.elasticity}});
-    result["no_resources"] = limits.no_resources;
-    result["doubts"] = limits.doubts;
     return result;
 }
 
-OrderedJson cost_json(const ServingCosts& costs) {
-    const auto figure = [](const ServingCost::Figure& one) -> OrderedJson {
-        return {{"value", one.value}, {"low", or_null(one.low)}, {"high", or_null(one.high)}};
-    };
-    OrderedJson rows = OrderedJson::array();
-    for (const ServingCost& one : costs.all)
-        rows.push_back({{"unit", one.unit},
-                        {"million_tokens", one.tokens},
-                        {"default", one.of_default ? figure(*one.of_default) : OrderedJson()},
-                        {"recommended", figure(one.of_recommended)},
-                        {"change", one.change ? figure(*one.change) : OrderedJson()}});
-    return {{"figures", rows}, {"no_dollars", costs.no_dollars}, {"no_energy", costs.no_energy}};
-}
-
-OrderedJson account_json(const Account& account, const FigureScale& scale) {
+/// `what_limits` and `one_more_hour`.
+OrderedJson explanation_json(const Explained& explained, const FigureScale& scale) {
     OrderedJson result{
-        {"ladder", account.ladder ? ladder_json(*account.ladder) : OrderedJson()},
-        {"what_limits", account.limits ? limits_json(*account.limits) : OrderedJson()},
-        {"one_more_hour", nullptr},
-        {"cost", cost_json(account.costs)}};
-    if (const auto& more = account.more)
+        {"what_limits", explained.limits ? limits_json(*explained.limits) : OrderedJson()},
+        {"one_more_hour", nullptr}};
+    if (const auto& more = explained.more)
         result["one_more_hour"] = {
             {"trials", more->further.trials},
             {"seconds", more->seconds > 0 ? OrderedJson(more->seconds) : OrderedJson()},
@@ -339,7 +281,7 @@ OrderedJson gain_json(const Gain& gain) {
 
 OrderedJson json_of(const Explained& explained, const ReportView& view) {
     return {{"effects", effects_json(explained.effects, view.problem().space, view.scale())},
-            {"explanation", account_json(explained.account, view.scale())}};
+            {"explanation", explanation_json(explained, view.scale())}};
 }
 
 std::string json_of(const ReportView& view, std::string_view stop_reason,
@@ -369,10 +311,9 @@ std::string json_of(const ReportView& view, std::string_view stop_reason,
                         ? OrderedJson(nullptr)
                         : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
     object["recommended"] = nullptr;
-    if (result.conclusion != Conclusion::nothing_passes) add_recommended(object, view, stop_reason);
+    if (result.conclusion != Conclusion::nothing_passes) add_recommended(object, view);
     else object["closest"] = closest_json(result.closest);
     add_deciding_figures(object, view);
-    if (const auto predicted = predicted_of(view)) object["predicted"] = predicted_json(*predicted);
     add_trials(object, view);
     if (explained != nullptr) object.update(json_of(*explained, view));
     object["environment_changes"] = environment_changes(view.trials);

@@ -247,38 +247,21 @@ TimeSpent time_spent_in(std::span<const Trial> trials) {
         spent.trials += trial.cost_seconds();
         const Measurement* measured = trial.measurement();
         if (measured == nullptr) continue;
-        const auto seconds = [&](std::string_view name) {
-            return value_in(measured->metrics, name).value_or(0);
-        };
-        spent.loads += seconds("trial_measure_seconds");
-        spent.warm_up += seconds("trial_warm_up_seconds");
-        if (const auto start = value_in(measured->metrics, "trial_start_seconds")) {
-            spent.starts += *start;
-            ++(*start > 0 ? spent.started : spent.on_warm);
-        }
-        if (const auto part = value_in(measured->metrics, "trial_saved_seconds")) {
-            spent.saved += *part;
-            ++spent.ended_early;
-        }
+        for (const auto& [name, sum] : {std::pair("trial_start_seconds", &spent.starts),
+                                        {"trial_warm_up_seconds", &spent.warm_up},
+                                        {"trial_measure_seconds", &spent.loads},
+                                        {"trial_saved_seconds", &spent.saved}})
+            *sum += value_in(measured->metrics, name).value_or(0);
     }
-    if (spent.started > 0)
-        spent.saved +=
-            static_cast<double>(spent.on_warm) * spent.starts / static_cast<double>(spent.started);
     return spent;
 }
 
 std::string TimeSpent::text() const {
-    if (loads <= 0) return "";
-    std::string result = started > 0 ? "starts " + spent_text(starts) + ", " : "";
-    result += "warm-up " + spent_text(warm_up) + ", load tests " + spent_text(loads);
-    if (const double rest = trials - starts - warm_up - loads; rest >= 1)
-        result += ", the rest " + spent_text(rest);
-    if (ended_early + on_warm == 0) return result;
-    result += "; saved about " + spent_text(saved) + ": ";
-    if (ended_early > 0) result += counted_text(ended_early, "trial") + " ended early";
-    if (on_warm > 0)
-        result +=
-            (ended_early > 0 ? ", " : "") + std::to_string(on_warm) + " on a server that was there";
+    std::string result = spent_text(trials);
+    if (loads > 0)
+        result += ": starts " + spent_text(starts) + ", warm-up " + spent_text(warm_up) +
+                  ", load tests " + spent_text(loads);
+    if (saved > 0) result += "; early ends saved " + spent_text(saved);
     return result;
 }
 

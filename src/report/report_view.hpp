@@ -83,13 +83,9 @@ struct TimeSpent {
     double starts = 0;
     double warm_up = 0;
     double loads = 0;
-    double saved = 0;  ///< by load tests that were ended and by servers that were there already
-    std::size_t started = 0;
-    std::size_t on_warm = 0;
-    std::size_t ended_early = 0;
+    double saved = 0;  ///< by load tests that were ended early
 
-    /// `starts 3.2 h, warm-up 20.0 min, load tests 1.0 h, the rest 5.0 min; saved about 12.0 min: 9
-    /// trials ended early`; empty: no load test told how long it took.
+    /// `3.5 h: starts 3.2 h, warm-up 20.0 min, load tests 1.0 h; early ends saved 12.0 min`.
     [[nodiscard]] std::string text() const;
 };
 [[nodiscard]] TimeSpent time_spent_in(std::span<const Trial> trials);
@@ -132,27 +128,15 @@ Headline headline_of(const ReportView& view);
 // Notes, each a sentence or a list of them; empty: nothing to say.
 /// How many of the configurations were measured.
 std::string not_tried_text(const ReportView& view);
-/// Why a report workload was not measured on a configuration, as far as trials and the end of the
-/// run tell.
-std::string why_not_measured(const ReportView& view, const Configuration& configuration,
-                             std::string_view workload, std::string_view stop_reason);
 /// What of the surroundings of trials changed from one to the next: `from trial 12 on driver:
 /// 550.54 -> 560.35`.
 std::vector<std::string> environment_changes(std::span<const Trial> trials);
 /// Whether the default and the best were measured in different environments.
 std::string environment_difference(const ReportView& view);
-/// Why a configuration that looks best and did other work than the default is no proof.
-std::string why_not_comparable(const ReportView& view, const Configuration& configuration);
 /// Of each configuration that did other work: what of its figure counts.
 std::vector<std::string> other_work_notes(const ReportView& view);
 /// What the search knew before, and which of it the trials refuted.
 std::vector<std::string> knowledge_notes(const ReportView& view);
 /// Settings of the recommendation that change answers which nobody compared.
 std::vector<std::string> quality_notes(const ReportView& view);
-/// Of each configuration that speculates: how many of its guessed tokens were right, by the
-/// engine's own counters; the recommendation first, then in the order of the trials.
-std::vector<std::string> speculation_notes(const ReportView& view);
-/// How long the requests of the default and of the recommendation were, by workload.
-std::vector<std::string> lengths_texts(const ReportView& view);
-
 }  // namespace servetune

@@ -10,14 +10,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
 namespace servetune {
 namespace {
 
-constexpr const char* mean_tpot = "time_per_output_token_mean_seconds";
-constexpr const char* mean_ttft = "time_to_first_token_mean_seconds";
+/// What people look at beside goals and limits, where it was measured.
+constexpr std::array usual_columns{"time_per_output_token_mean_seconds",
+                                   "time_to_first_token_mean_seconds",
+                                   "usd_per_million_output_tokens", "joules_per_output_token"};
 
 /// A figure in a column whose header names the unit.
 Cell figure_cell(std::string_view metric, std::optional<double> value) {
@@ -62,29 +65,18 @@ Section gains_section(const Content& content) {
     Section section{"gains", "Before and after"};
     const std::vector<GainRow> rows = gain_rows(content);
     const std::string& metric = view.goal().metric;
-    const bool with_tpot = std::any_of(
-        rows.begin(), rows.end(), [](const GainRow& one) { return one.token_after.has_value(); });
     const bool with_interval = std::any_of(
         rows.begin(), rows.end(), [](const GainRow& one) { return one.gain.has_interval(); });
     Table table{"Before and after",
                 {"workload", metric_title(metric) + ", default", "recommended", "gain"}};
     if (with_interval) table.header.emplace_back("95 % interval");
-    if (with_tpot)
-        table.header.insert(table.header.end(),
-                            {metric_title(mean_tpot) + ", default", "recommended"});
     for (const GainRow& one : rows) {
         Row& row = table.rows.emplace_back(
             Row{{one.label, figure_cell(metric, one.before), figure_cell(metric, one.after),
                  gain_text(one.gain.value, view.scale())}});
         if (with_interval) row.cells.emplace_back(interval_or_none(one.gain));
-        if (with_tpot)
-            for (const auto& value : {one.token_before, one.token_after})
-                row.cells.push_back(figure_cell(mean_tpot, value));
     }
     section.show(std::move(table));
-    section.draw(gains_figure(content, rows));
-    if (view.recommendation.conclusion == Conclusion::recommended)
-        for (const std::string& text : lengths_texts(view)) section.say(text);
     return section;
 }
 
@@ -108,7 +100,6 @@ Section study_section(const Content& content) {
     const ReportView& view = content.view;
     const StudyFile& file = view.setup.file;
     const ReportView::Counts counts = view.counts();
-    const TimeSpent spent = time_spent_in(view.trials);
     Section section{"study", "The study"};
     section.kind = "brief";
     std::vector<std::string> workloads;
@@ -123,8 +114,7 @@ Section study_section(const Content& content) {
     fact("goal", view.problem().objective.goals_text());
     fact("workloads", joined(workloads));
     fact("trials", fmt::format("{}, {} failed", counts.completed, counts.failed));
-    fact("time of trials", spent_text(spent.trials));
-    fact("of these", spent.text());
+    fact("time of trials", time_spent_in(view.trials).text());
     fact("strategy", fmt::format("{}, seed {}", file.strategy.name, file.seed));
     fact("ended", content.stop_reason.empty() ? "not yet" : content.stop_reason);
     section.show(std::move(table));
@@ -133,41 +123,6 @@ Section study_section(const Content& content) {
         section.say(
             "The gain of the recommended setting over the default is by the rounds after the "
             "search. All other figures are by all measurements.");
-    return section;
-}
-
-Section ladder_section(const Ladder& ladder, const FigureScale& scale) {
-    Section section{"ladder", "From the default to the recommended command"};
-    section.kind = "brief";
-    const bool several = ladder.steps.size() > 1;
-    Table table{section.title, {"change", "gain", "interval", "by"}};
-    if (several) table.header.emplace_back("as the only change");
-    std::vector<std::string> texts;
-    for (const LadderStep& step : ladder.steps) {
-        Row& row = table.rows.emplace_back(
-            Row{{joined(step.changes), gain_text(step.gain.gain.value, scale),
-                 interval_or_none(step.gain.gain), step.gain.measured ? "measured" : "predicted"}});
-        if (!several) continue;
-        row.cells.emplace_back(step.alone ? gain_text(step.alone->gain.value, scale) +
-                                                (step.alone->measured ? "" : " (predicted)")
-                                          : "-");
-        if (!step.refused.empty())
-            texts.push_back("Not to be served after " + joined(step.changes) + ": " + step.refused +
-                            ".");
-    }
-    section.show(std::move(table));
-    if (several)
-        section.say(fmt::format(
-            "In this order the gains {} to {}. Another order shares it out "
-            "differently.",
-            scale.ratios() ? "multiply" : "add up", gain_text(ladder.total.value, scale)));
-    else if (ladder.steps.front().changes.size() > 1)
-        section.say("Too few configurations were measured to tell what each of them gives.");
-    if (several && !ladder.all_measured())
-        section.say(
-            "Predicted gains are of models fitted to the trials; their 95 % intervals hold "
-            "together.");
-    section.list(texts);
     return section;
 }
 
@@ -182,93 +137,45 @@ std::string limit_sentence(const LimitMargin& one, const ReportView& view) {
                     : "No faster configuration was rejected by this limit");
 }
 
-Section limits_section(const WhatLimits& limits, const ReportView& view) {
+Section limits_section(const Content& content) {
     Section section{"limits", "What keeps it from being faster"};
     section.kind = "brief";
+    if (content.explained == nullptr || !content.explained->limits) return section;
+    const WhatLimits& found = *content.explained->limits;
     std::vector<std::string> texts;
-    std::size_t shown = 0;  // those that refuse something better, else the one that is nearest
-    while (shown < limits.limits.size() && (shown == 0 || limits.limits[shown].refuses))
-        texts.push_back(limit_sentence(limits.limits[shown++], view));
-    if (shown < limits.limits.size()) texts.back() += " The others have more to spare.";
-    for (const AtTheEnd& one : limits.at_the_end)
+    // Those that refuse something better, else the nearest: it stands first.
+    for (const LimitMargin& one : found.limits)
+        if (one.refuses || texts.empty()) texts.push_back(limit_sentence(one, content.view));
+    for (const AtTheEnd& one : found.at_the_end)
         texts.push_back(
             fmt::format("{} = {} is the {} value that was searched: widen its range to see whether "
                         "more is gained.",
                         one.parameter, text_of(one.value), one.largest ? "largest" : "smallest"));
-    if (limits.resources.empty()) {
-        texts.push_back("What of the hardware binds it is not known: " + limits.no_resources + ".");
-        section.list(texts);
-        return section;
-    }
-    constexpr double tenth = 1.1;
-    constexpr double least = 0.05;  // half a percent of 10 % is rounding
-    constexpr double rounding = 0.005;
-    std::vector<std::string> gains;
-    for (const ResourceGain& one : limits.resources)
-        if (std::abs(one.elasticity) >= rounding)
-            gains.push_back(one.resource + " " + percent(std::pow(tenth, one.elasticity) - 1));
-    texts.push_back(limits.resources.front().elasticity < least
-                        ? "By the cost model no resource binds it: it serves what arrives."
-                        : "By the cost model " + limits.resources.front().resource +
-                              " binds it; 10 % more would give: " + joined(gains) + ".");
-    for (const std::string& doubt : limits.doubts) texts.push_back("Take care: " + doubt + ".");
     section.list(texts);
     return section;
 }
 
-Section more_section(const Account& account, const FigureScale& scale) {
+Section more_section(const Content& content) {
     Section section{"hour", "Expected gain of more trials"};
     section.kind = "brief";
-    if (!account.more) {
-        section.say("Not known: " + account.no_more + (account.no_more.ends_with('.') ? "" : "."));
+    if (content.explained == nullptr) return section;
+    if (!content.explained->more) {
+        section.say("Not known: " + content.explained->no_more + ".");
         return section;
     }
-    const FurtherGain& further = account.more->further;
-    if (further.untried == 0) {
+    const MoreTrials& more = *content.explained->more;
+    if (more.further.untried == 0) {
         section.say("Nothing: every configuration of the space was tried.");
         return section;
     }
-    section.list(std::vector<std::string>{
-        fmt::format("{}{} are expected to gain {} over what is recommended (95 %: {}).",
-                    counted_text(further.trials, "further trial"),
-                    account.more->seconds > 0
-                        ? " (" + spent_text(account.more->seconds) + " at this study's pace)"
-                        : "",
-                    gain_text(further.gain.value, scale), credible_text(further.gain, scale)),
-        fmt::format("P(a gain worth having) {:.0f} %: {}.", 100 * further.chance_changed,
-                    account.more->likely ? "go on, if that is worth the time"
-                                         : "likely nothing measurable")});
-    return section;
-}
-
-Section cost_section(const ServingCosts& costs) {
-    Section section{"cost", "Cost of a million tokens"};
-    section.kind = "brief";
-    using Figure = ServingCost::Figure;
-    const auto cell = [](const std::optional<Figure>& one, const auto& text) -> std::string {
-        if (!one) return "-";
-        return text(one->value) +
-               (one->low ? fmt::format(" ({} to {})", text(*one->low), text(*one->high)) : "");
-    };
-    Table table{section.title, {"a million", "default", "recommended", "change"}};
-    std::vector<std::string> texts;
-    for (const ServingCost& one : costs.all) {
-        const auto amount = [&](double value) {
-            return fmt::format("{:.{}g}", value, one.unit == "USD" ? 4 : 3);
-        };
-        table.rows.push_back(
-            {{one.unit + ", " + one.tokens + " tokens", cell(one.of_default, amount),
-              cell(one.of_recommended, amount), cell(one.change, percent)}});
-    }
-    if (!costs.all.empty())
-        texts.emplace_back(costs.all.front().of_recommended.low
-                               ? "In brackets: 95 % intervals."
-                               : "No intervals: nothing was measured twice.");
-    section.show(std::move(table));
-    if (!costs.no_dollars.empty()) texts.push_back("No dollars: " + costs.no_dollars + ".");
-    if (!costs.no_energy.empty()) texts.push_back("No energy: " + costs.no_energy + ".");
-    else if (!costs.all.empty()) texts.emplace_back("kWh are of the GPUs' boards alone.");
-    section.list(texts);
+    const FigureScale& scale = content.view.scale();
+    section.say(fmt::format(
+        "{}{} are expected to gain {} over what is recommended (95 %: {}). P(a gain worth having) "
+        "{:.0f} %.",
+        counted_text(more.further.trials, "further trial"),
+        more.seconds > 0 ? " (" + spent_text(more.seconds) + " at this study's pace)" : "",
+        gain_text(more.further.gain.value, scale), credible_text(more.further.gain, scale),
+        100 * more.further.chance_changed));
     return section;
 }
 
@@ -276,7 +183,6 @@ Section cost_section(const ServingCosts& costs) {
 Section confidence_section(const Content& content) {
     const ReportView& view = content.view;
     const Recommendation& result = view.recommendation;
-    const Headline headline = headline_of(view);
     Section section{"certain", "Confidence"};
     section.kind = "brief";
     std::vector<std::string> texts;
@@ -309,7 +215,6 @@ Section confidence_section(const Content& content) {
         if (result.gain.has_interval() && result.gain.low <= 0)
             say("That interval holds zero: the default may be as good.");
     }
-    say(headline.unsound);
     if (!result.tied.empty()) {
         std::vector<std::string> tied;
         for (const Configuration& one : result.tied)
@@ -335,18 +240,6 @@ Section confidence_section(const Content& content) {
         say("To try next: take what fails out of the space; half of the configurations or more "
             "gave no number.");
     section.list(texts);
-    return section;
-}
-
-Section back_section(const Content& content) {
-    const ReportView& view = content.view;
-    Section section{"back", "How to go back"};
-    section.kind = "brief";
-    if (view.recommendation.conclusion == Conclusion::nothing_passes) return section;
-    section.say(view.recommendation.keep_default ? "Nothing changes: the default is served."
-                                                 : "Serve the default's command:");
-    if (!view.recommendation.keep_default)
-        section.blocks.emplace_back(Code{"bash", view.setup.advice(view.base())});
     return section;
 }
 
@@ -426,7 +319,7 @@ public:
         for (const Limit& limit : objective.limits) shown.insert(limit.metric);
         for (std::size_t k = 1; k < objective.goals.size(); ++k)
             columns_.push_back(objective.goals[k].metric);
-        for (const char* metric : {mean_tpot, mean_ttft})
+        for (const char* metric : usual_columns)
             if (!shown.contains(metric) &&
                 std::any_of(content.rows.begin(), content.rows.end(), [&](const ResultRow& row) {
                     return row.means.find(metric) != row.means.end();
@@ -582,8 +475,7 @@ Section results_section(const Content& content) {
 }
 
 Section interactions_section(const Content& content) {
-    Section section{"parallel", "Interactions"};
-    section.draw(parallel_figure(content));
+    Section section{"interactions", "Interactions"};
     if (content.explained == nullptr || !content.explained->effects.learned()) return section;
     const FigureScale& scale = content.view.scale();
     std::vector<std::string> texts;
@@ -752,63 +644,20 @@ Section noise_section(const Content& content) {
     section.say("Noise: " + noise_text(content.view) + ".");
     if (const std::string drift = drift_text(content.view.standings); !drift.empty())
         section.say("Drift: " + drift + ".");
-    section.draw(drift_figure(content));
-    return section;
-}
-
-Section predicted_section(const Content& content) {
-    const ReportView& view = content.view;
-    Section section{"predicted", "Predicted and measured"};
-    const auto found = predicted_of(view);
-    if (!found) return section;
-    const std::string& metric = view.goal().metric;
-    Table table{section.title,
-                {"setting", metric_title(metric) + ", measured", "predicted before any trial",
-                 "predicted by the trials before it"}};
-    constexpr std::size_t most = 12;
-    bool fitted = false;
-    for (const Predicted::Row& row : found->rows) {
-        fitted = fitted || row.fitted;
-        if (table.rows.size() == most) continue;
-        const auto cell = [&](const std::optional<double>& value) -> std::string {
-            if (!value) return "-";
-            return plain_figure_text(metric, *value) + " (" + percent(*value / row.measured - 1) +
-                   ")";
-        };
-        table.rows.push_back({{view.changes(row.configuration), figure_cell(metric, row.measured),
-                               cell(row.shipped), cell(row.fitted)}});
-    }
-    section.show(std::move(table));
-    if (found->rows.size() > most)
-        section.say(fmt::format("And {} more.", found->rows.size() - most));
-    if (fitted)
-        section.say(fmt::format("Median error: {} before any trial, {} by the trials before each.",
-                                plain_percent(found->shipped_error),
-                                plain_percent(found->fitted_error)));
-    section.say("From now on: " + found->by + ".");
-    for (const std::string& doubt : found->doubts) section.say("Before any trial, " + doubt + ".");
     return section;
 }
 
 /// Nobody should take an empty cell for a measurement that showed nothing.
-std::vector<std::string> not_measured_notes(const Content& content) {
-    const Recommendation& result = content.view.recommendation;
+std::vector<std::string> not_measured_notes(const ReportView& view) {
     std::vector<std::string> texts;
-    if (!result.best) return texts;
-    for (const Workload& workload : content.view.setup.file.report_workloads) {
-        const auto why = [&](const Configuration& configuration) {
-            return why_not_measured(content.view, configuration, workload.name,
-                                    content.stop_reason);
-        };
-        const std::string of_default = why(content.view.base());
-        const std::string of_recommended = why(result.recommended);
-        const bool both = of_default == of_recommended || result.keep_default;
-        const std::string what = "The report workload " + workload.name + " was not measured";
-        if (!of_default.empty())
-            texts.push_back(what + (both ? ": " : " with the default: ") + of_default + ".");
-        if (!of_recommended.empty() && !both)
-            texts.push_back(what + " with the recommendation: " + of_recommended + ".");
-    }
+    if (!view.recommendation.best) return texts;
+    for (const Workload& workload : view.setup.file.report_workloads)
+        for (const auto& [whose, configuration] :
+             {std::pair("default", &view.base()),
+              {"recommendation", &view.recommendation.recommended}})
+            if (view.measured(*configuration, workload.name) == nullptr)
+                texts.push_back("The report workload " + workload.name +
+                                " was not measured with the " + whose + ".");
     return texts;
 }
 
@@ -828,10 +677,8 @@ Section notes_section(const Content& content) {
                              ? "of its accuracy"
                              : "1 - the agreement of greedy answers") +
                         ").");
-    constexpr std::size_t most_guesses = 6;
     constexpr std::size_t most_changes = 10;
-    add(not_measured_notes(content), std::string::npos);
-    add(speculation_notes(view), most_guesses);
+    add(not_measured_notes(view), std::string::npos);
     std::vector<std::string> changes = environment_changes(view.trials);
     for (std::string& one : changes) one = "The environment changed: " + one + ".";
     add(changes, most_changes);
@@ -886,8 +733,7 @@ std::vector<GainRow> gain_rows(const Content& content) {
                                               : "the table",
                     value_in(before, metric).value_or(base.estimate().mean),
                     value_in(after, metric).value_or(best.estimate().mean),
-                    view.recommendation.gain, value_in(before, mean_tpot),
-                    value_in(after, mean_tpot)});
+                    view.recommendation.gain});
     const auto add = [&](const std::string& label, const std::string& workload,
                          const Metrics& of_default, const Metrics& of_recommended, double runs) {
         const auto name = [&](std::string_view plain) { return MetricKey{plain, workload}.text(); };
@@ -897,16 +743,15 @@ std::vector<GainRow> gain_rows(const Content& content) {
         // The chance interval of a ratio of two means whose relative error is the goal's.
         const double log_gain = std::log1p(view.goal().gain(*a, *b));
         const double reach = normal_95 * view.standings.noise() * std::sqrt(runs);
-        rows.push_back(
-            {label, *b, *a,
-             view.standings.replicated() > 0 ? Gain{std::expm1(log_gain),
-                                                    std::expm1(log_gain - reach),
-                                                    std::expm1(log_gain + reach),
-                                                    {},
-                                                    {},
-                                                    view.scale()}
-                                             : Gain::unknown(std::expm1(log_gain), view.scale()),
-             value_in(of_default, name(mean_tpot)), value_in(of_recommended, name(mean_tpot))});
+        rows.push_back({label, *b, *a,
+                        view.standings.replicated() > 0
+                            ? Gain{std::expm1(log_gain),
+                                   std::expm1(log_gain - reach),
+                                   std::expm1(log_gain + reach),
+                                   {},
+                                   {},
+                                   view.scale()}
+                            : Gain::unknown(std::expm1(log_gain), view.scale())});
     };
     if (several)
         for (const Workload& workload : file.workloads)
@@ -919,18 +764,10 @@ std::vector<GainRow> gain_rows(const Content& content) {
     return rows;
 }
 
-void add_account(Document& document, const Account& account, const ReportView& view) {
-    if (account.ladder) document.add(ladder_section(*account.ladder, view.scale()));
-    if (account.limits) document.add(limits_section(*account.limits, view));
-    document.add(more_section(account, view.scale()));
-    if (view.recommendation.conclusion != Conclusion::nothing_passes)
-        document.add(cost_section(account.costs));
-}
-
 Document explanation_of(const Content& content) {
     Document document{headline_of(content.view).title};
-    add_account(document, content.explained->account, content.view);
-    for (const auto& section : {interactions_section, effects_section})
+    for (const auto& section :
+         {limits_section, more_section, interactions_section, effects_section})
         document.add(section(content));
     return document;
 }
@@ -940,15 +777,12 @@ Document document_of(const Content& content) {
     Document document{file.name + (file.model.empty() ? "" : ": " + file.model) +
                       (file.machine.hardware.empty() ? "" : " on " + file.machine.hardware)};
     for (const auto& section :
-         {verdict_section,      gains_section,      search_section,   command_section,
-          study_section,        confidence_section, back_section,     front_section,
-          trade_section,        latency_section,    steps_section,    results_section,
-          interactions_section, effects_section,    failures_section, audit_section,
-          noise_section,        predicted_section,  notes_section,    glossary_section}) {
+         {verdict_section, gains_section,        search_section,  command_section,
+          study_section,   limits_section,       more_section,    confidence_section,
+          front_section,   trade_section,        latency_section, steps_section,
+          results_section, interactions_section, effects_section, failures_section,
+          audit_section,   noise_section,        notes_section,   glossary_section})
         document.add(section(content));
-        if (section == study_section && content.explained != nullptr)
-            add_account(document, content.explained->account, content.view);
-    }
     return document;
 }
 

@@ -13,12 +13,6 @@ namespace servetune {
 
 class FittedHistory;
 
-/// A difference of ln(objective), more is better, as the models see it.
-struct LogGain {
-    double mean = 0;
-    double deviation = 0;
-};
-
 /// What further trials would bring over a configuration, by the models.
 struct FurtherGain {
     std::size_t trials = 0;
@@ -28,8 +22,8 @@ struct FurtherGain {
     std::size_t untried = 0;  ///< configurations that the trials were chosen from
 };
 
-/// What the models of a history say of configurations that nobody measured: steps from one to the
-/// next, and what the best of further trials would gain. Whatever strategy asked the trials.
+/// What the best of further trials would gain, by the models of a history. Whatever strategy asked
+/// the trials.
 class Outlook {
 public:
     static constexpr std::size_t most_drawn = 2000;  ///< of the space; scored one by one
@@ -43,15 +37,6 @@ public:
 
     /// Whether enough configurations have a number (`EffectsFloor`); else nothing is said.
     [[nodiscard]] bool enough() const;
-    /// ln(objective) of each over that of `base`: the means alone.
-    [[nodiscard]] std::vector<double> means(std::span<const Configuration> configurations,
-                                            const Configuration& base) const;
-    /// Each step along a path, by the joint posterior.
-    [[nodiscard]] std::vector<LogGain> steps(std::span<const Configuration> path) const;
-    /// The same of steps that together came to `total`: the joint normal of the steps, given their
-    /// sum, moves each mean by cov(step, sum) / var(sum) of what is missing.
-    [[nodiscard]] std::vector<LogGain> steps_to(std::span<const Configuration> path,
-                                                double total) const;
     /// The best of so many further trials against `from`, in worlds drawn from the posterior.
     ///
     /// A world is a joint draw of ln(objective) of `from` and of the untried configurations with

@@ -72,7 +72,7 @@ public:
                           "--directory on a disk of this machine (a pod: a volume of block "
                           "storage), and copy the folder there to go on "
                           "with its study");
-        lock_ = std::make_unique<StudyLock>(file_.parent_path(), say);
+        lock_ = std::make_unique<StudyLock>(file_.parent_path());
         if (inode_of(file_)) check_journal_file(file_);
         connection_ =
             std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);

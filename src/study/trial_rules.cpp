@@ -11,7 +11,6 @@ namespace servetune {
 std::optional<Incumbent> to_beat(const Problem& problem, std::span<const Trial> trials,
                                  const Trial& trial) {
     if (!trial.of_search() || problem.objective.several() ||
-        problem.objective.over == Objective::Over::worst ||
         trial.configuration == problem.space.default_configuration())
         return std::nullopt;
     std::vector<Trial> others;

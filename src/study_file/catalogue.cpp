@@ -240,7 +240,7 @@ HardwareSpec read_hardware(const Yaml& file) {
     std::vector<std::string> figures;  // `memory_bytes`, `flops_per_second`, and each of its types
     for (const Key& figure :
          {table.memory_bytes, table.memory_bandwidth_bytes_per_second, table.flops_per_second,
-          table.link_bytes_per_second, table.network_bytes_per_second})
+          table.link_bytes_per_second})
         if (file.find(figure) != nullptr) figures.emplace_back(figure.name);
     for (const auto& [type, flops] : spec.flops_per_second)
         figures.push_back(std::string(table.flops_per_second.name) + "." + type);
@@ -345,7 +345,6 @@ Arrival read_arrival(const Yaml& node) {
     const Yaml* rate = node.find(table.rate);
     int given = rate != nullptr ? 1 : 0;
     for (const auto& [key, kind] : {std::pair(table.concurrency, Kind::concurrency),
-                                    {table.ramp, Kind::ramp},
                                     {table.largest_rate, Kind::largest_rate},
                                     {table.largest_concurrency, Kind::largest_concurrency}})
         if (node.find(key) != nullptr) {
@@ -353,8 +352,7 @@ Arrival read_arrival(const Yaml& node) {
             result.kind = kind;
         }
     if (given > 1)
-        node.fail(
-            "an arrival is one of rate, concurrency, ramp, largest_rate, largest_concurrency");
+        node.fail("an arrival is one of rate, concurrency, largest_rate, largest_concurrency");
     if (rate != nullptr && rate->is_scalar() && rate->text() == "timestamps")
         result.kind = Kind::trace;
     else if (rate != nullptr) {
@@ -365,20 +363,14 @@ Arrival read_arrival(const Yaml& node) {
             result.requests_per_second = per_second;
         }
     }
-    if (const Yaml* ramp = node.find(table.ramp)) {
-        read_table(*ramp, keys::ramp, result);
-        const double most = std::max(result.requests_per_second, result.to_requests_per_second);
-        if (most < slowest_rate || most > fastest_rate)
-            ramp->fail("rates of at least 0 wanted, one of them from 1e-6 to 1e9");
-    }
     const LoadSearch& search = result.search;
     if (search.from && search.to && *search.from >= *search.to) node.fail("`from` is below `to`");
     if (const Yaml* speed = node.find(table.speed); speed != nullptr && result.kind != Kind::trace)
         speed->fail("speed goes with `rate: timestamps`");
     if (const Yaml* burstiness = node.find(table.burstiness);
-        burstiness != nullptr && result.kind != Kind::rate && result.kind != Kind::ramp &&
+        burstiness != nullptr && result.kind != Kind::rate &&
         result.kind != Kind::largest_rate)
-        burstiness->fail("burstiness goes with a finite rate, a ramp or largest_rate");
+        burstiness->fail("burstiness goes with a finite rate or largest_rate");
     return result;
 }
 

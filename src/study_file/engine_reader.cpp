@@ -215,19 +215,14 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     } else if (const Yaml* given = node.find(keys::parameter.default_))
         result.default_value = given->value();
     read(node, keys::parameter.grows_memory, result.grows_memory);
-    const auto read_models = [&](const Key& key, std::map<std::string, std::string>& into) {
-        if (const Yaml* models = node.find(key))
-            for (const auto& [value, model] : models->entries())
-                into[value] = text_with_home(model);
-    };
-    read_models(keys::parameter.checkpoints, result.checkpoints);
-    read_models(keys::parameter.drafts, result.drafts);
+    if (const Yaml* models = node.find(keys::parameter.checkpoints))
+        for (const auto& [value, model] : models->entries())
+            result.checkpoints[value] = text_with_home(model);
     if (node.find(keys::parameter.flag) != nullptr || node.find(keys::parameter.env) != nullptr ||
         node.find(keys::parameter.option) != nullptr) {
         if (!domain)
             node.fail("a parameter of the study's own needs bool, int, real, choice or text");
-        result.added = read_parameter(
-            name, node.without(keys::parameter.checkpoints).without(keys::parameter.drafts));
+        result.added = read_parameter(name, node.without(keys::parameter.checkpoints));
     }
     return result;
 }
@@ -461,38 +456,6 @@ Engine read_engine(const Yaml& file) {
     check_names(engine, file);
     check_space(engine, file.at(table.parameters));
     return engine;
-}
-
-std::optional<SetByEngine> set_by_engine(const Engine& engine,
-                                         const std::map<std::string, Value>& values,
-                                         const std::string& version) {
-    const auto value_of_name = [&](const std::string& name) -> const Value* {
-        if (const auto given = values.find(name); given != values.end()) return &given->second;
-        const EngineParameter* declared = engine.find(name);
-        if (declared == nullptr) return nullptr;  // a fact of the model
-        const Parameter& parameter = declared->parameter;
-        if (!is_unset(parameter.default_value)) return &parameter.default_value;
-        return parameter.value_when_unset ? &*parameter.value_when_unset : nullptr;
-    };
-    for (const Constraint& constraint : engine.constraints) {
-        const auto* rule = std::get_if<Require>(&constraint);
-        if (rule == nullptr) continue;
-        const auto equal = rule->expression.names_demanded_equal();
-        if (!equal || values.contains(equal->first) || engine.find(equal->first) == nullptr)
-            continue;
-        const auto bounds = engine.constraint_versions.find(text_of(constraint));
-        if (bounds != engine.constraint_versions.end() && !version.empty() &&
-            !version_within(version, bounds->second.first, bounds->second.second))
-            continue;
-        const std::vector<std::string>& names = rule->expression.names();
-        const Value* wanted = value_of_name(equal->second);
-        if (wanted == nullptr || rule->expression.evaluate([&](std::size_t i) {
-                return value_of_name(names[i]);
-            }) != false)
-            continue;
-        return SetByEngine{equal->first, *wanted, rule->because};
-    }
-    return std::nullopt;
 }
 
 }  // namespace servetune

@@ -163,14 +163,12 @@ std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_
     return {from, from + static_cast<std::ptrdiff_t>(size)};
 }
 
-/// The GPUs of each worker, as lists: those that NVLink or a NUMA node joins stay together, as far
-/// as that is known.
-std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers,
-                                       const FoundMachine& machine) {
+/// The GPUs of each worker, as lists: neighbours in the list.
+std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers) {
     std::vector<std::string> result;
     if (workers < 2 || gpus.empty()) return result;
     const auto size = static_cast<std::int64_t>(names_of_gpus(gpus).size() / workers);
-    for (const auto& group : groups_of_devices(gpus, machine.devices, size, machine.topology)) {
+    for (const auto& group : groups_of_devices(gpus, {}, size)) {
         result.emplace_back();
         for (const std::string& gpu : group)
             result.back() += (result.back().empty() ? "" : ",") + gpu;
@@ -351,10 +349,8 @@ public:
                 " trials at once would all take the first of this machine's GPUs: list "
                 "them under `gpus` of `deploy`");
         options.trial_folders = std::make_shared<TrialFolders>();
-        options.several_at_once = choice.workers > 1;
         const EngineEvaluator::Options whole = options;
-        const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers,
-                                        file.machine.found.value_or(FoundMachine{}));
+        const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers);
         for (std::size_t worker = 0; worker < choice.workers; ++worker) {
             EngineEvaluator::Options mine = whole;
             mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);

@@ -74,8 +74,8 @@ EvaluatorConfig read_measuring(const Yaml& written, bool outside) {
 
 EnvironmentOptions environment_of_machine(const StudyFile& file) {
     EnvironmentOptions options;
-    if (file.machine.found && !file.machine.found->devices.all.empty())
-        options.driver = file.machine.found->devices.all.front().driver;
+    if (file.machine.found && !file.machine.found->all.empty())
+        options.driver = file.machine.found->all.front().driver;
     for (const Engine& engine : file.composition->engines())
         for (const auto* list : {&engine.environment_prefixes, &engine.flag_variables})
             options.prefixes.insert(options.prefixes.end(), list->begin(), list->end());

@@ -182,7 +182,6 @@ inline constexpr struct RecipeKeys : EnvironmentKeys<&Recipe::command, &Command:
     BOUND_KEY(alike, is::list_of<is::text>, "others of the same family and size class");
     BOUND_KEY(quantization, is::word,
               "of the checkpoint: fp8, fp4, awq (the one in the models' own name)");
-    BOUND_KEY(checkpoints, is::list_of<is::text>, "quantized ones that its source served");
     BOUND_KEY(hardware, is::list_of<is::name>, "the chips that it was published for", required);
     BOUND_KEY(goal, is::one_of<recipe_goals>, "what its source made it for");
     BOUND_KEY(source, is::text, "where it was published", required);

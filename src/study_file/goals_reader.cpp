@@ -97,28 +97,6 @@ Objective goals_and_limits(const Yaml& node, bool words) {
     return result;
 }
 
-/// What becomes of the figures of several workloads.
-void read_over(const Yaml& node, StudyFile& study) {
-    std::string over = "mean";
-    read(node, keys::objective.over, over);
-    if (over == "mean") return;
-    if (study.workloads.size() < 2)
-        node.at(keys::objective.over).fail("says how workloads count together, and there is one");
-    if (over == "worst") {
-        study.objective.over = Objective::Over::worst;
-        return;
-    }
-    std::vector<Goal> each;
-    for (const Goal& goal : study.objective.goals)
-        for (const Workload& workload : study.workloads) {
-            if (!MetricKey::of(goal.metric).workload.empty())
-                node.at(keys::objective.over)
-                    .fail("'" + goal.metric + "' is of one workload already");
-            each.push_back({MetricKey{goal.metric, workload.name}.text(), goal.direction});
-        }
-    study.objective.goals = std::move(each);
-}
-
 /// The figures of a single workload have plain names.
 void use_plain_names(StudyFile& study) {
     if (study.workloads.size() != 1) return;
@@ -135,7 +113,6 @@ void use_plain_names(StudyFile& study) {
 void read_objective(const Yaml& node, bool words, StudyFile& study) {
     study.objective = goals_and_limits(node, words);
     use_plain_names(study);
-    read_over(node, study);
 }
 
 void look_for_load(const Yaml& root, StudyFile& study) {
@@ -158,7 +135,7 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                               "' looks for another load; give all workloads the arrival " +
                               std::string(name_in(arrival_kinds, goal->arrival)));
                 if (arrival.searched()) continue;
-                if (arrival.kind == Arrival::Kind::trace || arrival.kind == Arrival::Kind::ramp)
+                if (arrival.kind == Arrival::Kind::trace)
                     item.fail(
                         "the largest load is looked for at a constant rate or concurrency, and '" +
                         workload.name +

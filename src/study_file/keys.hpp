@@ -29,8 +29,6 @@ inline constexpr Words<EngineTraits::FractionOf, 4> memory_fractions{
      {EngineTraits::FractionOf::free, "free"},
      {EngineTraits::FractionOf::none, "none"}}};
 inline constexpr Words<bool, 2> others_words{{{true, "search"}, {false, "default"}}};
-inline constexpr std::array<std::string_view, 3> over_words{"mean", "worst", "each"};
-inline constexpr Words<bool, 2> gain_units{{{false, "trial"}, {true, "second"}}};
 /// Those with options stand under `strategy` as mappings too.
 inline constexpr std::array<std::string_view, 6> strategies{
     "staged", "random", "exhaustive", "quasi_random", "local_search", "bayesian"};
@@ -245,9 +243,6 @@ struct LoadTestKeys : TrialKeys<&Choice::options, &decltype(Choice::options)::me
         "warm_up", is::integer_in<0, 1'000'000>,
         "requests before the first workload, at least; more until the server is steady "
         "(16; 0: none)");
-    Key give_up = row<&Choice::options, &Options::measure, &MeasureOptions::give_up>(
-        "give_up", is::share,
-        "a trial ends early once it is surely slower than the best by so much; 0: never (10%)");
 };
 
 // Parameters and rules, of engines and of studies.
@@ -325,9 +320,6 @@ inline constexpr struct ParameterKeys
               "of a choice: value -> what the cost model calls it", of_engine_flag);
     FREE_KEY(checkpoints, is::mapping_of<is::text>,
              "in a study: value -> model to serve instead of passing the flag", of_flag);
-    FREE_KEY(drafts, is::mapping_of<is::text>,
-             "in a study, of the method of speculation: value -> the draft model it works with",
-             of_flag);
 } parameter{};
 
 inline constexpr struct ConstraintKeys {
@@ -381,19 +373,6 @@ inline constexpr struct WeightCacheKeys : WhenKeys<&WeightCacheDaemon::when>,
     BOUND_KEY(used, is::some<is::text>, "in the engine's line that says that it took them",
               required);
 } weight_cache{};
-
-inline constexpr struct StartedByKeys {
-    using T = PlatformStarts;
-    static constexpr std::string_view called = "started_by";
-    BOUND_KEY(dynamo, is::list_of<is::word>,
-              "first words of a worker of NVIDIA Dynamo, with {model}");
-    BOUND_KEY(kserve, is::variable, "the variable whose words KServe puts behind its command");
-    BOUND_KEY(gpustack, is::word, "GPUStack's name of the backend");
-    BOUND_KEY(ray, is::word, "`llm_engine` of Ray Serve LLM");
-    BOUND_KEY(server_flags, is::list_of<is::word>,
-              "flags of the engine's own HTTP server, which Dynamo and Ray replace; `*` at "
-              "the end: all that begin so");
-} started_by{};
 
 inline constexpr struct RoleKeys : EnvironmentKeys<&EngineRole::environment> {
     using T = EngineRole;
@@ -470,8 +449,6 @@ inline constexpr struct EngineKeys : ReadyWithinKeys<&Engine::ready_within_secon
              "parameters that make one flag together");
     BOUND_KEY(weight_cache, is::keyed<keys::weight_cache>,
               "a program that keeps weights in the devices' memory between starts");
-    BOUND_KEY(started_by, is::keyed<keys::started_by>,
-              "how platforms with words of their own start it, for `recommend --as`");
     FREE_KEY(devices, is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
              "parameters whose product is the number of devices");
     FREE_KEY(roles, is::keyed<keys::roles>, "how it runs prefill and decode apart");
@@ -492,14 +469,6 @@ inline constexpr struct DatasetKeys : LengthKeys<> {
     BOUND_KEY(turns, is::integer_from<1>, "multi_turn: requests of one conversation");
 } dataset{};
 
-inline constexpr struct RampKeys {
-    static constexpr std::string_view called = "ramp";
-    Key from =
-        row<&Arrival::requests_per_second>("from", is::number_from<0>, "the first rate", required);
-    Key to =
-        row<&Arrival::to_requests_per_second>("to", is::number_from<0>, "the last rate", required);
-} ramp{};
-
 inline constexpr struct LoadSearchKeys {
     static constexpr std::string_view called = "largest_rate";
     Key from = row<&LoadSearch::from>("from", is::load, "the lowest load");
@@ -513,10 +482,9 @@ inline constexpr struct ArrivalKeys {
              "requests per second; inf: all at once; timestamps: as the data set says");
     BOUND_KEY(speed, is::replay_speed, "of timestamps: times as fast as recorded (1)");
     BOUND_KEY(burstiness, is::rate,
-              "of a rate or ramp: 1 is Poisson, less is burstier, inf an even pace");
+              "of a rate: 1 is Poisson, less is burstier, inf an even pace");
     Key concurrency = row<&T::in_flight>("concurrency", is::integer_in<1, most_concurrency>,
                                          "that many requests in flight");
-    FREE_KEY(ramp, is::keyed<keys::ramp>, "requests per second, changing evenly in time");
     Key largest_rate =
         row<&T::search>("largest_rate", is::keyed<keys::load_search>,
                         "the most requests per second that keep the limits of the objective, found "
@@ -563,9 +531,6 @@ inline constexpr struct ObjectiveKeys {
              "at the most load that keeps the limits");
     FREE_KEY(minimize, is::metrics, "the less the better");
     FREE_KEY(limits, is::limits, "`metric >= number` or `metric <= number`");
-    FREE_KEY(over, is::one_of<over_words>,
-             "of several workloads: weighted geometric mean, the one that gains least, or each a "
-             "goal (mean)");
 } objective{};
 
 inline constexpr struct QualityKeys {
@@ -577,8 +542,6 @@ inline constexpr struct QualityKeys {
     BOUND_KEY(metric, is::text,
               "which of what it prints: a key, or TASK/METRIC of lm-evaluation-harness (accuracy, "
               "the first row)");
-    Key within =
-        row<&T::within_seconds>("within", is::positive_duration, "for that program (30min)");
 } quality{};
 
 inline constexpr struct StagedKeys {
@@ -596,18 +559,9 @@ inline constexpr struct StagedKeys {
              required);
 } staged{};
 
-inline constexpr struct BayesianKeys {
-    using T = BayesianOptions;
-    static constexpr std::string_view called = "bayesian";
-    Key per =
-        word_row<gain_units, &T::per_second>("per", "of what the most is to be gained (trial)");
-} bayesian{};
-
 inline constexpr struct StrategyKeys {
     static constexpr std::string_view called = "strategy";
     FREE_KEY(staged, is::keyed<keys::staged>, "one stage after the other");
-    FREE_KEY(bayesian, is::keyed<keys::bayesian>,
-             "models of what was measured decide; for 10 to 60 trials of spaces too large to list");
 } strategy{};
 
 inline constexpr struct KnowledgeKeys : TableKeys<&KnowledgeChoice::path> {
@@ -650,7 +604,7 @@ inline constexpr struct SimulateKeys : NoiseKeys<&SimulateChoice::noise, &StepNo
     Key step_noise = row<&T::noise, &StepNoise::step_cv>("step_noise", is::share,
                                                          "how much steps differ within a run (0)");
     BOUND_KEY(traits, is::mapping_of<is::file>,
-              "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)",
+              "engine -> its traits (those that ship)",
               resolved);
 } simulate{};
 
@@ -805,12 +759,6 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys {
              "who measures", required);
     BOUND_KEY(seed, is::integer_from<0>, "of everything random in it (0)", resolved);
     BOUND_KEY(notes, is::list_of<is::text>, "printed at the end of the report", ignored);
-    BOUND_KEY(
-        on_done, is::list_of<is::word>,
-        "a program that is run when a run has ended by itself with something new, with {study}, "
-        "{outcome} (recommended, "
-        "keep_default, inconclusive, nothing_passes, error), {verdict}, {reason} and {report}",
-        ignored);
     Key published = row<&T::printed>(
         "published", is::mapping_of<is::text>,
         "stage -> the gain that a published document printed, shown beside ours", ignored);

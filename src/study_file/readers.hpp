@@ -3,7 +3,7 @@
 
 // Readers of the files that users write, and what they share. All throw ParseError.
 
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/search_space.hpp"
 #include "servetune/study_file.hpp"
 #include "yaml.hpp"
@@ -147,20 +147,5 @@ struct FoundHardware {
 /// That a study names another chip than this machine has, and what follows; empty: it does not, or
 /// one of both is not known, or its engines start elsewhere.
 [[nodiscard]] std::string why_other_chip(const StudyFile& study);
-
-/// A parameter that a command does not name and that the engine does not leave at its default
-/// there.
-struct SetByEngine {
-    std::string name;
-    Value value{};
-    std::string because;  ///< the rule's reason
-};
-
-/// What the rules of the engine file say of a command that was measured with `values`: where one is
-/// broken because of `... or a == b` and the command does not name `a`, the engine set `a` to `b`,
-/// or it would not have served. `version`: empty is the newest.
-std::optional<SetByEngine> set_by_engine(const Engine& engine,
-                                         const std::map<std::string, Value>& values,
-                                         const std::string& version);
 
 }  // namespace servetune

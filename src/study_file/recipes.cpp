@@ -67,18 +67,6 @@ std::string nearest_chip(const Recipe& recipe, const HardwareSpec& wanted,
     return result;
 }
 
-std::string name_in_hub(const std::string& id) { return lower_case(id.substr(id.rfind('/') + 1)); }
-
-/// The checkpoint that is named as the wanted model and one word more, `Qwen3-8B-FP8`; empty: none.
-std::string checkpoint_of(const std::string& wanted, const Recipe& recipe) {
-    const std::string beginning = name_in_hub(wanted) + "-";
-    for (const std::string& checkpoint : recipe.checkpoints)
-        if (const std::string name = name_in_hub(checkpoint);
-            name.starts_with(beginning) && name.find('-', beginning.size()) == std::string::npos)
-            return checkpoint;
-    return "";
-}
-
 }  // namespace
 
 std::vector<Recipe> recipes_of(const Catalogue& catalogue, const std::string& engine) {
@@ -117,7 +105,7 @@ std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const Reci
         const ServedModel& meant = same ? *same : *alike;
         result.push_back({recipe, same ? meant.model.name : recipe.models.front(), chip,
                           same.has_value(), meant.quantization == recipe.quantization,
-                          chip == wish.chip.name, checkpoint_of(wish.model, recipe)});
+                          chip == wish.chip.name});
     }
     std::stable_sort(result.begin(), result.end(), [](const RecipeMatch& a, const RecipeMatch& b) {
         const auto rank = [](const RecipeMatch& match) {

@@ -15,8 +15,6 @@ struct Recipe {
     std::vector<std::string> models;   ///< that it was published for, without a quantization
     std::vector<std::string> alike{};  ///< of the same family and size class
     std::string quantization{};        ///< of the checkpoint; empty: that of the models' own
-    std::vector<std::string>
-        checkpoints{};                    ///< with that quantization: those that its source served
     std::vector<std::string> hardware{};  ///< names of chips
     std::string goal{};                   ///< throughput or latency; empty: its source does not say
     Command command{};             ///< flags without launcher and model, environment, options file
@@ -44,8 +42,6 @@ struct RecipeMatch {
     bool same_model = false;         ///< false: a model of the same family and size class
     bool same_quantization = false;  ///< of the checkpoint
     bool same_chip = false;          ///< false: a chip of the same architecture
-    std::string
-        checkpoint{};  ///< of the recipe's the quantized one of the wanted model; empty: none
 
     /// How it differs from what was wanted: `published for Qwen/Qwen3-8B on h200-sxm`; empty: in
     /// nothing.

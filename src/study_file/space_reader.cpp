@@ -12,7 +12,7 @@
 #include "evaluator_type.hpp"
 #include "keys.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
@@ -100,14 +100,13 @@ bool roles_tell_address(const Engine& engine) {
 }
 
 /// Roles say themselves how many engines there are; engines of several trials that each wait for a
-/// cluster could wait for each other; a job has no address before it starts; and a program of the
-/// user's own would start one of them.
+/// cluster could wait for each other; a job has no address before it starts; the simulator and a
+/// program of the user's own have one command.
 void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
                                const std::vector<Engine>& engines) {
-    if (std::holds_alternative<CommandChoice>(study.measuring))
-        node.fail(
-            "a program of your own is told one command, and roles are several: use `deploy` or "
-            "`simulate`, or leave roles out");
+    if (std::holds_alternative<CommandChoice>(study.measuring) ||
+        std::holds_alternative<SimulateChoice>(study.measuring))
+        node.fail("roles are several servers, which only `deploy` starts: use it, or leave roles out");
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
     if (deploy == nullptr) return;
     if (deploy->options.fill_devices)
@@ -247,9 +246,9 @@ std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study
 }
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
-FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
+FoundDevices devices_of(const MachineSource& source, const StudyFile& study) {
     const auto kept = study.kept.find(machine_devices_path);
-    return kept == study.kept.end() ? source.find() : machine_from_json(kept->second);
+    return kept == study.kept.end() ? source.find() : found_devices_from_json(kept->second);
 }
 
 /// What nvidia-smi finds, and what does not agree with the study's words.
@@ -308,8 +307,8 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
     const EvaluatorType& evaluator = evaluator_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
-    if (evaluator.traits.runs_engine && !elsewhere) study.machine.found = machine_of(source, study);
-    const FoundDevices found = study.machine.found ? study.machine.found->devices : FoundDevices{};
+    if (evaluator.traits.runs_engine && !elsewhere) study.machine.found = devices_of(source, study);
+    const FoundDevices found = study.machine.found.value_or(FoundDevices{});
     look_at_found(found, study);
     const std::optional<std::int64_t> visible = evaluator.visible_devices(study);
     if (study.machine.usd_per_device_hour) {

@@ -83,7 +83,6 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
                              const std::string& replaced) {
     StrategyChoice result;
     const Yaml* staged = nullptr;
-    const Yaml* bayesian = nullptr;
     if (node != nullptr && node->is_scalar()) {
         check_strategy(*node);
         result.name = node->text();
@@ -92,14 +91,12 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
         if (node->entries().size() != 1) node->fail("one strategy wanted");
         result.name = node->entries().front().first;
         staged = node->find(keys::strategy.staged);
-        bayesian = node->find(keys::strategy.bayesian);
     }
     if (!replaced.empty()) {
         if (const std::string wrong = wrong_with_strategy(replaced); !wrong.empty())
             throw UsageError(wrong);
         result.name = replaced;
     }
-    if (bayesian != nullptr) read_table(*bayesian, keys::bayesian, result.bayesian);
     if (staged != nullptr) {
         read_table(*staged, keys::staged, result.staged);
         bool baseline = false;

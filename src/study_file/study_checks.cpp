@@ -66,11 +66,11 @@ FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareS
 std::string why_other_chip(const StudyFile& study) {
     const StudyMachine& machine = study.machine;
     if (machine.hardware.empty() || !machine.hardware_file.empty() || !machine.found ||
-        machine.found->devices.visible.empty())
+        machine.found->visible.empty())
         return "";
     const std::vector<HardwareSpec> known = study.catalogue().all_hardware();
     const auto named = hardware_in(machine.hardware, known);
-    const std::string found = hardware_of(machine.found->devices, known).name;
+    const std::string found = hardware_of(*machine.found, known).name;
     if (!named || found.empty() || named->name == found) return "";
     return "the study is for " + named->name + ", and nvidia-smi finds " + found +
            " here: what is predicted, which flags are ruled " +

@@ -267,10 +267,6 @@ void read_settings(const Yaml& root, AllErrors& errors, StudyFile& study) {
     errors.in([&] {
         if (const Yaml* budget = root.find(keys::study.budget)) read_budget(*budget, study);
     });
-    // As the words of `command`: a path stands beside the study.
-    if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
-        study.on_done.front() =
-            (fs::absolute(study.source.file).parent_path() / study.on_done.front()).string();
 }
 
 void check_published(const Yaml& root, const StudyFile& study) {
@@ -430,7 +426,7 @@ std::map<std::string, std::string> StudySetup::environment() const {
 }
 
 BayesianOptions StudySetup::bayesian_options() const {
-    BayesianOptions options = file.strategy.bayesian;
+    BayesianOptions options;
     // A time alone says nothing of how many trials it is enough for: start and confirmation are
     // those of the usual budget, and then the search goes on.
     options.trials = file.budget.trials == trials_of_a_time ? Budget{}.trials : file.budget.trials;

@@ -241,10 +241,21 @@ void Yaml::fail_wanted(std::string_view wanted) const {
 
 namespace {
 
+/// Keys of earlier versions, and what does the same now.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> gone_keys{{
+    {"on_done", "run your program behind 'autotune run', which writes report.json"},
+    {"over", "guard each workload by `never_worse_than`, or name goals as METRIC@WORKLOAD"},
+    {"ramp", "give several workloads, each with a `rate`"},
+    {"drafts", "fix the engine's draft model under `space`"},
+    {"give_up", "trials end early once they are surely 10 % slower than the best"},
+}};
+
 /// What may stand in place of an unknown key: those that are spelled alike first; where none is,
 /// the required ones and others that come first in the table.
 std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names,
                             std::span<const Key> known) {
+    for (const auto& [gone, instead] : gone_keys)
+        if (gone == wrong) return "it is no key any more: " + std::string(instead);
     constexpr std::size_t few = 8, longest_name = 64;  // a whole text is like no name
     if (names.empty()) return "none is known here";
     const std::string_view word = std::string_view(wrong).substr(0, longest_name);

@@ -69,13 +69,4 @@ FigureScale take_scale(std::vector<Standing>& standings, const Goal& goal, std::
 void compare_work(std::vector<Standing>& standings, const Objective& objective,
                   std::optional<std::size_t> usual);
 
-/// Objective::Over::worst: each figure becomes the combined one of the default times the gain over
-/// it in the workload that gains least (loses most), by the means of the configuration's
-/// measurements. The default's own figure under each workload is the geometric mean of its
-/// measurements; its combined figures stay. Where the default has no figures, such as one that does
-/// not start, gains are those over the first configuration that has. Figures without workloads of
-/// their own stay. `standings`: judged, by their first trial; `usual`: the default's place.
-void take_worst_workload(std::vector<Standing>& standings, const Objective& objective,
-                         std::optional<std::size_t> usual);
-
 }  // namespace servetune

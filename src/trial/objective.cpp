@@ -46,7 +46,7 @@ std::string Limit::unjudged_text(std::string_view workload) const {
 std::string Objective::goals_text() const {
     std::string result;
     for (const Goal& goal : goals) result += (result.empty() ? "" : ", ") + goal.text();
-    return result + (over == Over::worst ? " in the workload that gains least" : "");
+    return result;
 }
 
 bool Goal::is_rate_or_time() const {
@@ -64,7 +64,7 @@ std::string Goal::why_unusable(const Metrics& metrics, bool as_ratio) const {
     if (found == metrics.end()) return "the result has no " + metric;
     if (found->second.value > 0 || !(as_ratio || is_rate_or_time())) return "";
     return metric + " = " + short_number_text(found->second.value) + " is not positive" +
-           (is_rate_or_time() ? "" : ", and `over: worst` and `never_worse_than` compare ratios");
+           (is_rate_or_time() ? "" : ", and `never_worse_than` compares ratios");
 }
 
 std::string Objective::why_invalid() const {

@@ -90,9 +90,8 @@ void judge(Standing& standing, const Objective& objective, const Decision& decis
         std::string unusable;
         for (const Goal& goal : objective.goals)
             if (unusable.empty())
-                unusable = goal.why_unusable(
-                    measurement->metrics,
-                    objective.over == Objective::Over::worst || decision.never_worse_than);
+                unusable = goal.why_unusable(measurement->metrics,
+                                             decision.never_worse_than.has_value());
         if (!unusable.empty()) {
             standing.refuse(Refusal::unusable, std::move(unusable));
             continue;
@@ -196,8 +195,6 @@ Standings::Standings(std::span<const Trial> history, const Objective& objective,
     for (Standing& standing : standings_) judge(standing, objective, decision, judged);
     for (std::size_t i = 0; i < standings_.size() && !default_; ++i)
         if (!usual || standings_[i].configuration == *usual) default_ = i;
-    if (objective.over == Objective::Over::worst)
-        take_worst_workload(standings_, objective, default_);
     // A published study is judged by its figures as they are.
     if (decision.rule == Decision::Rule::significant) compare_work(standings_, objective, default_);
     for (std::size_t k = 0; k < goals_.size(); ++k) {

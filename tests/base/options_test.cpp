@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options that cannot be are refused where they are given, all that is wrong with them at once.
-#include "predict/fit.hpp"
 #include "servetune/attach_evaluator.hpp"
 #include "servetune/command_evaluator.hpp"
 #include "servetune/detail/load/load_generator.hpp"
@@ -67,7 +66,6 @@ TEST_CASE("options: times, shares and counts that cannot be are said, all of the
                   {&DeployOptions::stop_within_seconds, &DeployOptions::failed_line_grace_seconds});
     check_refused(MachineWatchOptions{}, {&MachineWatchOptions::every_seconds,
                                           &MachineWatchOptions::nvidia_smi_within_seconds});
-    check_refused(SimulationOptions{}, {&SimulationOptions::stall_timeout_seconds});
     check_refused(BayesianOptions{},
                   {&BayesianOptions::least_chance, &BayesianOptions::first_chance}, false, true);
     check_refused(ReplayEvaluator::Options{}, {&ReplayEvaluator::Options::noise_cv}, false, true);
@@ -135,9 +133,6 @@ TEST_CASE("options: whoever takes them refuses what cannot be") {
     CHECK(workloads.why_invalid() ==
           "weight of 'w': a number in (0, 1e6] wanted, got nan; workloads: names, each once "
           "wanted, got 'w'");
-    FitOptions fitting;
-    fitting.folds = 0;
-    CHECK_THROWS_AS(fit({}, fitting), UsageError);
 
     const Problem problem(one_flag(), {"x"}, {});
     const Random random;
@@ -199,7 +194,7 @@ TEST_CASE("options: a study's file says at which place something cannot be") {
           "'workloads[0].weight': a positive number, at most a million, wanted, got '1e308'");
     for (const char* rest :
          {"seed: -1", "arrival: {rate: 1e-300}", "arrival: {rate: 1e300}",
-          "arrival: {concurrency: 99999999999}", "arrival: {ramp: {from: 0, to: 1e-30}}"})
+          "arrival: {concurrency: 99999999999}"})
         (void)of_workload(rest);
 }
 

@@ -60,8 +60,7 @@ const cases = {
     const some = await rows(page);
     assert.ok(some > 0 && some < all);
     assert.equal(await page.textContent('#shown'), `${some} of ${all} rows: with this text`);
-    await page.click('#show-all');
-    assert.equal(await page.inputValue('#filter'), '');
+    await page.fill('#filter', '');
     assert.equal(await rows(page), all);
     assert.equal(await page.textContent('#shown'), '');
     const label = page.locator('#chart-trade .label.x');
@@ -69,20 +68,11 @@ const cases = {
     await page.selectOption('#trade-x', {index: 3});
     assert.notEqual(await label.textContent(), before);
     assert.equal(await label.textContent(), await page.locator('#trade-x option:checked').textContent());
-    await page.selectOption('#latency-trial', {index: 2});
-    await page.selectOption('#latency-family', {index: 1});
-    await page.selectOption('#path-axis', 'time');
-    assert.equal(await page.textContent('#chart-path .label.x'), 'minutes of measuring');
-    await page.selectOption('#path-axis', 'trial');
-    assert.equal(await page.textContent('#chart-path .label.x'), 'trial');
     assert.deepEqual(told, []);
-    // Every row of the table has a cell for each column, those of failed trials too.
     const saved = page.waitForEvent('download');
-    await page.click('#get-csv');
-    const lines = (await readFile(await (await saved).path(), 'utf8')).trim().split('\n');
-    const cells = (line) => line.replace(/"(?:[^"]|"")*"/g, 'quoted').split(',').length;
-    assert.ok(lines.some((line) => line.includes('out_of_memory')));
-    assert.deepEqual(Array.from(new Set(lines.map(cells))), [cells(lines[0])]);
+    await page.click('#get-json');
+    const report = JSON.parse(await readFile(await (await saved).path(), 'utf8'));
+    assert.ok(report.failures.some((one) => one.kind === 'out_of_memory'));
   }),
 
   // Pointing at marks, choosing them, zooming.
@@ -97,7 +87,6 @@ const cases = {
     assert.equal(await tip.locator('img, b, script').count(), 0);
     await page.mouse.click(...at);
     assert.equal(await page.locator('#results tr.chosen').count(), 1);
-    assert.equal(await page.locator('.thread.chosen').count(), 1);
     const ticks = () => chart.locator('text').allTextContents();
     const whole = await ticks();
     await page.click('figure[data-chart=trade] button[aria-label="zoom in"]');
@@ -125,7 +114,7 @@ const cases = {
   // All of it without a mouse.
   keys: () => inBrowser(address, {}, async (page, told) => {
     await settled(page);
-    for (const name of ['path', 'trade', 'latency-0', 'parallel', 'effects']) {
+    for (const name of ['path', 'trade', 'latency-0']) {
       const chart = page.locator('#chart-' + name);
       assert.equal(await chart.getAttribute('aria-roledescription'), 'chart', name);
       await chart.focus();
@@ -147,57 +136,6 @@ const cases = {
     assert.equal(await page.locator('#results tr.chosen').count(), 1);
     await page.keyboard.press('+');
     await page.keyboard.press('0');
-    const all = await rows(page);
-    await page.locator('#chart-effects').focus();
-    await page.keyboard.press('Home');
-    await page.keyboard.press('Enter');
-    const some = await rows(page);
-    assert.ok(some > 0 && some < all);
-    assert.match(await said(page, 'effects'), new RegExp(`^${some} configurations have `));
-    assert.equal(await page.textContent('#shown'), `${some} of ${all} rows: chosen in a chart`);
-    // One table shows what one chart has chosen: the other one says no longer that it does.
-    await page.click('figure[data-chart=parallel] button:text-is("Keep these")');
-    assert.match(await said(page, 'parallel'), / pass through the chosen values/);
-    assert.equal(await said(page, 'effects'), '');
-    await page.locator('#chart-effects').focus();
-    await page.keyboard.press('Home');
-    await page.keyboard.press('Enter');
-    assert.match(await said(page, 'effects'), /configurations have /);
-    assert.equal(await said(page, 'parallel'), '');
-    assert.equal(await rows(page), some);
-    await page.click('#show-all');
-    assert.equal(await rows(page), all);
-    assert.equal(await said(page, 'effects'), '');
-    assert.deepEqual(told, []);
-  }),
-
-  // Parallel coordinates: what goes through chosen values, by fields and by drawing along an axis.
-  brush: () => inBrowser(address, {}, async (page, told) => {
-    await settled(page);
-    const all = await rows(page);
-    await page.selectOption('#only-axis', {label: 'kv_cache_dtype'});
-    await page.selectOption('#only-value', {label: 'fp8'});
-    await page.click('figure[data-chart=parallel] button:text-is("Keep these")');
-    const some = await rows(page);
-    assert.ok(some > 0 && some < all);
-    for (const name of await page.locator('#results tbody tr:visible td:first-child').allTextContents()) assert.match(name, /fp8/);
-    assert.match(await said(page, 'parallel'), new RegExp(`^${some} of ${all} configurations`));
-    await page.click('figure[data-chart=parallel] button:text-is("All")');
-    assert.equal(await rows(page), all);
-    const chart = page.locator('#chart-parallel');
-    await chart.scrollIntoViewIfNeeded();
-    const axis = await chart.locator('.rail').first().locator('.grip').boundingBox();
-    await page.mouse.move(axis.x + 20, axis.y + axis.height / 2);
-    await page.mouse.down();
-    await page.mouse.move(axis.x + 60, axis.y + axis.height / 2, {steps: 8});
-    await page.mouse.up();
-    await page.waitForFunction((before) => Array.from(document.querySelectorAll('#results tbody tr')).filter((row) => !row.hidden).length < before, all);
-    const least = await page.locator('#only-axis option').first().textContent();
-    assert.match(await said(page, 'parallel'), /configurations pass through/);
-    assert.ok(await rows(page) > 0, 'some pass through the lowest value of ' + least);
-    await page.click('#show-all');
-    assert.equal(await rows(page), all);
-    assert.equal(await said(page, 'parallel'), '');
     assert.deepEqual(told, []);
   }),
 
@@ -227,13 +165,12 @@ const cases = {
     await settled(page);
     const all = await rows(page);
     const hand = await page.context().newCDPSession(page);
-    for (const name of ['parallel', 'trade']) {
+    for (const name of ['path', 'trade']) {
       const chart = page.locator('#chart-' + name);
       await chart.evaluate((one) => one.scrollIntoView({block: 'start'}));
       const ticks = await chart.locator('text').allTextContents();
       const before = await page.evaluate(() => scrollY);
       const place = await chart.boundingBox();
-      // Along the first axis of the parallel chart, which lies across on a phone, and up.
       const [x, y] = [place.x + 30, place.y + Math.min(place.height - 20, 300)];
       await hand.send('Input.dispatchTouchEvent', {type: 'touchStart', touchPoints: [{x, y}]});
       for (let step = 1; step <= 10; ++step)
@@ -278,7 +215,7 @@ const cases = {
     await inBrowser(address, {colorScheme: 'dark'}, async (page, told) => {
       await settled(page);
       await page.emulateMedia({media: 'print'});
-      for (const id of ['limits', 'hour', 'cost', 'certain', 'back', 'study']) assert.ok(await page.locator(`#${id}`).isVisible(), id);
+      for (const id of ['limits', 'hour', 'certain', 'study']) assert.ok(await page.locator(`#${id}`).isVisible(), id);
       assert.ok(await page.locator('.verdict').isVisible());
       assert.equal(await page.locator('figure:visible, #results:visible, nav:visible').count(), 0);
       assert.deepEqual(await lowContrast(page), []);
@@ -313,7 +250,7 @@ const cases = {
     assert.deepEqual(await page.evaluate(() => [document.activeElement.id, document.activeElement.selectionStart]), ['filter', 2]);
     await page.keyboard.press('Backspace');
     assert.equal(await page.inputValue('#filter'), 'f8', 'typing goes on where it was');
-    await page.click('#show-all');
+    await page.fill('#filter', '');
     const head = page.locator('#results thead th button').nth(1);
     await head.focus();
     const title = await head.textContent();
@@ -340,6 +277,10 @@ const cases = {
     await tip.waitFor();
     await renewed();
     await tip.waitFor();
+    // The end of the run, with the last trial.
+    await page.mouse.move(0, 0);
+    await page.waitForFunction(() => /^The run has ended: /.test(document.getElementById('live-trial').textContent), {timeout: 60000});
+    await page.waitForFunction(() => document.body.textContent.includes('12, 1 failed'));
     assert.deepEqual(told.filter((one) => !one.includes('ERR_')), []);
   }),
 

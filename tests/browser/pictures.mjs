@@ -14,16 +14,13 @@ const drawn = (page) => page.waitForFunction(() => Array.from(document.querySele
 
 await inBrowser(address, {viewport: {width: 1000, height: 900}}, async (page, told) => {
   await drawn(page);
-  await page.selectOption('#only-axis', {label: 'quantization'});
-  await page.selectOption('#only-value', {label: 'fp8'});
-  await page.click('figure[data-chart=parallel] button:text-is("Keep these")');
   await page.evaluate(() => {  // what is between is left out
     for (const section of document.querySelectorAll('main > section'))
-      if (!section.querySelector('#gains, #search, #parallel')) section.remove();
+      if (!section.querySelector('#gains, #search, #trade-offs')) section.remove();
   });
   await page.evaluate(() => scrollTo(0, 0));
   await page.waitForTimeout(500);  // charts take their new width
-  const end = await page.locator('figure[data-chart=parallel]').boundingBox();
+  const end = await page.locator('figure[data-chart=trade]').boundingBox();
   await page.screenshot({path: path.join(folder, 'report.png'), fullPage: true, clip: {x: 0, y: 0, width: 1000, height: Math.ceil(end.y + end.height + 12)}});
   assert.deepEqual(told, []);
 });

@@ -122,7 +122,10 @@ TEST_CASE("engine rules: DFLASH and DSPARK with data parallel attention") {
                        "",
                        ""};
         SpaceDescription description = described(one, true);
-        description.entries.front().drafts = {{method, "org/head"}};
+        SpaceEntry draft{"speculative_draft_model_path"};
+        draft.fixed = true;
+        draft.default_value = "org/head";
+        description.entries.push_back(draft);
         const Composition composition(description);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const auto violations = space.violations(wanted(space, one));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which layouts of several devices can be: as many devices as there are, heads and experts that can
 // be shared out.
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "servetune/feasible_set.hpp"
 #include "servetune/study_file.hpp"

@@ -207,10 +207,6 @@ TEST_CASE("roles: what cannot be is refused, with its place") {
     CHECK(has(role_refusal(
                   with_roles({{"decode", {listed_values("decode.seqs", {std::int64_t{9999}})}}})),
               "'decode.seqs': "));
-    SpaceEntry drafted = listed_values("decode.seqs", {std::int64_t{128}});
-    drafted.drafts = {{"128", "org/draft"}};
-    CHECK(role_refusal(with_roles({{"decode", {drafted}}})) ==
-          "'decode.seqs': drafts belong under 'space'");
     SpaceEntry served = listed_values("decode.seqs", {std::int64_t{128}});
     served.checkpoints = {{"128", "org/other"}};
     CHECK(role_refusal(with_roles({{"decode", {served}}})) ==

@@ -5,7 +5,7 @@
 
 #include "base/variable_name.hpp"
 #include "host/environment.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"
@@ -94,13 +94,11 @@ TEST_CASE("environment: driver, governor, boost and limits of control groups, in
     CHECK(each < 0.05);         // 0.2 ms on an idle machine
     options.driver = "570.86";  // nvidia-smi's word counts
     CHECK(environment_now(options).at("driver") == "570.86");
-    // Version 1 of control groups, and a path of the host's that is not there.
-    const TemporaryFolder old;
-    write_below(old, "proc/self/cgroup", "4:cpu,cpuacct:/docker/x\n3:memory:/docker/x\n");
-    write_below(old, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
-    write_below(old, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    write_below(old, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    options.root = old.path();
+    // A path of the host's that is not there.
+    const TemporaryFolder container;
+    write_below(container, "proc/self/cgroup", "0::/docker/x\n");
+    write_below(container, "sys/fs/cgroup/cpu.max", "150000 100000\n");
+    options.root = container.path();
     CHECK(environment_now(options).at("cpu limit") == "1.5 cores");
     CHECK_FALSE(environment_now(options).contains("memory limit"));
     CHECK(differences({{"a", "1"}, {"b", "2"}}, {{"a", "1"}, {"c", "3"}}) ==
@@ -182,17 +180,16 @@ TEST_CASE("environment: secrets of the study and of addresses are taken out") {
 }
 
 TEST_CASE("environment: a machine in a journal is the same machine again") {
-    FoundMachine machine;
-    machine.devices.all = {{0, "GPU-0a", "NVIDIA H100 80GB HBM3", 81559UL << 20U, "550.54"},
+    FoundDevices machine;
+    machine.all = {{0, "GPU-0a", "NVIDIA H100 80GB HBM3", 81559UL << 20U, "550.54"},
                            {1, "GPU-1a", "NVIDIA H100 80GB HBM3", 0, ""}};
-    machine.devices.visible = {machine.devices.all[1]};
-    machine.topology.nvlinks[{0, 1}] = 18;
-    machine.topology.numa_nodes[1] = {0, 1};
-    const FoundMachine again = machine_from_json(json_of(machine));
+    machine.visible = {machine.all[1]};
+    const FoundDevices again = found_devices_from_json(json_of(machine));
     CHECK(json_of(again) == json_of(machine));
-    CHECK(again.devices.text() == machine.devices.text());
-    CHECK(again.devices.all.front().driver == "550.54");
-    CHECK(again.topology.text() == machine.topology.text());
-    CHECK_THROWS_AS(machine_from_json("{}"), ParseError);
-    CHECK_THROWS_AS(machine_from_json("nothing"), ParseError);
+    CHECK(again.text() == machine.text());
+    CHECK(again.all.front().driver == "550.54");
+    // Earlier versions kept how the GPUs are joined too.
+    CHECK(found_devices_from_json(R"({"all":[],"visible":[],"nvlinks":[[0,1,18]]})").all.empty());
+    CHECK_THROWS_AS(found_devices_from_json("{}"), ParseError);
+    CHECK_THROWS_AS(found_devices_from_json("nothing"), ParseError);
 }

@@ -13,7 +13,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -114,66 +113,6 @@ TEST_CASE("deploy: a trial starts the engine, measures it and leaves nothing") {
     CHECK(setting.nothing_left());
     CHECK(read_file(setting.options.folder / "trials/0/engine.log")
               .find("Application startup complete") != std::string::npos);
-}
-
-TEST_CASE(
-    "deploy: engines that run at once keep to the cores near their devices, one that has the "
-    "machine does not") {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    REQUIRE(sched_getaffinity(0, sizeof(mine), &mine) == 0);
-    std::vector<std::string> cores;
-    for (int core = 0; core < CPU_SETSIZE; ++core)
-        if (CPU_ISSET(core, &mine)) cores.push_back(std::to_string(core));
-    if (cores.size() < 2) return;  // nothing to divide
-    StudySetting setting("");
-    const fs::path bin = setting.folder.path() / "bin";
-    const auto script = [&](const std::string& name, const std::string& text) {
-        fs::remove(bin / name);
-        setting.folder.write("bin/" + name, "#!/bin/sh\n" + text);
-        fs::permissions(bin / name, fs::perms::owner_all);
-    };
-    const fs::path record = setting.folder.path() / "record";
-    script("vllm",
-           "echo \"GPU $CUDA_VISIBLE_DEVICES:\" $(sed -n 's/^Cpus_allowed_list://p' "
-           "/proc/self/status) >> '" +
-               record.string() + "'\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
-    script("nvidia-smi",
-           "case \"$*\" in\n"
-           "*index,uuid,name*) printf '0, GPU-a, H100, 81559\\n1, GPU-b, H100, 81559\\n';;\n"
-           "'topo -m') printf '\\tGPU0\\tGPU1\\tCPU Affinity\\tNUMA Affinity\\nGPU0\\t X "
-           "\\tSYS\\t0\\t0\\nGPU1\\tSYS\\t X \\t1\\t1\\n';;\n"
-           "esac\n");
-    for (const char* node : {"node0", "node1"})
-        fs::create_directories(setting.folder.path() / node);
-    setting.folder.write("node0/cpulist", cores[0] + "\n");
-    setting.folder.write("node1/cpulist", cores[1] + "\n");
-    setting.options.numa_nodes = setting.folder.path();
-    setting.options.deploy.nvidia_smi = (bin / "nvidia-smi").string();
-    const auto recorded = [&] {
-        fs::remove(record);
-        const Outcome outcome = setting.measure();
-        INFO((std::holds_alternative<Failure>(outcome) ? std::get<Failure>(outcome).message : ""));
-        CHECK(std::holds_alternative<Measurement>(outcome));
-        std::istringstream stream(read_file(record));
-        std::set<std::string> lines;
-        for (std::string line; std::getline(stream, line);) lines.insert(line);
-        return lines;
-    };
-    setting.options.fill_devices = true;
-    CHECK(recorded() == std::set<std::string>{"GPU 0: " + cores[0], "GPU 1: " + cores[1]});
-    setting.options.deploy.cores = {std::stoi(cores[1])};  // the study says which
-    CHECK(recorded() == std::set<std::string>{"GPU 0: " + cores[1], "GPU 1: " + cores[1]});
-    setting.options.deploy.cores.clear();
-    setting.options.fill_devices = false;
-    setting.options.deploy.gpus = "1";
-    setting.options.several_at_once = true;
-    CHECK(recorded() == std::set<std::string>{"GPU 1: " + cores[1]});
-    setting.options.several_at_once = false;
-    const std::set<std::string> alone = recorded();
-    CHECK(alone.size() == 1);
-    CHECK_FALSE(alone.contains("GPU 1: " + cores[1]));
-    CHECK(setting.nothing_left());
 }
 
 TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {

@@ -135,7 +135,7 @@ TEST_CASE(
         return one.out + one.err;
     };
     std::string all = said(
-        {SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "127.0.0.1:0"});
+        {SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "0"});
     INFO(all);
     const std::string seen = read_file(folder.path() / "seen");
     CHECK_FALSE(has(seen, planted[0].second));
@@ -232,7 +232,7 @@ TEST_CASE("secrets: bench shows no header, key or password, and sends no line en
               "the API key: text without control characters wanted"));
     CHECK(has(bench({"--url", engine->url(), "--header",
                      "Authorization: Bearer " + password + "\nX-Evil: 1"}),
-              "the value of Authorization has control characters"));
+              "the value has control characters"));
     CHECK(has(bench({"--url", engine->url(), "--header", "Authorization Bearer " + password}),
               "--header wants NAME:VALUE"));
     CHECK(has(

@@ -198,6 +198,6 @@ TEST_CASE("serve: a study whose trials started nothing here is refused with what
     CHECK(says(refused.err, "`autotune recommend --as KIND`"));
     CHECK(autotune({"serve", "none.yaml"}, folder.path()).code != 0);
     CHECK(says(autotune({"serve", "paper.yaml", "--token-file", "t"}, folder.path()).err,
-               "the page is `autotune view` now"));
+               "the page is for this machine alone"));
     CHECK(autotune({"serve", "paper.yaml", "--host", "10.0.0.1"}, folder.path()).code == 2);
 }

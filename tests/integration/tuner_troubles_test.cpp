@@ -360,7 +360,5 @@ TEST_CASE(
     CHECK(Json::parse(first.out())["recommended"]["command"] == best_command);
     CHECK(study.engines().size() == 3);
     CHECK(study.trials().size() == 3);
-    const std::string lock = read_file(study.directory() / "study.lock");
-    CHECK(lock.starts_with(holder + "\nhost "));
-    CHECK(lock.find("\nended ") != std::string::npos);
+    CHECK(read_file(study.directory() / "study.lock") == holder + "\n");
 }

@@ -98,30 +98,6 @@ TEST_CASE("arrivals: the same times on every compiler and Boost") {
     CHECK(Rng(42).gamma(2.5) == Approx(2.41267882613493).epsilon(1e-12));
 }
 
-TEST_CASE("arrivals: a ramp's rate changes evenly in time") {
-    Arrival ramp{.kind = Arrival::Kind::ramp,
-                 .requests_per_second = 2,
-                 .burstiness = std::numeric_limits<double>::infinity(),
-                 .to_requests_per_second = 6};
-    // 40 gaps at 4 a second on average: 10 s; by the time t, 2 t + 0.2 t^2 requests: 10 after t =
-    // 3.66 s, 20 after 6.18 s.
-    const std::vector<double> times = arrival_times(ramp, 41, Rng(1));
-    CHECK(times.front() == 0);
-    CHECK(times.back() == Approx(10).epsilon(1e-12));
-    CHECK(times[10] == Approx((std::sqrt(12.0) - 2) / 0.4).epsilon(1e-12));
-    CHECK(times[20] == Approx((std::sqrt(20.0) - 2) / 0.4).epsilon(1e-12));
-    ramp.requests_per_second = 6;
-    ramp.to_requests_per_second = 0;
-    const std::vector<double> falling = arrival_times(ramp, 31, Rng(1));
-    CHECK(falling.back() == Approx(10).epsilon(1e-12));
-    CHECK(gaps_of(falling).back() > gaps_of(falling).front());
-    // Drawn: the same process in its own time.
-    ramp = {.kind = Arrival::Kind::ramp, .requests_per_second = 1, .to_requests_per_second = 19};
-    std::vector<double> drawn = arrival_times(ramp, 4001, Rng(5));
-    for (double& t : drawn) t = t + 9 * t * t / 400;  // T = 400 s
-    CHECK(kolmogorov_smirnov(gaps_of(drawn), 1) < 1.63);
-}
-
 TEST_CASE("arrivals: what makes no sense is said") {
     CHECK(message_of<UsageError>([] { (void)arrival_times(rate(0), 3, Rng(1)); }) ==
           "arrival: a positive rate wanted, got 0.000000");

@@ -350,9 +350,6 @@ TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the
         "{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {rate: 2, burstiness: inf}}");
     CHECK(std::isinf(even.arrival.burstiness));
     CHECK(plan_requests(even).requests.size() == 1);  // found beside w.yaml
-    CHECK(read("{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {ramp: {from: 1, to: "
-               "2}, burstiness: 0.5}}")
-              .arrival.burstiness == 0.5);
     const std::string traced =
         "{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {rate: ";
     CHECK(read(traced + "timestamps, speed: 2.5}}").arrival.speed == 2.5);

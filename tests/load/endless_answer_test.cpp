@@ -7,7 +7,7 @@
 #include "base/nesting.hpp"
 #include "load/answer_reader.hpp"
 #include "load/http.hpp"
-#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"
 
@@ -103,7 +103,7 @@ TEST_CASE("deep JSON: nothing that is read nests deeper than anything that is me
         CHECK(shallow_json<nlohmann::json>(text).is_discarded());
         CHECK_THROWS_AS(outcome_from_json(text), ParseError);
         CHECK_THROWS_AS(configuration_from_json(text), ParseError);
-        CHECK_THROWS_AS(machine_from_json(text), ParseError);
+        CHECK_THROWS_AS(found_devices_from_json(text), ParseError);
         CHECK(trouble_text(Reply{.status = 500, .body = text}).size() < 1000);
     }
     CHECK(shallow_json<nlohmann::json>("{\"a\":[[1]]}")["a"][0][0] == 1);

@@ -312,69 +312,6 @@ TEST_CASE("simulator: replicas share the requests and the work") {
     CHECK(four.engine.steps == Approx(static_cast<double>(one.engine.steps)).epsilon(0.01));
 }
 
-TEST_CASE(
-    "simulator: an engine that ends under load takes what runs with it, and nobody connects after "
-    "it") {
-    const SimulatedTraffic traffic = closed_loop(20, 4, 20, 100);
-    const SimulatedRun whole = simulate(cost_of(small_settings(), 0, 100 * us), traffic);
-    const double death = whole.records[0].done * 1.5;
-    const SimulatedRun run =
-        simulate(cost_of(small_settings(), 0, 100 * us), traffic, {.dies_after_seconds = death});
-    CHECK(run.death.starts_with("ended "));
-    CHECK(run.death.ends_with(" s into the load"));
-    CHECK(count_of(run, RequestEnd::success) == 4);
-    CHECK(count_of(run, RequestEnd::reset) == 4);
-    CHECK(count_of(run, RequestEnd::not_connected) == 12);
-    for (std::size_t i = 0; i < 4; ++i) CHECK(run.records[i].done == whole.records[i].done);
-    for (std::size_t i = 4; i < 8; ++i) {
-        const RequestRecord& record = run.records[i];
-        CHECK(record.done == death);
-        CHECK(record.http_status == 200);
-        CHECK(record.finish_reason.empty());
-        CHECK_FALSE(record.output_tokens);
-        REQUIRE(record.last_token);
-        CHECK(*record.last_token <= death);  // what the front end had not written is lost
-        CHECK(record.chunks == record.gaps.size() + 1);
-        CHECK(record.chunks < 100);
-    }
-    for (std::size_t i = 8; i < 20; ++i) CHECK(run.records[i].sent == death);
-    CHECK(run.duration_seconds == death);
-    // Later than the load: nothing happens.
-    CHECK(simulate(cost_of(small_settings()), traffic, {.dies_after_seconds = 1000}).death.empty());
-}
-
-TEST_CASE("simulator: an answer that was made but not written when the engine ended is lost") {
-    for (const bool hangs : {false, true}) {  // made at 1000 us, written until 2000
-        const SimulatedRun run =
-            simulate(cost_of(small_settings(), 0, 1000 * us), at_once(1, 10, 1),
-                     {.dies_after_seconds = 1500 * us, .hangs = hangs});
-        const RequestRecord& record = run.records.front();
-        CHECK(record.end == (hangs ? RequestEnd::stalled : RequestEnd::reset));
-        CHECK(record.done == (hangs ? Approx(300) : at(1500)));
-        CHECK_FALSE(record.first_token);
-        CHECK(record.chunks == 0);
-        CHECK(record.http_status == 0);
-        CHECK(run.engine.generated_tokens == 1);
-    }
-}
-
-TEST_CASE("simulator: a hung engine lets its clients wait until they give up") {
-    const std::vector<Request> requests{{.input_tokens = 10, .output_tokens = 1000},
-                                        {.input_tokens = 10, .output_tokens = 5},
-                                        {.input_tokens = 10, .output_tokens = 5, .at_seconds = 2}};
-    const SimulatedTraffic traffic(requests, {.kind = Arrival::Kind::trace});
-    const SimulatedRun run =
-        simulate(cost_of(small_settings()), traffic, {.dies_after_seconds = 0.5, .hangs = true});
-    CHECK(run.death == "hung 0.5 s into the load");
-    CHECK(run.records[1].succeeded());
-    CHECK(run.records[0].end == RequestEnd::stalled);
-    CHECK(run.records[0].done == Approx(*run.records[0].last_token + 300));
-    CHECK(*run.records[0].last_token <= 0.5);
-    CHECK(run.records[2].end == RequestEnd::stalled);
-    CHECK(run.records[2].done == 302);
-    CHECK(run.records[2].http_status == 0);
-}
-
 TEST_CASE("simulator: an engine that runs out of memory in a step ends") {
     ServingTarget target = small_target();
     target.traits.activation_bytes_per_token_and_width = 1000;

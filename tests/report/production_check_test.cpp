@@ -135,11 +135,6 @@ TEST_CASE("watch: a counter that falls is a restart, and nothing is counted over
     CHECK_FALSE(check.add({{"latency_seconds_count", 30}}, 120));
     CHECK(check.restarts() == 1);
     CHECK(check.requests() == 60);
-    CHECK(check.workload_yaml().empty());
-    MadeUpServer server(5);
-    ProductionCheck known(as_studied);
-    watch(known, server, 30);
-    CHECK(has(known.workload_yaml(), "{use: random, input_tokens: 7"));
 }
 
 TEST_CASE("watch: pages of SGLang and llama.cpp are read under the shipped names") {

@@ -510,7 +510,7 @@ TEST_CASE(
     const auto refuted_after = [&](const std::shared_ptr<EarlierResults>& source) {
         const auto history = task.searched(problem, search_with(source, 20), 12, 1);
         return rejected_priors(Beliefs({source}), problem,
-                        Standings(history, problem.objective, problem.decision));
+                               Standings(history, problem.objective, problem.decision));
     };
     // The other way round, and three times as strong.
     const auto wrong = refuted_after(
@@ -526,7 +526,8 @@ TEST_CASE(
     const auto source =
         earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); });
     std::vector<Trial> two = task.searched(problem, search_with(source, 20), 2, 1);
-    CHECK(rejected_priors(Beliefs({source}), problem, Standings(two, problem.objective, problem.decision))
+    CHECK(rejected_priors(Beliefs({source}), problem,
+                          Standings(two, problem.objective, problem.decision))
               .empty());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that nobody measured, and what further trials would bring, against what they brought.
+// What further trials would bring, against what they brought.
 #include "search/outlook.hpp"
 #include "search/insight.hpp"
 
@@ -82,27 +82,6 @@ Calibration calibrated(std::size_t studies, std::size_t before, std::size_t furt
 }
 
 }  // namespace
-
-TEST_CASE(
-    "outlook: steps along a path add up to the step from end to end, and to what was measured") {
-    const SearchedJob job(40, 7);
-    REQUIRE(job.outlook.enough());
-    const Configuration usual = job.problem.space.default_configuration();
-    const Configuration faster = job.problem.space.changed(usual, {{"backend", "flashinfer"}});
-    const Configuration both = job.problem.space.changed(faster, {{"seqs", std::int64_t{512}}});
-    const std::vector<Configuration> path{usual, faster, both};
-    const std::vector<Configuration> ends{usual, both};
-    const auto steps = job.outlook.steps(path);
-    REQUIRE(steps.size() == 2);
-    CHECK(steps[0].mean + steps[1].mean == Approx(job.outlook.steps(ends).front().mean));
-    CHECK(steps[0].mean == Approx(0.12).margin(0.08));
-    CHECK(steps[0].deviation > 0);
-    const auto means = job.outlook.means({ends}, usual);
-    CHECK(means[0] == Approx(0).margin(1e-9));
-    const auto told = job.outlook.steps_to(path, 0.2);
-    CHECK(told[0].mean + told[1].mean == Approx(0.2));
-    CHECK(told[0].deviation == Approx(steps[0].deviation));
-}
 
 TEST_CASE("outlook: more trials bring no less, and where all was tried they bring nothing") {
     const SearchedJob job(20, 3);

@@ -103,7 +103,7 @@ TEST_CASE("differences: what is positive is judged by ratios as ever, and a rate
     guarded.never_worse_than = 0.02;
     const std::vector<Trial> negative = levels_measured({1, -2}, 0);
     CHECK(Standings(negative, {"profit"}, guarded).all()[1].refused ==
-          "profit = -2 is not positive, and `over: worst` and `never_worse_than` compare ratios");
+          "profit = -2 is not positive, and `never_worse_than` compares ratios");
 }
 
 TEST_CASE("differences: in 200 studies without a difference hardly one recommends a change",

@@ -7,6 +7,7 @@
 #include "base/files.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
+#include "study/study_lock.hpp"
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -227,6 +228,15 @@ TEST_CASE(
         fs::remove_all(study);
         refused(journal, study / "study.db");
     }
+}
+
+TEST_CASE("a network's filesystem is known by the kernel's number") {
+    CHECK(network_filesystem_named(0x6969) == "NFS");
+    CHECK(network_filesystem_named(0xFF534D42) == "CIFS");
+    CHECK(network_filesystem_named(0x0BD00BD0) == "Lustre");
+    CHECK(network_filesystem_named(0xEF53).empty());      // ext4
+    CHECK(network_filesystem_named(0x01021994).empty());  // tmpfs
+    CHECK(network_filesystem_of(TemporaryFolder().path()).empty());
 }
 
 TEST_CASE("what is no regular file is neither a lock nor a journal") {

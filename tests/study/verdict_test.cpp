@@ -82,7 +82,7 @@ TEST_CASE("verdict: rows of one configuration are replicates, whose spread is th
     CHECK(has(study.text,
               "The highest figure measured is 1050.00 (seqs = 16), +5.00 % over the default (95 % "
               "interval -"));
-    CHECK(has(study.text, "): it may be noise."));
+    CHECK(has(study.text, "): not proven."));
     CHECK(has(study.text, "| setting | total tokens/s | gain | measured | verdict |"));
     CHECK(has(study.text, "| seqs = 16 | 1050.00 | +5.00 % | 2 |"));
     CHECK(study.json["results"][1]["measurements"] == 2);
@@ -365,8 +365,8 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
               "recommended one (one measurement each: "
               "no interval"));
     CHECK(has(study.text,
-              "): less than the 1 % that a change is worth, so the smaller command is recommended. "
-              "That is what it gives away."));
+              "): less than the 1 % that a change is worth, so the smaller command is "
+              "recommended."));
     const Verdicts times(
         "seqs,eager,status,latency_mean_seconds\n8,false,ok,1\n16,false,ok,0.8\n16,true,ok,0."
         "796\n8,true,ok,1\n",
@@ -376,7 +376,7 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
     const Verdicts noisy(
         head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1220\n8,true,ok,1000\n", "", space);
     CHECK(noisy.result.given_away->value == Approx(1220.0 / 1200 - 1));
-    CHECK(has(noisy.text, "): it may be noise, so the smaller command is recommended."));
+    CHECK(has(noisy.text, "): not proven, so the smaller command is recommended."));
     // Nothing is.
     const Verdicts none(
         head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1100\n8,true,ok,1000\n", "", space);

@@ -105,12 +105,12 @@ TEST_CASE(
                               "space: {max_num_seqs: {choice: [engine, 64]}}\nbudget: {trials: 1}\n"
                               "evaluator: {deploy: " +
                               deploy + "}\n");
-        FoundMachine machine;
-        machine.devices.all = {{.index = 0,
+        FoundDevices machine;
+        machine.all = {{.index = 0,
                                 .uuid = "GPU-0",
                                 .name = name,
                                 .memory_bytes = static_cast<std::uint64_t>(mib) << 20U}};
-        machine.devices.visible = machine.devices.all;
+        machine.visible = machine.all;
         const StudyFile study = load_study(file, shipped_catalogue, "", MeasuredBy::evaluator,
                                            {[&] { return machine; }, {}});
         std::string warned;

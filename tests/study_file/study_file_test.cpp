@@ -95,7 +95,7 @@ TEST_CASE("a workload that cannot be read is not missed where workloads are coun
     };
     const std::string only =
         "DIR/study.yaml:6:89: 'workloads[1].requests': an integer wanted, got 'many'";
-    CHECK(errors("{maximize: total_tokens_per_second, over: worst}") == only);
+    CHECK(errors("{maximize: total_tokens_per_second}") == only);
     CHECK(errors("{maximize: total_tokens_per_second, limits: [\"requests_per_second@x >= 1\"]}") ==
           only);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `roles` of a study with the engines that ship: its space, its commands, its simulated trials.
+// `roles` of a study with the engines that ship: its space, its commands.
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
@@ -24,7 +24,7 @@ StudyFile study_of_roles(const TemporaryFolder& folder, const std::string& engin
                 "\nworkloads: [{use: random, input_tokens: 2000, output_tokens: 200, requests: 60, "
                 "arrival: {rate: 8}}]\nobjective: {maximize: total_tokens_per_second}\nothers: "
                 "default\n" +
-                roles + more + "evaluator: simulate\n"),
+                roles + more + "evaluator: deploy\n"),
         shipped_catalogue);
 }
 
@@ -136,33 +136,6 @@ TEST_CASE(
     CHECK_FALSE(has(refusal("vllm", "slurm: {listen: 10.0.0.5}"), "tell each other their address"));
     CHECK_FALSE(
         has(refusal("vllm", "ssh: {host: h}, gpus: \"0,1\""), "tell each other their address"));
-}
-
-TEST_CASE(
-    "study: together and apart are simulated, with the same requests and all devices counted") {
-    const TemporaryFolder folder;
-    const StudyFile study = study_of_roles(folder, "vllm", vllm_roles);
-    const SearchSpace space(study.composition->parameters(), study.composition->constraints());
-    const auto evaluator = simulated(study);
-    const auto metric = [&](const Configuration& configuration, const std::string& name) {
-        const Outcome outcome = evaluator->predicted(configuration);
-        if (const auto* failure = std::get_if<Failure>(&outcome)) FAIL(failure->message);
-        return std::get<Measurement>(outcome).metrics.at(name).value;
-    };
-    const Configuration together = space.default_configuration();
-    const Configuration apart = set_apart(space);
-    CHECK(evaluator->started(apart).serving.unknown.empty());
-    CHECK(evaluator->started(apart).apart.has_value());
-    // At a chosen rate both give what is asked for; apart the answers are not held up by prompts.
-    CHECK(metric(apart, "total_tokens_per_second") ==
-          Approx(metric(together, "total_tokens_per_second")).epsilon(0.05));
-    CHECK(metric(apart, "inter_token_latency_p99_seconds") <
-          0.6 * metric(together, "inter_token_latency_p99_seconds"));
-    CHECK(metric(apart, "total_tokens_per_second_per_gpu") ==
-          Approx(metric(apart, "total_tokens_per_second") / 2));
-    const Configuration three = set_apart(space, {{"decode.count", std::int64_t{2}}});
-    CHECK(metric(three, "total_tokens_per_second_per_gpu") ==
-          Approx(metric(three, "total_tokens_per_second") / 3));
 }
 
 TEST_CASE("study: that roles take more devices is warned of where the goal grows with them") {

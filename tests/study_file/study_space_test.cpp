@@ -202,8 +202,6 @@ TEST_CASE("a model of a value that is not tried is an error") {
               "among the values (one of none, fp8"));
     CHECK(has(refusal("quantization: {checkpoints: {fp3: org/m3}}"),
               "'checkpoints' has a model for fp3"));
-    CHECK(has(refusal("speculative_method: {choice: [none, ngram], drafts: {eagle3: org/head}}"),
-              "'drafts' has a model for eagle3"));
 }
 
 TEST_CASE("values that a chip refuses are not searched, a study that names one is told") {

@@ -38,9 +38,7 @@ public:
           service_(context_, options_of(setting), cost_,
                    {.die = [](const std::string&) {},
                     .drop_all = [this] { server_.drop_connections(); },
-                    .first_request = {},
-                    .fetch = {},
-                    .offer = {}}),
+                    .first_request = {}}),
           server_(context_, {.handle =
                                  [this](const simengine::HttpRequest& request,
                                         simengine::Exchange& exchange) {

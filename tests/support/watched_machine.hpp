@@ -154,7 +154,7 @@ struct Scene {
 
     Scene() {
         options.nvidia_smi = smi.program();
-        options.amd_smi = options.rocm_smi = options.tegrastats = "no-such-tool";
+        options.amd_smi = options.tegrastats = "no-such-tool";
         options.every_seconds = 0.01;
         options.nvidia_smi_within_seconds = 30;
         options.proc = proc.path();

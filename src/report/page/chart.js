@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person can do with a drawing: point at marks, pick one, zoom, brush. The drawings are
+// What a person can do with a drawing: point at marks, pick one, zoom. The drawings are
 // there already (src/report/chart.cpp); here marks and lines get other places, and axes other
 // ticks. Text of others only ever becomes the content of a text node.
 'use strict';
@@ -83,7 +83,6 @@ class Chart {
     this.layout(width);
   }
   layout() {}
-  cleared() {}
 
   say(text) {
     this.kept.said = text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows the server's events and renews the content. What a person has chosen on it stays.
+// Asks the server what happens, each second, and renews the content. What a person has chosen on it stays.
 {
   const live = document.getElementById('live');
   const trialLine = document.getElementById('live-trial');
@@ -113,19 +113,23 @@
       showPage();
       choose(before);
     } catch (error) {
-      // The server has gone; the events say so.
+      // The server has gone; the next question says so.
     } finally {
       fetching = false;
       charts.renewing = false;
     }
   };
-  const source = new EventSource('events');
-  source.addEventListener('state', (event) => {
-    lost = false;
-    state = JSON.parse(event.data);
+  const ask = async () => {
+    try {
+      const answer = await fetch('./state', {cache: 'no-store'});
+      state = await answer.json();
+      lost = false;
+    } catch (error) {
+      lost = true;
+    }
     say();
     renew();
-  });
-  source.addEventListener('error', () => { lost = true; say(); });
-  setInterval(() => { say(); renew(); }, 1000);
+    setTimeout(ask, 1000);
+  };
+  ask();
 }

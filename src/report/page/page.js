@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page around its charts: tables that sort and filter, the choice of a configuration,
-// downloads. Without it everything is seen all the same.
+// The page around its charts: tables that sort and filter, the choice of a configuration, the
+// download. Without it everything is seen all the same.
 document.documentElement.classList.add('has-script');
 
 // A column's button sorts by it.
@@ -34,33 +34,15 @@ const copyButton = (one) => one.addEventListener('click', async () => {
   }
 });
 
-// Rows are kept by their text, and by what was chosen in a drawing: numbers of configurations, or
-// null for all.
+// Rows are kept by their text.
 const setUpRows = () => {
   const filter = document.getElementById('filter'), said = document.getElementById('shown');
-  if (!filter) return () => {};
-  let kept = null;
-  const whole = made('button', {type: 'button', id: 'show-all', textContent: 'Show all rows', hidden: true});
-  const show = () => {
+  if (!filter) return;
+  filter.addEventListener('input', () => {
     const wanted = filter.value.toLowerCase(), rows = all('#results tbody tr');
-    for (const row of rows)
-      row.hidden = !row.textContent.toLowerCase().includes(wanted) || (kept !== null && !kept.has(Number(row.dataset.of)));
-    const why = [wanted && 'with this text', kept && 'chosen in a chart'].filter(Boolean).join(' and ');
-    said.textContent = why && `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows: ${why}`;
-    whole.hidden = !why;
-  };
-  whole.addEventListener('click', () => {
-    filter.value = '';
-    kept = null;
-    charts.cleared();
-    show();
+    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    said.textContent = wanted && `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows: with this text`;
   });
-  said.after(whole);
-  filter.addEventListener('input', show);
-  return (numbers) => {
-    kept = numbers;
-    show();
-  };
 };
 
 // A configuration that is chosen is seen in its row and in all drawings.
@@ -81,28 +63,12 @@ const setUpChoice = (data) => {
   };
 };
 
-const setUpDownloads = (data) => {
-  const offer = (name, type, text) => {
-    const link = made('a', {href: URL.createObjectURL(new Blob([text], {type})), download: name});
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  };
-  const csv = (value) => {
-    let text = value === null || value === undefined ? '' : String(value);
-    // A spreadsheet would take it for a formula.
-    if (/^'*[=+\-@\t\r\n]/.test(text) && typeof value !== 'number') text = "'" + text;
-    return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-  };
-  const none = data.metrics.map(() => null);
-  document.getElementById('get-json').addEventListener('click',
-    () => offer(data.study + '.json', 'application/json', JSON.stringify(data.report, null, 2) + '\n'));
-  document.getElementById('get-csv').addEventListener('click', () => {
-    const lines = [['trial', 'workload', 'setting', 'seconds', 'failure', ...data.metrics],
-      ...data.trials.map(({id, workload, of, seconds, failure, values}) =>
-        [id, workload, data.configurations[of].name, seconds, failure, ...(values || none)])];
-    offer(data.study + '.csv', 'text/csv', lines.map((line) => line.map(csv).join(',')).join('\n') + '\n');
-  });
-};
+const setUpDownload = (data) => document.getElementById('get-json').addEventListener('click', () => {
+  const text = JSON.stringify(data.report, null, 2) + '\n';
+  const link = made('a', {href: URL.createObjectURL(new Blob([text], {type: 'application/json'})), download: data.study + '.json'});
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+});
 
 // Each time that the content is new.
 const showPage = () => {
@@ -115,9 +81,8 @@ const showPage = () => {
   }
   all('table.sortable').forEach(sortable);
   all('button[data-copy]').forEach(copyButton);
-  const keep = setUpRows();
-  setUpDownloads(data);
-  const choose = setUpChoice(data);
-  charts.show({data, choose, keep});
+  setUpRows();
+  setUpDownload(data);
+  charts.show({data, choose: setUpChoice(data)});
 };
 showPage();

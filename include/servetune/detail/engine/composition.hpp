@@ -31,8 +31,6 @@ struct SpaceEntry {
     std::optional<bool> grows_memory{};  ///< nothing: as the engine's own
     std::map<std::string, std::string>
         checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
-    std::map<std::string, std::string>
-        drafts{};  ///< of the method of speculation: value -> the draft model it works with
     /// a parameter that no engine file has; its default is of trial 0, not the engine's
     std::optional<EngineParameter> added{};
     bool of_preset =

@@ -105,7 +105,7 @@ struct MachineWatchOptions {
     double every_seconds = 2;
     /// Asked for power, the first one that is there, where nvidia-smi is not; where it tells no
     /// power, tegrastats.
-    std::string amd_smi = "amd-smi", rocm_smi = "rocm-smi", tegrastats = "tegrastats";
+    std::string amd_smi = "amd-smi", tegrastats = "tegrastats";
     /// The engine's, as CUDA_VISIBLE_DEVICES has them: `0,1`, UUIDs or beginnings of them; `-1`:
     /// none. Empty: as this process's own CUDA_VISIBLE_DEVICES has them; without one, those on
     /// which a process of the engine is seen, or all where nvidia-smi tells of no process. Numbers

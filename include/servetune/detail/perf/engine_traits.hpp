@@ -54,8 +54,8 @@ struct CostCheck {
     std::string of{};     ///< engine versions and models
 };
 
-/// What the cost model knows of an engine: a handful of factors, each measured, fitted (`autotune
-/// simulate --fit`) or taken from a source that search_spaces/traits/<engine>.yaml names. All are
+/// What the cost model knows of an engine: a handful of factors, each measured, fitted
+/// (benchmarks/accuracy) or taken from a source that search_spaces/traits/<engine>.yaml names. All are
 /// of one device unless said.
 struct EngineTraits {
     /// What ServingSettings::memory_fraction is a share of.

@@ -58,18 +58,11 @@ std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per
 struct SimulationOptions {
     std::uint64_t seed = 0;  ///< of noise and of which guesses are right
     StepNoise noise{};
-    std::optional<double>
-        dies_after_seconds{};  ///< of load: the engine ends then and what runs fails (LoadDefect)
-    bool hangs = false;        ///< then it does not end but says nothing more: requests stall
-    double stall_timeout_seconds =
-        300;  ///< without a byte until the client gives up on a hung engine (LoadOptions)
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
         return OptionCheck()
             .part("noise", noise.why_invalid())
-            .within("dies_after_seconds", dies_after_seconds.value_or(0), 0, longest_seconds)
-            .seconds("stall_timeout_seconds", stall_timeout_seconds)
             .text();
     }
 };
@@ -83,34 +76,8 @@ struct SimulatedRun {
     EngineCounters engine{};  ///< of all replicas together
     double mean_running = 0;  ///< sequences in a step
     double peak_cache_use = 0;
-    std::string death{};  ///< why the engine ended under load; empty: it did not
-};
-
-/// Prefill and decode apart: servers of two kinds, and how a prompt's cache gets from one to the
-/// other. Memory of the prefill server counts as free once the prompt is computed.
-struct RolesApart {
-    CostModel prefill;
-    std::int64_t prefill_servers = 1;
-    CostModel decode;
-    std::int64_t decode_servers = 1;
-    double transfer_bytes_per_second = 0;  ///< between one server of each kind
-    double transfer_seconds = 0;           ///< of each cache, before its first byte
-
-    /// Over the link between all their devices: as many pairs of devices at once as the smaller
-    /// copy of the model has (tensor x pipeline parallel), for one copy computes a prompt. Throws
-    /// UsageError where the link is not known.
-    static RolesApart joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode,
-                             std::int64_t decode_servers);
-
-    /// How long the cache of so many tokens is on its way.
-    [[nodiscard]] double seconds_to_move(std::int64_t tokens) const {
-        return transfer_seconds + prefill.cache_bytes(tokens) / transfer_bytes_per_second;
-    }
-    /// Of all servers together.
-    [[nodiscard]] std::int64_t devices() const {
-        return prefill.settings().devices() * prefill_servers +
-               decode.settings().devices() * decode_servers;
-    }
+    /// Why the engine ended under load, and with it all that was open; empty: it did not.
+    std::string death{};
 };
 
 /// Sends the traffic through the engine on paper: discrete events, one step of each replica after
@@ -119,13 +86,6 @@ struct RolesApart {
 ///
 ///     const SimulatedRun run = simulate(CostModel(target, settings), traffic, {.seed = 1});
 SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic,
-                      const SimulationOptions& options = {});
-
-/// The same through prefill and decode apart: a request goes to the prefill server with the fewest,
-/// its cache to the decode server with the fewest (behind the caches that leave the one and reach
-/// the other already), which computes the prompt's last token and answers. Prompts and prefixes are
-/// counted where they are computed, answers where they are made.
-SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic,
                       const SimulationOptions& options = {});
 
 }  // namespace servetune
