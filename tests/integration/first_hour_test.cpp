@@ -63,14 +63,3 @@ TEST_CASE(
     CHECK(init_asked(folder, "a\nb\nc\n").first == 2);
     CHECK_FALSE(fs::exists(folder.path() / "asked.yaml"));
 }
-
-TEST_CASE("first hour: init offers the models that it finds by number") {
-    const TemporaryFolder folder;
-    folder.write("a.gguf", "GGUF");
-    folder.write("b.gguf", "GGUF");
-    const auto [code, shown] = init_asked(folder, "llama.cpp\n2\nh100-sxm\n\n\n");
-    INFO(shown);
-    REQUIRE(code == 0);
-    CHECK(has(shown, "a number of these ["));
-    CHECK(has(read_file(folder.path() / "asked.yaml"), ".gguf\"\n"));
-}
