@@ -165,7 +165,7 @@ KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
 std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& facts) {
     std::vector<std::string> lines;
     for (const Engine& engine : setup.file.composition->engines()) {
-        const InstalledFlags installed = installed_flags(engine, {.kept = KeptHelp::users()});
+        const InstalledFlags installed = installed_flags(engine);
         if (installed.flags.empty()) lines.push_back(installed.why_not);
         else {
             lines.push_back(

@@ -60,13 +60,11 @@ bool refuses_fields(const RequestRecord& record) {
 /// One request of the load test's kind, sent and read as the load test does it.
 class TriedRequest {
 public:
-    TriedRequest(const Endpoint& endpoint, bool ignore_eos, bool token_ids,
-                 const std::stop_token& stop)
+    TriedRequest(const Endpoint& endpoint, bool ignore_eos, const std::stop_token& stop)
         : endpoint_(endpoint), ignore_eos_(ignore_eos), stop_(stop) {
         endpoint_.metrics_path.clear();
         request_.output_tokens = 1;
-        if (token_ids) request_.token_ids = {1000, 1001, 1002, 1003};
-        else request_.text = "Hello";
+        request_.text = "Hello";
     }
     [[nodiscard]] RequestRecord without(const std::vector<std::string>& fields) {
         endpoint_.refused_fields = fields;
@@ -134,9 +132,8 @@ RequestRecord find_refused(TriedRequest& request, RequestRecord record, Handshak
 
 }  // namespace
 
-Handshake try_request(const Endpoint& endpoint, bool ignore_eos, bool token_ids,
-                      const std::stop_token& stop) {
-    TriedRequest request(endpoint, ignore_eos, token_ids, stop);
+Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop_token& stop) {
+    TriedRequest request(endpoint, ignore_eos, stop);
     const RequestRecord first = request.without({});
     RequestRecord record = first;
     Handshake result;

@@ -121,7 +121,7 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     const StandIn good;
     const TemporaryFolder folder;
     const BenchRun failing =
-        bench(server, folder, {"--workload", "random:8x4", "--requests", "40", "--token-ids"});
+        bench(server, folder, {"--workload", "random:8x4", "--requests", "40", "--completions"});
     CHECK(failing.code == 1);
     CHECK(has(failing.out, " http_error: status 500"));
     CHECK(has(failing.out, "Verdict: unsound"));
@@ -136,7 +136,7 @@ TEST_CASE("bench: burstiness, headers and what a body has more come to the serve
     const Json bursts = result_of({}, folder, {"--rate", "100", "--burstiness", "inf"});
     CHECK(bursts.at("burstiness") == Json("inf"));
     (void)bench(server.url(), folder,
-                {"--workload", "random:8x4", "--requests", "2", "--model", "m", "--token-ids",
+                {"--workload", "random:8x4", "--requests", "2", "--model", "m", "--completions",
                  "--header", "X-Tenant:7", "--extra-body", R"({"temperature": 0})"});
     REQUIRE_FALSE(server.requests().empty());
     bool came = false;
@@ -160,7 +160,7 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
     };
     const std::string nobody = nobody_listens();
     for (const std::vector<std::string>& more :
-         {std::vector<std::string>{}, {"--model", "m"}, {"--model", "m", "--token-ids"}}) {
+         {std::vector<std::string>{}, {"--model", "m"}, {"--model", "m", "--completions"}}) {
         const std::string refused = bench(nobody, folder, more).err;
         INFO(refused);
         CHECK(has(refused, "Connection refused"));
@@ -248,7 +248,7 @@ TEST_CASE("bench: progress is written to a file as lines, and intervals of times
     const TemporaryFolder folder;
     const BenchRun ended = bench(
         server.url(), folder,
-        {"--workload", "random:8x6", "--requests", "20", "--rate", "15", "--token-ids"}, false);
+        {"--workload", "random:8x6", "--requests", "20", "--rate", "15", "--completions"}, false);
     INFO(ended.err << ended.out);
     CHECK(ended.err.find('\r') == std::string::npos);
     CHECK(has(ended.err, " of 20 ended, "));
@@ -262,7 +262,7 @@ TEST_CASE("bench: Ctrl-C reports what has come") {
     const TemporaryFolder folder;
     ChildProcess process(
         {SERVETUNE_PROGRAM, "bench", "--url", server.url(), "--quiet", "--workload",
-         "random:8x2000", "--requests", "20", "--concurrency", "4", "--token-ids", "--warmup", "0"},
+         "random:8x2000", "--requests", "20", "--concurrency", "4", "--warmup", "0"},
         folder.path());
     while (server.totals().in_flight < 4)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));

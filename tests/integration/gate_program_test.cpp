@@ -146,7 +146,6 @@ TEST_CASE("gate: equal servers pass, and one that is 5 % slower fails with its f
     CHECK(has(slow.out,
               "B is worse: maximize total_tokens_per_second on chat: -"));
     CHECK(has(here.read("slow/gate.xml"), "<failure message=\"-"));
-    CHECK(has(here.read("slow/gate.md"), "| evaluator.deploy.environment.SIMENGINE_OPTIONS | "));
     here.check_junit("slow");
 }
 

@@ -397,16 +397,6 @@ TEST_CASE(
     for (std::size_t i = 0; i < 10; ++i)
         CHECK(static_cast<double>(traffic.requests()[i].pieces.size()) ==
               Approx(i < 6 ? 800 / 4.1 / 16 : 0).margin(1));
-
-    std::vector<PlannedRequest> ids(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        ids[i] = {.token_ids = std::vector<std::int32_t>(100, 7),
-                  .input_tokens = 100,
-                  .output_tokens = 5};
-        ids[i].token_ids[static_cast<std::size_t>(40 + i)] = static_cast<std::int32_t>(i);
-    }
-    const SimulatedTraffic numbered(ids, {});
-    for (const Request& request : numbered.requests()) CHECK(request.pieces.size() == 2);
 }
 
 TEST_CASE("simulator: more work takes longer, whatever else") {

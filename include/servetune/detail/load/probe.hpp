@@ -26,8 +26,7 @@ struct Handshake {
 /// other fields are left out. Throws IoError with the cause where the server cannot be reached,
 /// redirects, or refuses the request also without them. Trouble that passes by (429, 5xx, an answer
 /// that breaks off) is left to the load test.
-Handshake try_request(const Endpoint& endpoint, bool ignore_eos, bool token_ids = false,
-                      const std::stop_token& stop = {});
+Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop_token& stop = {});
 
 /// The endpoint as the load test uses it after `handshake`: without the refused fields, and without
 /// waiting for counts that do not come.
