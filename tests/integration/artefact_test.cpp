@@ -78,9 +78,8 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
          "HF_TOKEN=from-outside", "SERVETUNE_TEST_TOKEN=key-from-outside", "/bin/sh", "serve.sh"},
         folder.path());
     CHECK(served.code == 0);
-    CHECK(
-        has(served.out, "<--tensor-parallel-size=2>\n<--api-key>\n<key-from-outside>\n<" +
-                                     hard + ">\nfrom-outside|a $b 5% \"c\"|0,1\n"));
+    CHECK(has(served.out, "<--tensor-parallel-size=2>\n<--api-key>\n<key-from-outside>\n<" + hard +
+                              ">\nfrom-outside|a $b 5% \"c\"|0,1\n"));
     CHECK(
         ran({"/usr/bin/env", "-u", "HF_TOKEN", "-u", "SERVETUNE_TEST_TOKEN", "/bin/sh", "serve.sh"},
             folder.path())
@@ -144,8 +143,7 @@ TEST_CASE("recommend: systemd takes the unit, with words that it would read itse
     setenv("PATH", kept.c_str(), 1);
     CHECK(unit.name == "hard.service");
     CHECK(has(unit.text, "EnvironmentFile=/etc/hard.env\n"));
-    CHECK(has(unit.text,
-                       "ExecStart=\"" + (folder.path() / "vllm").string() + "\" \"serve\""));
+    CHECK(has(unit.text, "ExecStart=\"" + (folder.path() / "vllm").string() + "\" \"serve\""));
     CHECK(has(unit.text, "\"it's $$HOME 100%% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     CHECK(has(unit.text, "Environment=\"ODD=a $b 5%% \\\"c\\\"\"\n"));
     folder.write(unit.name, unit.text);

@@ -157,7 +157,8 @@ TEST_CASE("launcher: kill -9 of autotune at any moment leaves no container after
 
 TEST_CASE(
     "launcher: autotune serves what it recommends in a container, again after a kill, and removes "
-    "it", "[long]") {
+    "it",
+    "[long]") {
     if (!podman_world().works()) return;
     const PodmanWorld& world = podman_world();
     const TemporaryFolder folder;

@@ -46,7 +46,7 @@ struct RecommendingStudy {
         REQUIRE(has(run.out, "Recommended: "));
     }
     [[nodiscard]] static std::vector<std::string> words() {
-        return {SERVETUNE_PROGRAM, "recommend", "study.yaml", "--directory",
+        return {SERVETUNE_PROGRAM, "recommend", "study.yaml",  "--directory",
                 "study",           "--into",    "compose.yaml"};
     }
     [[nodiscard]] std::string read(const std::string& file) const {

@@ -285,7 +285,8 @@ TEST_CASE("elsewhere: jobs of Slurm keep the launchers' contract") {
 
 TEST_CASE(
     "elsewhere: a job's time in the queue is not its start, and a killed controller changes "
-    "nothing", "[long]") {
+    "nothing",
+    "[long]") {
     SlurmWorld world(1);
     if (!world.works()) return;
     const TemporaryFolder folder;
@@ -371,7 +372,8 @@ DeployedStudy::Text study_in_jobs(const std::string& more, int configurations = 
 
 TEST_CASE(
     "elsewhere: a study with four workers runs four jobs at once, validates, and says so in the "
-    "report", "[long]") {
+    "report",
+    "[long]") {
     const SlurmWorld world(4);
     if (!world.works()) return;
     const DeployedStudy study(study_in_jobs(", workers: 4"));

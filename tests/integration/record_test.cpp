@@ -133,7 +133,9 @@ const std::vector<Tampering>& tamperings() {
         {"a name twice", [](const fs::path& r) { name_in_manifest(r, "study.db"); },
          "it names 'study.db' twice"},
         {"a key twice",
-         [](const fs::path& r) { change_text(r / manifest_name, "{", "{\"servetune_record\": 1,"); },
+         [](const fs::path& r) {
+             change_text(r / manifest_name, "{", "{\"servetune_record\": 1,");
+         },
          "stands twice"},
         {"no JSON", [](const fs::path& r) { write_file(r / manifest_name, "{"); },
          "is no manifest of a record"},
@@ -327,8 +329,7 @@ TEST_CASE("record: published studies are repeated from their tables") {
         const fs::path study =
             fs::path(SERVETUNE_SOURCE) / "search_spaces/published" / name / "study.yaml";
         INFO(name);
-        REQUIRE(autotune({"run", study.string(), "--directory", "study", "--quiet"},
-                         folder.path())
+        REQUIRE(autotune({"run", study.string(), "--directory", "study", "--quiet"}, folder.path())
                     .code == 0);
         const Ran exported =
             autotune({"export", "study", "--as", "record", "--output", "record"}, folder.path());

@@ -100,7 +100,7 @@ TEST_CASE(
 }
 
 TEST_CASE("worker study: each phase names its trial, between that trial's start and its end",
-    "[long]") {
+          "[long]") {
     const DeployedStudy study(text_of_workers("gpus: \"0,1\", workers: 2"));
     const Ran ended = study.run({"--json-lines", "--trials", "6"});
     INFO(ended.out << ended.err);
