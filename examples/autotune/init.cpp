@@ -124,7 +124,9 @@ std::string engine_answered(const std::string& said, const InitFound& found,
     if (said.empty())
         throw UsageError("no known engine is installed here; say which with --engine: " +
                          listed(found.known));
-    return catalogue.engine(lower_case(said)).name;  // throws, with the nearest names
+    for (const std::string& name : found.known)
+        if (lower_case(name) == lower_case(said)) return name;
+    return catalogue.engine(said).name;  // throws, with the nearest names
 }
 
 /// A file of this folder as an engine finds it (which runs in a folder of its own), else the words
