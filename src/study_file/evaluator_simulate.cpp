@@ -32,7 +32,6 @@ public:
     }
     void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
                const RunHooks& /*hooks*/) const override {
-        check_objective_of_load_test(file);
         setup.problem = problem_of(file);
         for (const Parameter& parameter : setup.problem->space.parameters())
             if (is_load_level(parameter.name))

@@ -250,11 +250,10 @@ private:
 
 }  // namespace
 
-void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
+void check_objective_of_load_test(const StudyFile& file, const Yaml& objective) {
     AllErrors errors;
     const LoadTestMetrics metrics(file);
-    const auto check = [&](const std::string& metric, std::string_view under, const Yaml* at,
-                           bool any) {
+    const auto check = [&](const std::string& metric, const Yaml& at, bool any) {
         const auto [name, workload] = MetricKey::of(metric);
         std::vector<std::string> workloads;
         for (const Workload& one : file.workloads) workloads.push_back(one.name);
@@ -267,23 +266,16 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
             wrong = "a load test has no metric '" + metric +
                     "'; it has: " + listed(nearest_first(name, metrics.known));
         else if (!why.empty()) wrong = "'" + metric + "' " + why;
-        if (wrong.empty()) return;
-        errors.in([&] {
-            if (at != nullptr) at->fail(wrong);
-            throw ParseError(file.source.file.string() + ": '" + std::string(under) +
-                             "': " + wrong);
-        });
+        if (!wrong.empty()) errors.in([&] { at.fail(wrong); });
     };
-    for (const Goal& goal : file.objective.goals) check(goal.metric, "objective", objective, false);
-    const Yaml* limits = objective == nullptr ? nullptr : objective->find(keys::objective.limits);
+    for (const Goal& goal : file.objective.goals) check(goal.metric, objective, false);
+    const Yaml* limits = objective.find(keys::objective.limits);
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i) {
         const std::string& metric = file.objective.limits[i].metric;
         const std::string_view name = MetricKey::of(metric).name;
         const bool measured_beside =
             name.starts_with("trial_") || (file.quality && name == quality_drop);
-        check(metric, "objective.limits",
-              limits != nullptr && limits->is_sequence() ? &limits->items()[i] : limits,
-              measured_beside);
+        check(metric, limits->is_sequence() ? limits->items()[i] : *limits, measured_beside);
     }
     errors.throw_any();
 }
