@@ -13,7 +13,6 @@
 #include "study/clocks.hpp"
 #include "study/json.hpp"
 #include "study/verdict.hpp"
-#include "study_file/study_predictions.hpp"
 #include "trial/metric_text.hpp"
 
 #include <fmt/format.h>

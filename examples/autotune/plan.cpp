@@ -13,7 +13,6 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study/clocks.hpp"
 #include "study/confirmation.hpp"
-#include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
 

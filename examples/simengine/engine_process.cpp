@@ -75,7 +75,6 @@ private:
     void listen();
     // ---- load
     void take(const HttpRequest& request, Exchange& exchange);
-    void begin_load();
     // ---- end
     void wait_for_signals();
     void stop();
@@ -206,7 +205,7 @@ void Life::plan_end_of_start(double seconds) {
         if (start.end == StartResult::End::serves) return be_ready();
         say(start.log);
         if (!start.cause.empty()) say({"simengine: " + start.cause});
-        if (start.end == StartResult::End::exits) finish(start.exit_code);
+        finish(start.exit_code);
     });
 }
 
@@ -215,8 +214,7 @@ void Life::be_ready() {
         context_, ServiceOptions::of(setup_, options_), servetune::present(setup_.cost),
         Service::Hooks{
             .die = [this](const std::string& event) { die(setup_.log_lines(event)); },
-            .drop_all = [this] { server_.drop_connections(); },
-            .first_request = [this] { begin_load(); }});
+            .drop_all = [this] { server_.drop_connections(); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
     after(options_.faults.listen_late_seconds, [this] {
         ready_ = true;
@@ -253,15 +251,6 @@ void Life::take(const HttpRequest& request, Exchange& exchange) {
     service_->handle(request, exchange);
 }
 
-void Life::begin_load() {
-    if (!setup_.defect) return;
-    after(setup_.defect->seconds / options_.time_scale, [this] {
-        if (!setup_.defect->hangs) die(setup_.defect->log);
-        say(setup_.defect->log);
-        service_->loop().hang();
-    });
-}
-
 // ---- end
 
 void Life::wait_for_signals() {
@@ -291,7 +280,7 @@ void Life::finish(int code) {
 void Life::die(const std::vector<std::string>& lines) const {
     say(lines);
     (void)std::fflush(stdout);
-    _exit(setup_.defect ? setup_.defect->exit_code : 1);
+    _exit(1);
 }
 
 void Life::after(double seconds, std::function<void()> action) {

@@ -400,8 +400,7 @@ EngineSetup set_up(const Options& options) {
     setup.cost.emplace(serving.target, serving.settings);
     setup.start = serving.refused.end != servetune::StartResult::End::serves
                       ? serving.refused
-                      : servetune::start(*setup.cost, serving.parameters);
-    setup.defect = servetune::load_defect(serving.target.traits, serving.parameters);
+                      : servetune::start(*setup.cost);
     return setup;
 }
 

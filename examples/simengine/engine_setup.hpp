@@ -57,7 +57,6 @@ struct EngineSetup {
     std::vector<std::string> not_modelled{};  ///< set, and without an effect here
     std::optional<servetune::CostModel> cost{};
     servetune::StartResult start{};
-    std::optional<servetune::LoadDefect> defect{};
 
     /// The lines that the engine's log has for this event (EngineTraits::log).
     [[nodiscard]] std::vector<std::string> log_lines(const std::string& event) const;

@@ -314,17 +314,13 @@ double CostModel::cache_bytes(std::int64_t tokens) const {
 
 double CostModel::link(std::int64_t devices) const {
     const HardwareSpec& hardware = target_.hardware;
-    const bool one_node = !hardware.devices_per_node || devices <= *hardware.devices_per_node;
-    if (!one_node && !hardware.network_bytes_per_second)
-        throw UsageError(
-            std::to_string(devices) + " devices are more than a node of " + hardware.name +
-            " has, and what they send between nodes is not known (network_bytes_per_second)");
-    if (one_node && !hardware.link_bytes_per_second)
+    if (hardware.devices_per_node && devices > *hardware.devices_per_node)
+        throw UsageError(std::to_string(devices) + " devices are more than a node of " +
+                         hardware.name + " has, and an engine runs on one node");
+    if (!hardware.link_bytes_per_second)
         throw UsageError(std::to_string(devices) + " devices: how fast those of " + hardware.name +
                          " talk to each other is not known (link_bytes_per_second)");
-    const double one_direction =
-        one_node ? *hardware.link_bytes_per_second / 2 : *hardware.network_bytes_per_second;
-    return one_direction * target_.traits.link_efficiency;
+    return *hardware.link_bytes_per_second / 2 * target_.traits.link_efficiency;
 }
 
 double CostModel::communication_seconds(double tokens) const {

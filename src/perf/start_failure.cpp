@@ -63,14 +63,6 @@ StartResult exits(const CostModel& cost, const char* event, double seconds, std:
     return {StartResult::End::exits, seconds, 1, std::move(cause), lines(cost, event)};
 }
 
-bool holds(const Defect& defect, const Assignment& parameters) {
-    const auto value = [&](std::size_t i) -> const Value* {
-        const auto found = parameters.find(defect.when.names()[i]);
-        return found != parameters.end() ? &found->second : nullptr;
-    };
-    return defect.when.evaluate(value).value_or(false);
-}
-
 /// Why the attention back end cannot do what is asked on this chip; empty when it can.
 std::string unsupported(const CostModel& cost) {
     const ServingTarget& target = cost.target();
@@ -132,7 +124,7 @@ std::string filled(std::string line,
     return line;
 }
 
-StartResult start(const CostModel& cost, const Assignment& parameters) {
+StartResult start(const CostModel& cost) {
     const EngineTraits& traits = cost.target().traits;
     if (const std::string why = unsupported(cost); !why.empty())
         return exits(cost, "unsupported_attention", traits.start_seconds, why);
@@ -141,29 +133,7 @@ StartResult start(const CostModel& cost, const Assignment& parameters) {
     StartResult result;
     result.seconds = cost.start_seconds();
     result.log = lines(cost, "started");
-    for (const Defect& defect : traits.defects) {
-        if (!holds(defect, parameters)) continue;
-        if (defect.kind == "slow_start") result.seconds += defect.seconds;
-        if (defect.kind != "hang" && defect.kind != "exit") continue;
-        result.end = defect.kind == "hang" ? StartResult::End::hangs : StartResult::End::exits;
-        result.exit_code = defect.kind == "exit" ? 1 : 0;
-        result.seconds = traits.start_seconds + defect.seconds;
-        result.cause = defect.because;
-        result.log = defect.lines;
-        return result;
-    }
     return result;
-}
-
-std::optional<LoadDefect> load_defect(const EngineTraits& traits, const Assignment& parameters) {
-    for (const Defect& defect : traits.defects) {
-        if ((defect.kind != "hang_under_load" && defect.kind != "crash_under_load") ||
-            !holds(defect, parameters))
-            continue;
-        return LoadDefect{defect.kind == "hang_under_load", defect.seconds, 1, defect.because,
-                          defect.lines};
-    }
-    return std::nullopt;
 }
 
 }  // namespace servetune

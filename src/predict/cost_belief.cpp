@@ -129,7 +129,6 @@ private:
             return kept;  // 32-bit weights are one entry more
         ServingTarget lean = target;
         lean.traits.log.clear();
-        lean.traits.defects.clear();
         return kept = std::make_shared<const ServingTarget>(std::move(lean));
     }
 

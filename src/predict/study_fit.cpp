@@ -120,7 +120,6 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator,
         if (started.failure || !started.cost) continue;
         ServingTarget target = started.cost->target();
         target.traits.log.clear();  // each prediction copies the traits
-        target.traits.defects.clear();
         for (const SimulatedWorkload& workload : evaluator.workloads()) {
             const auto figures = one.figures.find(workload.workload.name);
             if (figures == one.figures.end()) continue;

@@ -12,6 +12,8 @@
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
 
+#include <fmt/format.h>
+
 namespace servetune {
 namespace {
 
@@ -163,19 +165,6 @@ std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_
     return {from, from + static_cast<std::ptrdiff_t>(size)};
 }
 
-/// The GPUs of each worker, as lists: neighbours in the list.
-std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers) {
-    std::vector<std::string> result;
-    if (workers < 2 || gpus.empty()) return result;
-    const auto size = static_cast<std::int64_t>(names_of_gpus(gpus).size() / workers);
-    for (const auto& group : groups_of_devices(gpus, {}, size)) {
-        result.emplace_back();
-        for (const std::string& gpu : group)
-            result.back() += (result.back().empty() ? "" : ",") + gpu;
-    }
-    return result;
-}
-
 bool touches_answers(const Parameter& parameter) {
     constexpr std::array<std::string_view, 6> concepts{"quantization",      "weight_dtype",
                                                        "kv_cache_dtype",    "value_cache_dtype",
@@ -262,35 +251,22 @@ std::string pinned_image(const StudyFile& file, const Launcher& launcher,
     return kept->second == image_not_here ? "" : kept->second;
 }
 
-/// Servers of roles have a log each.
-std::string place_of_logs(const StudyFile& file) {
-    const std::vector<Parameter>& parameters = file.composition->parameters();
-    const bool roles = std::any_of(parameters.begin(), parameters.end(),
-                                   [](const Parameter& one) { return one.name == "roles"; });
-    return std::string("its log is trials/ID/engine.log") +
-           (roles ? "; of each server of roles, trials/ID/SERVER/engine.log." : ".");
-}
-
 std::string note_of_launcher(const StudyFile& file) {
     const DeployChoice& choice = choice_of(file);
     const Launcher* launcher = choice.options.deploy.launcher.get();
-    if (launcher == nullptr)
-        return "Every trial started the engine on this machine and ended it; " +
-               place_of_logs(file);
+    const std::string logs = " Its logs are in trials/ID.";
+    if (launcher == nullptr) return "Every trial started the engine on this machine." + logs;
     if (choice.wrapped)
         return "Every trial was started elsewhere, by the launcher " + choice.wrapped->name +
-               ". The load test ran on this machine, and its requests went over the network or "
-               "through a connection of the launcher's. Its machine was not watched for "
-               "disturbances; " +
-               place_of_logs(file);
+               ", and loaded from this machine; its own was not watched for disturbances." + logs;
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = pinned_image(file, *launcher, image);
         images += (images.empty() ? "" : "; ") + image +
                   (pinned.empty() ? " (not here now)" : " = " + pinned);
     }
-    return "Every trial started the engine in a container of " + launcher->name() +
-           " and removed it; " + place_of_logs(file) + " Images: " + images + ".";
+    return "Every trial started the engine in a container of " + launcher->name() + "." + logs +
+           " Images: " + images + ".";
 }
 
 class DeployType final : public EvaluatorType {
@@ -350,11 +326,13 @@ public:
                 "them under `gpus` of `deploy`");
         options.trial_folders = std::make_shared<TrialFolders>();
         const EngineEvaluator::Options whole = options;
-        const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers);
+        const std::vector<std::string> gpus = names_of_gpus(whole.deploy.gpus);
         for (std::size_t worker = 0; worker < choice.workers; ++worker) {
             EngineEvaluator::Options mine = whole;
             mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
-            if (!gpus.empty()) mine.deploy.gpus = gpus[worker];
+            if (choice.workers > 1)
+                mine.deploy.gpus =
+                    fmt::format("{}", fmt::join(part_of(gpus, worker, choice.workers), ","));
             auto evaluator = std::make_unique<EngineEvaluator>(
                 *file.composition, file.model,
                 StudyWorkloads{file.workloads, file.report_workloads}, mine);

@@ -152,6 +152,46 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
                                                std::move(workloads), std::move(options));
 }
 
+namespace {
+
+/// The load tests of a configuration, one after the other; nothing: one of them would not end well.
+std::optional<double> load_seconds(const SimulateEvaluator& evaluator,
+                                   const SimulateEvaluator::Started& started,
+                                   const StudyFile& file) {
+    if (started.failure) return std::nullopt;
+    double sum = 0;
+    for (const Workload& workload : file.workloads) {
+        const auto same = [&](const SimulatedWorkload& one) {
+            return one.workload.name == workload.name;
+        };
+        const auto found =
+            std::find_if(evaluator.workloads().begin(), evaluator.workloads().end(), same);
+        if (found == evaluator.workloads().end()) return std::nullopt;
+        const Outcome outcome = evaluator.measured(started, *found, 0);
+        const auto* measurement = std::get_if<Measurement>(&outcome);
+        if (measurement == nullptr) return std::nullopt;
+        const auto duration = measurement->metrics.find("duration_seconds");
+        if (duration == measurement->metrics.end()) return std::nullopt;
+        sum += duration->second.value;
+    }
+    return sum;
+}
+
+}  // namespace
+
+std::optional<double> expected_trial_seconds(const StudySetup& setup,
+                                             const Configuration& configuration) {
+    const StudyFile& file = setup.file;
+    const bool deploys = std::holds_alternative<DeployChoice>(file.measuring);
+    if (!deploys && !std::holds_alternative<AttachChoice>(file.measuring) &&
+        !std::holds_alternative<SimulateChoice>(file.measuring))
+        return std::nullopt;
+    const std::unique_ptr<SimulateEvaluator> evaluator = simulated(file);
+    const SimulateEvaluator::Started started = evaluator->started(configuration);
+    const auto load = load_seconds(*evaluator, started, file);
+    return load ? std::optional(*load + (deploys ? started.start.seconds : 0)) : std::nullopt;
+}
+
 std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem,
                                std::size_t most) {
     Rng rng(1);

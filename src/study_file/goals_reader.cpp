@@ -182,25 +182,6 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                     "them fixed arrivals");
 }
 
-std::string larger_looks_better(const StudyFile& study) {
-    const std::string& metric = study.objective.leading().metric;
-    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) ||
-        study.machine.devices.value_or(1) < 2)
-        return "";
-    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-        deploy != nullptr && deploy->options.fill_devices)
-        return "";
-    constexpr std::array<std::string_view, 3> layouts{
-        "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
-    for (const Parameter& parameter : study.composition->parameters())
-        if ((parameter.name == "roles" ||
-             std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
-            parameter.level_count() > 1)
-            return "layouts of different numbers of devices compete by " + metric +
-                   ", and the largest will look best; maximize " + per_device(metric) +
-                   " to compare what a device does";
-    return "";
-}
 namespace {
 
 /// Why a study of this kind never measures power, whatever the machine is; empty: it may.

@@ -81,20 +81,19 @@ class Yaml;
 /// Of a parameter that a command has: the engine's file says it.
 constexpr KeyMark of_engine_flag = of_flag | of_engine;
 
-/// A key that a mapping may have: one row of a table (keys.hpp). A row that is bound to a member
+/// A key that a mapping may have: one row of a table (keys.hpp). What it means says
+/// search_spaces/FORMAT.md, which the schemas take it from. A row that is bound to a member
 /// (`row`, key_reader.hpp) is read by `read_table` alone.
 struct Key {
     std::string_view name;
     const KeyType* type;
-    std::string_view doc;
     KeyMark marks;
     /// Reads what stands under the key into the member of an `*owner`; null: a reader does it.
     void (*into)(const KeyType& type, const Yaml& node, void* object) = nullptr;
     const void* owner = nullptr;  ///< `owner_id` of the object's type
 
-    constexpr Key(std::string_view name_of_key, const KeyType& what, std::string_view meaning,
-                  KeyMark known = optional_key)
-        : name(name_of_key), type(&what), doc(meaning), marks(known) {}
+    constexpr Key(std::string_view name_of_key, const KeyType& what, KeyMark known = optional_key)
+        : name(name_of_key), type(&what), marks(known) {}
     [[nodiscard]] constexpr bool has(KeyMark mark) const { return (marks & mark) != 0; }
 };
 
@@ -130,7 +129,7 @@ inline constexpr auto words_in = [] {
     return result;
 }();
 
-/// The types of keys: `Key{"model", is::text, "what is served"}`.
+/// The types of keys: `Key{"model", is::text}`.
 namespace is {
 
 using Form = KeyType::Form;

@@ -98,18 +98,14 @@ std::vector<std::string> missing_models(const StudyFile& file) {
     models.insert(models.begin(), file.model);
     for (const std::string& model : models) {
         std::error_code unknown;
-        const bool relative = !model.starts_with('/');
-        if (!looks_like_path(model) || (fs::exists(model, unknown) && !relative)) continue;
-        if (relative && fs::exists(model, unknown)) {
-            result.push_back(
-                file.source.file.string() + ": the model '" + model +
-                "' is a relative path, and engines run in their trial's folder: write " +
-                fs::absolute(model).lexically_normal().string());
-            continue;
-        }
-        result.push_back(file.source.file.string() + ": the model '" + model +
-                         "' does not exist: looked for " + fs::absolute(model).string() +
-                         (unknown ? " (" + unknown.message() + ")" : ""));
+        const fs::path path = fs::absolute(model).lexically_normal();
+        const bool there = fs::exists(path, unknown);
+        if (!looks_like_path(model) || (there && model.starts_with('/'))) continue;
+        result.push_back(
+            file.source.file.string() + ": the model '" + model + "' " +
+            (there ? "is a relative path, and engines run in their trial's folder: write "
+                   : "does not exist: looked for ") +
+            path.string());
     }
     return result;
 }
@@ -303,9 +299,9 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
 
 }  // namespace
 
-std::vector<std::string> conflicting_settings(const Yaml& root, const StudyFile& study) {
+void check_conflicting_settings(const Yaml& root, const StudyFile& study) {
     AllErrors errors;
-    if (!study.composition || !study.has_commands()) return {};
+    if (!study.composition || !study.has_commands()) return;
     if (const Yaml* arguments = root.find(keys::study.arguments))
         for (const Engine& engine : study.composition->engines()) {
             const Yaml* words = arguments->is_mapping() ? arguments->entry(engine.name) : arguments;
@@ -317,14 +313,7 @@ std::vector<std::string> conflicting_settings(const Yaml& root, const StudyFile&
         if (const Yaml* deploy = evaluator->find(keys::evaluator.deploy);
             deploy != nullptr && deploy->is_mapping())
             check_environment_of(*deploy, study, errors);
-    try {
-        errors.throw_any();
-    } catch (const ParseErrors& all) {
-        return all.each();
-    } catch (const ParseError& one) {
-        return {one.what()};
-    }
-    return {};
+    errors.throw_any();
 }
 
 std::vector<std::string> set_by_own_environment(const StudyFile& file) {

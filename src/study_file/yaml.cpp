@@ -288,7 +288,7 @@ void Yaml::check_keys(std::span<const Key> known) const {
 
 const Yaml& Yaml::at(const Key& key) const {
     if (const Yaml* child = find(key)) return *child;
-    fail("the key '" + std::string(key.name) + "' is missing (" + std::string(key.doc) + ")");
+    fail("the key '" + std::string(key.name) + "' is missing: " + key.type->wanted_text());
 }
 
 const Yaml* Yaml::entry(std::string_view name) const {

@@ -48,9 +48,8 @@ ServingSettings settings_of() {
     return settings;
 }
 
-StartResult started(const ServingTarget& target, const ServingSettings& settings,
-                    const Assignment& parameters = {}) {
-    return start(CostModel(target, settings), parameters);
+StartResult started(const ServingTarget& target, const ServingSettings& settings) {
+    return start(CostModel(target, settings));
 }
 
 bool has_places_left(const std::string& line) {
@@ -106,9 +105,6 @@ TEST_CASE(
             CHECK(name_in(failure_kinds, decisive->kind) ==
                   name_in(failure_kinds, expected.at(event)));
         }
-        for (const Defect& defect : traits.defects)
-            if (!defect.lines.empty())
-                CHECK(decisive_line(shipped_catalogue.engine(engine), defect.lines));
     }
 }
 
@@ -207,49 +203,6 @@ TEST_CASE("start failure: an attention back end without kernels for the cache's 
         target = target_of(engine);
         settings.cache_tokens = 16'000;
         CHECK(started(target, settings).end == End::serves);
-    }
-}
-
-TEST_CASE("start failure: defects of certain flags") {
-    ServingTarget target = target_of("vllm");
-    const auto with = [&](const char* kind) {
-        target.traits.defects = {{kind,
-                                  parse_expression("seqs >= 512"),
-                                  50,
-                                  {"CUDA error: a line"},
-                                  "issue 1: it does"}};
-        return target;
-    };
-    const Assignment hit{{"seqs", std::int64_t{512}}};
-    const Assignment missed{{"seqs", std::int64_t{511}}};
-    const ServingSettings settings = settings_of();
-    for (const char* kind : {"slow_start", "hang", "exit", "crash_under_load", "hang_under_load"}) {
-        (void)with(kind);
-        CHECK(started(target, settings, missed).end == End::serves);
-        CHECK(started(target, settings, missed).seconds == Approx(30));
-        CHECK(started(target, settings, {}).end ==
-              End::serves);  // a parameter that is not there breaks nothing
-        CHECK_FALSE(load_defect(target.traits, missed));
-    }
-    CHECK(started(with("slow_start"), settings, hit).seconds == Approx(80));
-    CHECK(started(with("slow_start"), settings, hit).end == End::serves);
-    const StartResult hung = started(with("hang"), settings, hit);
-    CHECK(hung.end == End::hangs);
-    CHECK(hung.cause == "issue 1: it does");
-    const StartResult exited = started(with("exit"), settings, hit);
-    CHECK(exited.end == End::exits);
-    CHECK(exited.exit_code == 1);
-    CHECK(exited.seconds == Approx(70));
-    CHECK(exited.log == std::vector<std::string>{"CUDA error: a line"});
-    for (const bool hangs : {false, true}) {
-        (void)with(hangs ? "hang_under_load" : "crash_under_load");
-        CHECK(started(target, settings, hit).end == End::serves);
-        const auto defect = load_defect(target.traits, hit);
-        REQUIRE(defect);
-        CHECK(defect->hangs == hangs);
-        CHECK(defect->seconds == 50);
-        CHECK(defect->cause == "issue 1: it does");
-        CHECK(defect->log == std::vector<std::string>{"CUDA error: a line"});
     }
 }
 

@@ -207,30 +207,12 @@ TEST_CASE(
     CHECK(complaint(replaced(own, "rows: 9", "rows: 0")).find("checked") != std::string::npos);
 }
 
-TEST_CASE("traits: attention, defaults and defects are checked") {
+TEST_CASE("traits: attention is checked") {
     const std::string shipped = read_file(search_spaces / "traits/vllm.yaml");
     const auto attention = [&](const std::string& said) {
         return complaint(replaced(shipped, "decode_efficiency: 0.8", said));
     };
     CHECK(attention("decode_efficiency: 0, cache_typ").find("cache_typ") != std::string::npos);
-    const std::string with_defect = shipped +
-                                    "defects:\n  - {kind: slow_start, when: \"max_num_seqs >= "
-                                    "512\", seconds: 5, because: why}\n";
-    const TemporaryFolder folder;
-    const EngineTraits traits =
-        Catalogue(search_spaces).traits(folder.write("own.yaml", with_defect).string());
-    REQUIRE_FALSE(traits.defects.empty());
-    CHECK(traits.defects.back().kind == "slow_start");
-    CHECK(traits.defects.back().seconds == 5);
-    CHECK(complaint(replaced(with_defect, "kind: slow_start", "kind: slow"))
-              .find("slow_start, hang, exit, crash_under_load or hang_under_load") !=
-          std::string::npos);
-    CHECK(complaint(replaced(with_defect, "max_num_seqs >= 512", "max_num_seqs >="))
-              .find("'defects") != std::string::npos);
-    CHECK(complaint(replaced(with_defect, "seconds: 5", "seconds: -5"))
-              .find("a number of at least 0") != std::string::npos);
-    CHECK(complaint(replaced(with_defect, ", because: why", "")).find("'because'") !=
-          std::string::npos);
 }
 
 TEST_CASE(

@@ -25,16 +25,6 @@ struct AttentionTraits {
     std::vector<std::string> architectures{};
 };
 
-/// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a
-/// start that takes too long.
-struct Defect {
-    std::string kind;    ///< slow_start, hang, exit, crash_under_load, hang_under_load
-    Expression when;     ///< over the engine's own parameters
-    double seconds = 0;  ///< slow_start: longer; else: into the start or the load
-    std::vector<std::string> lines{};  ///< of the log
-    std::string because{};             ///< for people, with the source
-};
-
 /// What an engine uses by itself for a parameter that is not set; the first of a list that fits
 /// counts.
 struct DefaultRule {
@@ -118,7 +108,6 @@ struct EngineTraits {
 
     std::map<std::string, std::vector<std::string>, std::less<>>
         log{};  ///< event -> lines as the engine prints them, {figures} to fill in
-    std::vector<Defect> defects{};
     std::vector<CostCheck> checked{};
 
     [[nodiscard]] double compute(std::string_view type) const {

@@ -13,7 +13,7 @@ namespace servetune {
 /// How the start of an engine ends: that it serves, after how long, or why it does not, as its log
 /// would say it.
 struct StartResult {
-    enum class End { serves, exits, hangs };
+    enum class End { serves, exits };
     End end = End::serves;
     double seconds = 0;  ///< until it serves or exits
     int exit_code = 0;
@@ -22,23 +22,9 @@ struct StartResult {
     std::vector<std::string> log{};  ///< lines, as the engine would print them
 };
 
-/// What goes wrong later, under load.
-struct LoadDefect {
-    bool hangs = false;  ///< else the process ends
-    double seconds = 0;  ///< of load, until then
-    int exit_code = 1;
-    std::string cause{};
-    std::vector<std::string> log{};
-};
-
 /// Starts an engine on paper: memory (out of memory at load, none left for the cache, graphs that
-/// do not fit), what the chip or the attention back end cannot do, contexts longer than the cache,
-/// and the defects that EngineTraits lists for these parameters. `parameters`: the engine's own, as
-/// defects name them.
-StartResult start(const CostModel& cost, const Assignment& parameters);
-
-/// The defect that these parameters have under load, if any.
-std::optional<LoadDefect> load_defect(const EngineTraits& traits, const Assignment& parameters);
+/// do not fit), what the chip or the attention back end cannot do, contexts longer than the cache.
+StartResult start(const CostModel& cost);
 
 /// A line of EngineTraits::log with its `{names}` filled in; unknown names stay. Throws nothing.
 std::string filled(std::string line,
