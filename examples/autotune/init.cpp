@@ -62,7 +62,7 @@ InitFound look_around(const Catalogue& catalogue, bool for_cluster) {
 std::vector<std::string> models_for(const Engine& engine, const std::string& attach) {
     if (!attach.empty()) {
         const std::vector<std::string> served = models_at(attach);
-        if (served.empty() && !anybody_listens(attach))
+        if (served.empty() && !anybody_answers(attach))
             throw UsageError("nothing listens on " + attach +
                              ": start the server first, or say its model with --model");
         return served;
