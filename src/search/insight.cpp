@@ -114,7 +114,7 @@ std::vector<std::pair<double, JointPrediction>> FittedHistory::joint(const Model
     for (const Expert& expert : model()->objective().experts())
         result.emplace_back(
             expert.weight,
-            expert.process.joint(geometry, at.points,
+            expert.process.joint(at.points,
                                  Surrogate::regressors(expert, model()->believed(at.beliefs))));
     return result;
 }

@@ -17,15 +17,6 @@ DistanceTables distance_tables(const LevelGeometry& geometry, const std::vector<
     return result;
 }
 
-Eigen::MatrixXd covariance(const DistanceTables& tables, const KernelParameters& parameters,
-                           Eigen::Index n) {
-    Eigen::MatrixXd squared = Eigen::MatrixXd::Zero(n, n);
-    for (std::size_t d = 0; d < tables.size(); ++d)
-        squared +=
-            parameters.inverse_squared_lengths(static_cast<Eigen::Index>(d)) * tables[d];
-    return parameters.product_variance * matern52(squared);
-}
-
 Eigen::MatrixXd covariance(const LevelGeometry& geometry, const std::vector<EncodedPoint>& seen,
                            const std::vector<EncodedPoint>& others,
                            const KernelParameters& parameters) {
