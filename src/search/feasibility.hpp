@@ -41,9 +41,7 @@ public:
     /// beforehand, in standard deviations of the latent (a memory model's); empty: nothing.
     FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points,
                      const std::vector<bool>& works, const std::vector<double>& margins = {})
-        : geometry_(&geometry),
-          dimensions_(geometry.dimensions()),
-          points_(std::move(points)) {
+        : geometry_(&geometry), dimensions_(geometry.dimensions()), points_(std::move(points)) {
         if (works.size() != points_.size() || (!margins.empty() && margins.size() != works.size()))
             throw UsageError("a model of what works needs as many answers as points");
         const auto n = static_cast<Eigen::Index>(points_.size());
@@ -55,9 +53,8 @@ public:
         }
         mean_ = prior_mean() + margins_.array();
         for (std::size_t d = 0; d < dimensions_; ++d)
-            alone_.push_back(
-                additive_variance *
-                matern52(Eigen::MatrixXd(inverse_squared_length * geometry.table(d))));
+            alone_.push_back(additive_variance *
+                             matern52(Eigen::MatrixXd(inverse_squared_length * geometry.table(d))));
         fit(with_margins(covariances(points_), margins_));
     }
 
@@ -116,9 +113,8 @@ private:
     }
     /// n x m.
     [[nodiscard]] Eigen::MatrixXd covariances(const std::vector<EncodedPoint>& others) const {
-        Eigen::MatrixXd additive =
-            Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(points_.size()),
-                                  static_cast<Eigen::Index>(others.size()));
+        Eigen::MatrixXd additive = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(points_.size()),
+                                                         static_cast<Eigen::Index>(others.size()));
         std::vector<LevelColumns> single = LevelColumns::of_all(*geometry_, points_);
         for (std::size_t j = 0; j < others.size(); ++j)
             for (std::size_t d = 0; d < dimensions_; ++d) {
@@ -129,8 +125,7 @@ private:
                                               geometry_->squared_distance(d, point, others[j]))
                                : alone_[d](point.levels[d], others[j].levels[d]);
                 };
-                single[d].add(others[j], of_dimension,
-                              additive.col(static_cast<Eigen::Index>(j)));
+                single[d].add(others[j], of_dimension, additive.col(static_cast<Eigen::Index>(j)));
             }
         return additive + covariance(*geometry_, points_, others, kernel());
     }

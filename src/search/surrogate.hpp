@@ -140,8 +140,7 @@ public:
                 const Eigen::MatrixXd own = h.middleRows(first, count);
                 result.segment(first, count) +=
                     expert.weight *
-                    expert.process.means_from(
-                        expert.process.cross_covariance(some, own), own);
+                    expert.process.means_from(expert.process.cross_covariance(some, own), own);
             }
         }
         return result;
@@ -172,8 +171,7 @@ public:
     void believe(const EncodedPoint& point, const Eigen::RowVectorXd& beliefs) {
         for (Expert& expert : experts_) {
             const Eigen::MatrixXd row = regressors(expert, beliefs);
-            const double expected =
-                expert.process.predict({point}, row).front().mean;
+            const double expected = expert.process.predict({point}, row).front().mean;
             expert.process.append(point, expected, 1, row);
         }
     }

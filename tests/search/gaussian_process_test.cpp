@@ -34,8 +34,8 @@ TEST_CASE(
     const auto predictions = process.predict(others, h);
     // Rasmussen and Williams, eq. 2.23 and 2.24, with an inverse and no factor.
     const Eigen::MatrixXd b = data.coefficient_variance.asDiagonal();
-    Eigen::MatrixXd k =
-        covariance(geometry, points, points, kernel) + data.regressors * b * data.regressors.transpose();
+    Eigen::MatrixXd k = covariance(geometry, points, points, kernel) +
+                        data.regressors * b * data.regressors.transpose();
     k.diagonal() += noise * data.noise_factors;
     const Eigen::MatrixXd inverse = k.fullPivLu().inverse();
     const Eigen::MatrixXd cross =
@@ -43,9 +43,8 @@ TEST_CASE(
     const Eigen::VectorXd residual = data.values - data.regressors * data.coefficient_mean;
     const Eigen::VectorXd means =
         h * data.coefficient_mean + cross.transpose() * inverse * residual;
-    const Eigen::MatrixXd among =
-        covariance(geometry, others, others, kernel) +
-        h * b * h.transpose() - cross.transpose() * inverse * cross;
+    const Eigen::MatrixXd among = covariance(geometry, others, others, kernel) +
+                                  h * b * h.transpose() - cross.transpose() * inverse * cross;
     const JointPrediction joint = process.joint(others, h);
     CHECK((joint.means - means).cwiseAbs().maxCoeff() < 1e-8);
     CHECK((joint.covariance - among).cwiseAbs().maxCoeff() < 1e-8);
@@ -60,12 +59,10 @@ TEST_CASE(
     first.values.conservativeResize(30);
     first.noise_factors.conservativeResize(30);
     first.regressors.conservativeResize(30, 3);
-    GaussianProcess grown(geometry, first, kernel,
-                          noise);
+    GaussianProcess grown(geometry, first, kernel, noise);
     for (std::size_t i = 30; i < 40; ++i) {
         const auto at = static_cast<Eigen::Index>(i);
-        grown.append(points[i], data.values(at), data.noise_factors(at),
-                     data.regressors.row(at));
+        grown.append(points[i], data.values(at), data.noise_factors(at), data.regressors.row(at));
     }
     const auto again = grown.predict(others, h);
     for (std::size_t j = 0; j < again.size(); ++j) {
@@ -88,11 +85,9 @@ TEST_CASE(
         drop(data.values, rest.values);
         drop(data.noise_factors, rest.noise_factors);
         drop(data.regressors, rest.regressors);
-        const GaussianProcess without(geometry, rest,
-                                      kernel, noise);
+        const GaussianProcess without(geometry, rest, kernel, noise);
         const auto at = static_cast<Eigen::Index>(i);
-        const Prediction expected =
-            without.predict({points[i]}, data.regressors.row(at)).front();
+        const Prediction expected = without.predict({points[i]}, data.regressors.row(at)).front();
         CHECK(std::abs(left_out[i].mean - expected.mean) < 1e-8);
         CHECK(std::abs(left_out[i].variance - expected.variance - noise * data.noise_factors(at)) <
               1e-8);
@@ -119,10 +114,8 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
         for (const double decades : {1e-6, 1.0, 1e6}) {
             Observations data = observations_of(points, 0);
             data.values *= decades;
-            const GaussianProcess process(geometry, data,
-                                          kernel_of(geometry.dimensions()), noise);
-            for (const Prediction& prediction :
-                 process.predict(points, data.regressors)) {
+            const GaussianProcess process(geometry, data, kernel_of(geometry.dimensions()), noise);
+            for (const Prediction& prediction : process.predict(points, data.regressors)) {
                 CHECK(std::isfinite(prediction.mean));
                 CHECK(prediction.variance > 0);
             }
@@ -141,8 +134,7 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
               .front()
               .theta.allFinite());
     Observations none = observations_of({}, 0);
-    const GaussianProcess prior(geometry, none,
-                                kernel_of(geometry.dimensions()), 0.1);
+    const GaussianProcess prior(geometry, none, kernel_of(geometry.dimensions()), 0.1);
     const Prediction nothing_known =
         prior.predict({points.front()}, Eigen::MatrixXd::Ones(1, 1)).front();
     CHECK(nothing_known.mean == 0);
@@ -151,12 +143,10 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
     Observations bad = observations_of(points, 0);
     bad.values(3) = std::nan("");
     CHECK(message_of<UsageError>([&] {
-              (void)GaussianProcess(geometry, bad,
-                                    kernel_of(geometry.dimensions()), 0.1);
+              (void)GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1);
           }).find("finite") != std::string::npos);
     bad.values.conservativeResize(5);
-    CHECK_THROWS_AS(GaussianProcess(geometry, bad,
-                                    kernel_of(geometry.dimensions()), 0.1),
+    CHECK_THROWS_AS(GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1),
                     UsageError);
 }
 
@@ -440,8 +430,7 @@ TEST_CASE(
     Observations data = observations_of(points, 0);
     data.noise_factors(3) = 0.5;
     constexpr double noise = 0.2;
-    const GaussianProcess process(geometry, data,
-                                  kernel_of(geometry.dimensions()), noise);
+    const GaussianProcess process(geometry, data, kernel_of(geometry.dimensions()), noise);
     constexpr Eigen::Index incumbent = 3;
     const Eigen::MatrixXd level = Eigen::MatrixXd::Ones(1, 1);
     const double best = process.predict({points[incumbent]}, level).front().mean;
