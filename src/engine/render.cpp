@@ -379,9 +379,6 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
                                       setting.words.end());
     for (const std::string& word : declared.engine)
         result.engine_adds.argv.push_back(with_texts(word, values));
-    for (const auto& [name, value] : declared.environment)
-        result.daemon.environment[name] = result.engine_adds.environment[name] =
-            with_texts(value, values);
     result.ready = declared.ready;
     result.used = declared.used;
     result.ready_within_seconds = declared.ready_within_seconds;
