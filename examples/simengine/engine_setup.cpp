@@ -174,12 +174,8 @@ private:
         const servetune::CommandSettings said = commands_.flags(words_, engine_);
         for (const servetune::Setting& setting : said.settings) {
             using Kind = servetune::Setting::Kind;
-            const bool known = setting.kind == Kind::parameter || setting.kind == Kind::json ||
-                               setting.kind == Kind::unread;
-            const auto& sets = setting.parameters;
-            const bool any_name_will_do =
-                !sets.empty() && sets.front()->parameter.concept_name == "served_model_name";
-            if (known && !setting.name.empty() && setting.key.empty() && !any_name_will_do)
+            if (setting.kind != Kind::launch && setting.kind != Kind::model &&
+                !setting.name.empty() && setting.key.empty())
                 argv.insert(argv.end(), setting.words.begin(), setting.words.end());
         }
         const auto known = engine_.options_flag.empty() ? facts_.flags.end()
@@ -336,23 +332,6 @@ std::optional<std::string> EngineCommand::value(const std::string& flag) const {
     return found->second.back();
 }
 
-std::vector<std::string> EngineSetup::log_lines(const std::string& event) const {
-    constexpr double mib = 1024.0 * 1024;
-    const servetune::CostModel& model = servetune::present(cost);
-    const servetune::ServingTarget& target = model.target();
-    // What is allocated when it goes wrong is a layer's weights, or about that.
-    const double piece = model.memory().weights_bytes / static_cast<double>(target.model.layers);
-    const std::vector<std::pair<std::string, std::string>> values{
-        {"model", target.model.name},
-        {"missing_mib", fmt::format("{:.2f}", piece / mib)},
-        {"device_gib", fmt::format("{:.2f}", target.hardware.memory_bytes / mib / 1024)}};
-    std::vector<std::string> lines;
-    if (const auto found = target.traits.log.find(event); found != target.traits.log.end())
-        for (const std::string& line : found->second)
-            lines.push_back(servetune::filled(line, values));
-    return lines;
-}
-
 EngineSetup set_up(const Options& options) {
     const Catalogue catalogue =
         options.search_spaces.empty() ? Catalogue::standard() : Catalogue(options.search_spaces);
@@ -396,11 +375,8 @@ EngineSetup set_up(const Options& options) {
     const servetune::Serving serving =
         reader.read(with_figures_of(setup.command, models, options.model));
     setup.parameters = serving.parameters;
-    setup.not_modelled = serving.not_modelled;
     setup.cost.emplace(serving.target, serving.settings);
-    setup.start = serving.refused.end != servetune::StartResult::End::serves
-                      ? serving.refused
-                      : servetune::start(*setup.cost);
+    setup.start = serving.refused.serves ? servetune::start(*setup.cost) : serving.refused;
     return setup;
 }
 

@@ -103,7 +103,7 @@ private:
 
     [[nodiscard]] Plan read(const Configuration& configuration) {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
-        const bool refused = started.start.end != StartResult::End::serves;
+        const bool refused = !started.start.serves;
         if (started.failure && !refused && started.failure->kind == FailureKind::unsupported)
             return {};  // a figure that is not known
         if (!started.cost) return {-surely};

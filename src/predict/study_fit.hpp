@@ -52,6 +52,6 @@ struct SpeedRow {
 /// `quick_estimate` as the prediction. A configuration with flags that the cost model does not know
 /// counts a quarter: its error is twice as large.
 SpeedFactors factors_of(const SimulateEvaluator& evaluator,
-                        const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior = {});
+                        const std::vector<MeasuredSpeed>& measured);
 
 }  // namespace servetune

@@ -14,12 +14,10 @@ struct CandidateScore {
     double log_improvement = 0;
     double log_works = 0;   ///< ln P(it gives a number)
     double log_limits = 0;  ///< sum over the limits of ln P(kept)
-    /// ln of what a trial of it takes by the median trial; 0 where trials count and not seconds
-    double log_seconds = 0;
     Prediction objective{};  ///< of the leading goal, standardised, more is better
 
     [[nodiscard]] double total() const {
-        return log_improvement + log_works + log_limits - log_seconds;
+        return log_improvement + log_works + log_limits;
     }
 };
 

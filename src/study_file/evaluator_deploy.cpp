@@ -294,7 +294,6 @@ public:
     }
     void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
                const RunHooks& hooks) const override {
-        check_objective_of_load_test(file);
         setup.problem = problem_of(file);
         auto& choice = std::get<DeployChoice>(file.measuring);
         EngineEvaluator::Options& options = choice.options;

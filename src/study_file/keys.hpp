@@ -308,7 +308,6 @@ inline constexpr struct RenderKeys : WhenKeys<&JsonFlag::when> {
 } render{};
 
 inline constexpr struct WeightCacheKeys : WhenKeys<&WeightCacheDaemon::when>,
-                                          EnvironmentKeys<&WeightCacheDaemon::environment>,
                                           ReadyWithinKeys<&WeightCacheDaemon::ready_within_seconds>,
                                           SinceKeys<&WeightCacheDaemon::since> {
     using T = WeightCacheDaemon;

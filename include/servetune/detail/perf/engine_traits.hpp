@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/expression.hpp"
 #include "servetune/parameter.hpp"
 #include "servetune/value.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,6 +23,13 @@ struct AttentionTraits {
         cache_types{};  ///< of keys and values that it has kernels for; empty: all
     /// the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
     std::vector<std::string> architectures{};
+
+    [[nodiscard]] bool takes(const std::string& cache_type, const std::string& architecture) const {
+        const auto lists = [](const std::vector<std::string>& known, const std::string& one) {
+            return known.empty() || std::find(known.begin(), known.end(), one) != known.end();
+        };
+        return lists(cache_types, cache_type) && lists(architectures, architecture);
+    }
 };
 
 /// What an engine uses by itself for a parameter that is not set; the first of a list that fits
