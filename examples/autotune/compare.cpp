@@ -221,7 +221,7 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
     for (const StudySetup* side : {&a, &b})
         for (const auto& [path, text] : side->definition())
             if ((path.starts_with("objective") || path.starts_with("workloads.") ||
-                 path.starts_with(of_later_versions + "data.")) &&
+                 path.starts_with(file_paths + "data.")) &&
                 !path.ends_with(".dataset.path"))  // two checkouts have data in two folders
                 all.try_emplace(path, std::array<std::string, 2>{"absent", "absent"})
                     .first->second[side == &a ? 0 : 1] = text;
@@ -229,7 +229,7 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
         if (texts[0] != texts[1])
             throw UsageError(fmt::format(
                 "they cannot be compared: {} of A is {}, of B {}",
-                path.substr(path.starts_with(of_later_versions) ? of_later_versions.size() : 0),
+                path.substr(path.starts_with(file_paths) ? file_paths.size() : 0),
                 texts[0], texts[1]));
 }
 

@@ -66,7 +66,7 @@ void add_flags(const StudySetup& setup, std::map<std::string, std::string>& resu
                         setup.file.composition->render(completed, {"MODEL"}, group.role).text() +
                         "\n";
         }
-        result[of_later_versions + "flags." + parameter.name] = fingerprint_of(commands).text();
+        result[file_paths + "flags." + parameter.name] = fingerprint_of(commands).text();
     }
 }
 
@@ -78,7 +78,7 @@ void add_roles(const SearchSpace& space, std::map<std::string, std::string>& res
         if (parameter.value_when_unset)
             text += ", without a flag " + text_of(*parameter.value_when_unset);
         if (!parameter.concept_name.empty()) text += ", " + parameter.concept_name;
-        result[of_later_versions + "roles." + parameter.name] = text;
+        result[file_paths + "roles." + parameter.name] = text;
     }
 }
 
@@ -91,13 +91,13 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
             try {
                 text = fingerprint_of(read_file(file_of(workload.dataset))).text();
             } catch (const IoError&) {
-                const auto kept = file.kept.find(of_later_versions + "data." +
+                const auto kept = file.kept.find(file_paths + "data." +
                                                  workload.name);  // read elsewhere, it is as it was
                 text = kept != file.kept.end()
                            ? kept->second
                            : "cannot be read";  // whoever sends the requests says so
             }
-            result[of_later_versions + "data." + workload.name] = text;
+            result[file_paths + "data." + workload.name] = text;
         }
 }
 

@@ -432,7 +432,8 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     CHECK(message([](Target& t, Settings& s) {
               s.tensor_parallel = 2, t.hardware.link_bytes_per_second.reset();
           }) ==
-          "how several made-up are linked is not known (link_bytes_per_second): one device only");
+          "2 devices: how fast those of made-up talk to each other is not known "
+          "(link_bytes_per_second)");
     CHECK(message([](Target&, Settings& s) { s.quantization = "bf17"; }) ==
           "the bytes of made/up as 'bf17' are not known; known: bf16");
     CHECK(message([](Target&, Settings& s) { s.attention_backend = "plane"; }) ==
@@ -441,5 +442,6 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     guessing.speculation = {"medusa", 2, 0};
     CHECK(message_of<UsageError>([&] {
               (void)CostModel(round_target(), guessing).tokens_per_step();
-          }) == "how often guesses of 'medusa' are right in made-up is not known");
+          }) == "how often guesses of 'medusa' are right is not known (acceptance in "
+               "traits/made-up.yaml)");
 }
