@@ -222,7 +222,7 @@ void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& 
     if (has_goals && is_load_test(study.measuring))
         errors.in([&] {
             look_for_load(root, study);
-            if (!outside) check_objective_of_load_test(study, root.find(keys::study.objective));
+            if (!outside) check_objective_of_load_test(study, root.at(keys::study.objective));
         });
     if (study.decision.never_worse_than && study.workloads.size() == 1)
         errors.in([&] {
@@ -397,7 +397,7 @@ BayesianOptions StudySetup::bayesian_options() const {
     if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
     options.beliefs = beliefs;
     options.suggestions = suggestions;
-    options.learning.seed = file.seed;
+    options.seed = file.seed;
     return options;
 }
 
