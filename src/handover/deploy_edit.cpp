@@ -132,7 +132,9 @@ private:
             text_[in_place_of.begin] == '\'' || text.find('"') != std::string::npos;
         if (single && text.find('\'') == std::string::npos) return "'" + text + "'";
         const bool bare = in_place_of.end - in_place_of.begin == in_place_of.text.size();
-        return bare && text.find(',') == std::string::npos ? yaml_text(text) : yaml_quoted(text);
+        if (!bare || text.find(',') != std::string::npos) return yaml_quoted(text);
+        const bool plain_flag = text.starts_with("--") && quoted_where_needed(text) == text;
+        return plain_flag ? text : yaml_text(text);
     }
     void replace(std::size_t i, const std::string& text) {
         const DeployWord& word = changeable(i);
