@@ -518,9 +518,9 @@ bool study_knows(const StudySetup& setup, const std::vector<std::string>& settin
 /// folder.
 std::filesystem::path study_with(const CompareArguments& arguments,
                                  const std::filesystem::path& folder, const std::string& name) {
-    std::string text = "use: " +
-                       OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
-                       "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
+    std::string text =
+        "use: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
+        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
         const auto equals = setting.find('=');
         if (equals == std::string::npos)
@@ -543,9 +543,7 @@ struct Asked {
     const Side& b;
     std::filesystem::path folder;
 
-    [[nodiscard]] std::vector<GoalCheck> goals() const {
-        return goal_checks(arguments, a, b);
-    }
+    [[nodiscard]] std::vector<GoalCheck> goals() const { return goal_checks(arguments, a, b); }
     [[nodiscard]] bool open() const {
         const std::vector<GoalCheck> all = goals();
         return std::none_of(
@@ -576,11 +574,10 @@ private:
     void print_json(const Ending& ending) const {
         OrderedJson result{{"verdict", ending.word}, {"text", ending.text}};
         for (const GoalCheck& goal : goals())
-            result["goals"].push_back(
-                {{"metric", goal.goal.metric},
-                 {"verdict", name_in(Comparison::verdicts, goal.verdict())},
-                 {"pairs", goal.comparison.pairs()},
-                 {"gain", gain_json(goal.comparison)}});
+            result["goals"].push_back({{"metric", goal.goal.metric},
+                                       {"verdict", name_in(Comparison::verdicts, goal.verdict())},
+                                       {"pairs", goal.comparison.pairs()},
+                                       {"gain", gain_json(goal.comparison)}});
         for (const Side* side : {&a, &b})
             result[side == &a ? "a" : "b"] = {
                 {"command", side->of->setup.command_text(side->configuration)},

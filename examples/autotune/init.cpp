@@ -177,9 +177,9 @@ FirstStudy answered(const InitArguments& arguments, const InitFound& found,
     std::vector<std::string> models;
     if (arguments.model.empty()) models = models_for(engine, arguments.attach);
     if (!models.empty()) put(stdout, "models found: {}\n", listed(models));
-    study.model = questions.answer(
-        arguments.model, "2. Model: a name on the hub, a folder or a file",
-        models.empty() ? "" : models.front(), model_answered);
+    study.model =
+        questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file",
+                         models.empty() ? "" : models.front(), model_answered);
     if (!no_gpus)
         study.hardware = questions.answer(
             arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known",
@@ -292,9 +292,8 @@ void write_cluster_files(const FirstStudy& study, const InitArguments& arguments
                          const Engine& engine) {
     const std::string name = cluster_name(study.name());
     const bool is_path = study.model.starts_with('/');
-    const std::string image = arguments.image.empty()
-                                  ? "servetune:" + std::string(library_version)
-                                  : arguments.image;
+    const std::string image =
+        arguments.image.empty() ? "servetune:" + std::string(library_version) : arguments.image;
     TemplateValues values{
         {{"name", name},
          {"study", study.name()},
@@ -349,7 +348,8 @@ int init(const InitArguments& arguments) {
     put_warnings(setup, study, needed);
     if (for_kubernetes) write_cluster_files(study, arguments, catalogue.engine(study.engine));
     else
-        put(stdout, "next: {}, then {}\n", Command{{"autotune", "validate", output.string()}}.text(),
+        put(stdout, "next: {}, then {}\n",
+            Command{{"autotune", "validate", output.string()}}.text(),
             Command{{"autotune", "run", output.string()}}.text());
     return done;
 }

@@ -109,7 +109,8 @@ int check(const RecommendArguments& arguments, const DeployCommand& command,
                   {"risks", difference.risks}});
     else {
         put_difference(difference);
-        if (same) put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
+        if (same)
+            put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
     }
     return differs ? answer_is_no : same ? done : undecided;
 }

@@ -496,8 +496,7 @@ inline constexpr struct ArrivalKeys {
     FREE_KEY(rate, is::arrival_rate,
              "requests per second; inf: all at once; timestamps: as the data set says");
     BOUND_KEY(speed, is::replay_speed, "of timestamps: times as fast as recorded (1)");
-    BOUND_KEY(burstiness, is::rate,
-              "of a rate: 1 is Poisson, less is burstier, inf an even pace");
+    BOUND_KEY(burstiness, is::rate, "of a rate: 1 is Poisson, less is burstier, inf an even pace");
     Key concurrency = row<&T::in_flight>("concurrency", is::integer_in<1, most_concurrency>,
                                          "that many requests in flight");
     Key largest_rate =
@@ -618,9 +617,7 @@ inline constexpr struct SimulateKeys : NoiseKeys<&SimulateChoice::noise, &StepNo
     static constexpr std::string_view called = "simulate";
     Key step_noise = row<&T::noise, &StepNoise::step_cv>("step_noise", is::share,
                                                          "how much steps differ within a run (0)");
-    BOUND_KEY(traits, is::mapping_of<is::file>,
-              "engine -> its traits (those that ship)",
-              resolved);
+    BOUND_KEY(traits, is::mapping_of<is::file>, "engine -> its traits (those that ship)", resolved);
 } simulate{};
 
 inline constexpr struct AttachKeys : LoadTestKeys<AttachChoice> {

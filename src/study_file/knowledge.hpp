@@ -9,7 +9,7 @@ namespace servetune {
 struct GatheredKnowledge {
     Beliefs beliefs{};
     std::vector<std::string>
-        warnings{};         ///< what a person should know of a source, a sentence each
+        warnings{};  ///< what a person should know of a source, a sentence each
     /// one of each choice, with a fingerprint of what it rests on; of one that knows nothing here
     /// too
     std::vector<std::string> texts{};

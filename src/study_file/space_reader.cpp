@@ -106,7 +106,8 @@ void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
                                const std::vector<Engine>& engines) {
     if (std::holds_alternative<CommandChoice>(study.measuring) ||
         std::holds_alternative<SimulateChoice>(study.measuring))
-        node.fail("roles are several servers, which only `deploy` starts: use it, or leave roles out");
+        node.fail(
+            "roles are several servers, which only `deploy` starts: use it, or leave roles out");
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
     if (deploy == nullptr) return;
     if (deploy->options.fill_devices)

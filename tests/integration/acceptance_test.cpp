@@ -105,8 +105,7 @@ TEST_CASE(
         INFO("step " << step);
         CHECK(passes(ended.out, step));
     }
-    CHECK(not_here(ended.out, 7,
-                   "there is no nvidia-smi, amd-smi or tegrastats on the PATH"));
+    CHECK(not_here(ended.out, 7, "there is no nvidia-smi, amd-smi or tegrastats on the PATH"));
     CHECK(ended.out.find("step 8  NOT HERE  ") != std::string::npos);  // with a podman or without
     CHECK(not_here(ended.out, 9, "0 GPU(s) seen, two wanted"));
     CHECK(not_here(ended.out, 10, "vllm's load generator does not start here: "));

@@ -145,7 +145,8 @@ private:
         change_files(yaml);
         const Ran ended = run(yaml);
         INFO(ended.code << "\n" << ended.out << ended.err);
-        const Words codes = part(yaml, "code") == nullptr ? Words{"0"} : texts_of(part(yaml, "code"));
+        const Words codes =
+            part(yaml, "code") == nullptr ? Words{"0"} : texts_of(part(yaml, "code"));
         CHECK(std::find(codes.begin(), codes.end(), std::to_string(ended.code)) != codes.end());
         check_text(yaml, "says", ended.out + ended.err);
         check_text(yaml, "out", ended.out);
@@ -199,9 +200,8 @@ private:
                 CHECK(has(text, one));
             }
         });
-        each("file_is", [&](const std::string& text, const Yaml& wanted) {
-            CHECK(text == filled(wanted));
-        });
+        each("file_is",
+             [&](const std::string& text, const Yaml& wanted) { CHECK(text == filled(wanted)); });
         each("file_lacks", [&](const std::string& text, const Yaml& wanted) {
             for (const std::string& one : texts_of(&wanted)) CHECK_FALSE(has(text, one));
         });

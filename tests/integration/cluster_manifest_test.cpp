@@ -67,11 +67,11 @@ TEST_CASE(
     const auto parts = parts_of(read_file(folder.path() / "servetune.yaml"));
     std::set<std::string> kinds;
     for (const auto& [name, part] : parts) kinds.insert(name);
-    CHECK(kinds == std::set<std::string>{
-                       "Deployment servetune-chat-page",
-                       "Job servetune-chat", "PersistentVolumeClaim servetune-chat",
-                       "PersistentVolumeClaim servetune-chat-models", "Role servetune-chat",
-                       "RoleBinding servetune-chat", "ServiceAccount servetune-chat"});
+    CHECK(kinds == std::set<std::string>{"Deployment servetune-chat-page", "Job servetune-chat",
+                                         "PersistentVolumeClaim servetune-chat",
+                                         "PersistentVolumeClaim servetune-chat-models",
+                                         "Role servetune-chat", "RoleBinding servetune-chat",
+                                         "ServiceAccount servetune-chat"});
     const std::string& job = parts.at("Job servetune-chat").text;
     CHECK(has(job, "image: \"r.example/servetune:1\"\n"));
     CHECK(has(job,
@@ -86,8 +86,7 @@ TEST_CASE(
     folder.write("pod.yaml", "mine");
     words.emplace_back("--force");
     for (const bool force : {false, true}) {
-        const Ran again =
-            autotune({words.begin(), words.end() - (force ? 0 : 1)}, folder.path());
+        const Ran again = autotune({words.begin(), words.end() - (force ? 0 : 1)}, folder.path());
         CHECK(again.code == (force ? 0 : 2));
         CHECK(read_file(folder.path() / "pod.yaml") == "mine");
     }

@@ -67,10 +67,10 @@ public:
         fs::create_directory(volume());
         fs::permissions(volume(), fs::perms::all);
         folder_.write("pod.yaml", pod_in_cluster(start_scale));
-        const Ran made = autotune(
-            {"init", "--as", "kubernetes", "--image", KubernetesWorld::image, "--engine", "vllm",
-             "--model", "Qwen/Qwen3-8B", "--output", "chat.yaml", "--yes"},
-            folder_.path());
+        const Ran made =
+            autotune({"init", "--as", "kubernetes", "--image", KubernetesWorld::image, "--engine",
+                      "vllm", "--model", "Qwen/Qwen3-8B", "--output", "chat.yaml", "--yes"},
+                     folder_.path());
         INFO(made.out << made.err);
         REQUIRE(made.code == 0);
         folder_.write("chat.yaml", study_in_cluster);
@@ -221,9 +221,7 @@ TEST_CASE("cluster run: the guide's commands run a study, which a kill does not 
     CHECK(run.trials_left().empty());
     CHECK(comes_true([&] { return world.left().empty(); }, 60));
     const std::string left =
-        run.kubectl(
-               {"get", "pvc,role,rolebinding,deployment,serviceaccount", "--output=name"})
-            .out;
+        run.kubectl({"get", "pvc,role,rolebinding,deployment,serviceaccount", "--output=name"}).out;
     CHECK_FALSE(has(left, "servetune"));
 }
 

@@ -293,8 +293,7 @@ TEST_CASE("devices: an engine's power is measured, per token too, and both are g
     CHECK(four.run("validate", study("48", "rate: 4", goal)).code == 0);
 }
 
-TEST_CASE(
-    "devices: engines and workers get neighbours in the list of devices") {
+TEST_CASE("devices: engines and workers get neighbours in the list of devices") {
     const GpuMachine four(4);
     const std::string pairs =
         "space: {tensor_parallel_size: 2}\nothers: default\nstrategy: exhaustive\nbudget: {trials: "

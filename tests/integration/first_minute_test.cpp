@@ -49,8 +49,7 @@ public:
                 "570.86';;\n"
                 "--query-gpu=index,uuid,memory.used,*) echo '0, GPU-0a, 500, 81559, 1755, 1980, "
                 "64, 70.0, 0x0000000000000001';;\n--query-compute-apps=*) " +
-                    (processes.empty() ? "" : "echo '" + processes + "'") +
-                    ";;\nesac\n");
+                    (processes.empty() ? "" : "echo '" + processes + "'") + ";;\nesac\n");
     }
     [[nodiscard]] std::vector<std::string> words(
         const std::vector<std::string>& own, const std::vector<std::string>& variables = {}) const {

@@ -131,9 +131,7 @@ TEST_CASE("gate: equal servers pass, and one that is 5 % slower fails with its f
         here.gate("a.yaml", "same.yaml", "same", {"--margin", "0.04", "--pairs", "20"});
     INFO(same.out << same.err);
     CHECK(same.code == 0);
-    CHECK(
-        has(same.out,
-            "B is not worse by 4 %: maximize total_tokens_per_second on chat: "));
+    CHECK(has(same.out, "B is not worse by 4 %: maximize total_tokens_per_second on chat: "));
     CHECK(
         has(here.read("same/gate.xml"), " tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"0\""));
     CHECK(has(here.read("same/gate.md"), "## Gate of served: passed\n"));
@@ -143,8 +141,7 @@ TEST_CASE("gate: equal servers pass, and one that is 5 % slower fails with its f
         here.gate("a.yaml", "slow.yaml", "slow", {"--margin", "0.02", "--pairs", "20"});
     INFO(slow.out << slow.err);
     CHECK(slow.code == 1);
-    CHECK(has(slow.out,
-              "B is worse: maximize total_tokens_per_second on chat: -"));
+    CHECK(has(slow.out, "B is worse: maximize total_tokens_per_second on chat: -"));
     CHECK(has(here.read("slow/gate.xml"), "<failure message=\"-"));
     CHECK(has(here.read("slow/gate.md"), "| evaluator.deploy.environment.SIMENGINE_OPTIONS | "));
     here.check_junit("slow");

@@ -372,8 +372,7 @@ TEST_CASE("record: published studies are repeated from their tables") {
         const fs::path study =
             fs::path(SERVETUNE_SOURCE) / "search_spaces/published" / name / "study.yaml";
         INFO(name);
-        REQUIRE(autotune({"run", study.string(), "--directory", "study", "--quiet"},
-                         folder.path())
+        REQUIRE(autotune({"run", study.string(), "--directory", "study", "--quiet"}, folder.path())
                     .code == 0);
         const Ran exported =
             autotune({"export", "study", "--as", "record", "--output", "record"}, folder.path());

@@ -128,7 +128,8 @@ TEST_CASE("fixed beats searched: arguments count in rules") {
 }
 
 TEST_CASE("fixed beats searched: a study that ran so can still be read, and says it") {
-    const MachineSource kept{[] { return find_devices(); }, [](const StudyFile&) {
+    const MachineSource kept{[] { return find_devices(); },
+                             [](const StudyFile&) {
                                  return std::map<std::string, std::string>{{"study", "s"}};
                              }};
     const StudyFile study = FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.loaded(kept);
