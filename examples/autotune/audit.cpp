@@ -141,8 +141,7 @@ std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view
     else
         for (PublishedResult& result : read_results(text, file.string(), known.engines)) {
             Block block;
-            block.label = joined(
-                {result.run, result.labels.empty() ? std::string() : result.labels.front()}, ", ");
+            if (!result.labels.empty()) block.label = result.labels.front();
             block.dialect = dialect_of(result);
             block.published = std::move(result);
             blocks.push_back(std::move(block));

@@ -27,6 +27,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -101,21 +102,23 @@ Workload workload_of(const LoadTestArguments& arguments, const Catalogue& catalo
 /// What is wrong with a header is said without its value, which may be a secret.
 std::pair<std::string, std::string> header_of(const std::string& text) {
     const auto colon = text.find(':');
-    const std::string wanted = "--header wants NAME:VALUE, such as 'X-Tenant: 7'; ";
-    if (colon == std::string::npos) throw UsageError(wanted + "there is no colon");
     const std::string name = text.substr(0, colon);
-    const auto begin = text.find_first_not_of(" \t", colon + 1);
-    const auto is_token = [](char c) {  // RFC 9110, 5.6.2
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+    const std::string value(trimmed(colon == text.npos ? "" : text.substr(colon + 1)));
+    const auto is_token = [](unsigned char c) {  // RFC 9110, 5.6.2
+        return std::isalnum(c) != 0 ||
+               std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) !=
+                   std::string_view::npos;
     };
-    if (name.empty() || !std::all_of(name.begin(), name.end(), is_token))
-        throw UsageError(wanted + "a name has letters, digits and -, and no blanks");
-    if (begin == std::string::npos) throw UsageError(wanted + name + " has no value");
-    const std::string value = text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-    if (std::any_of(value.begin(), value.end(),
-                    [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; }))
-        throw UsageError(wanted + "the value of " + name + " has control characters");
+    const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
+    const char* wrong = colon == text.npos ? "there is no colon"
+                        : name.empty() || !std::all_of(name.begin(), name.end(), is_token)
+                            ? "a name has letters, digits and -, and no blanks"
+                        : value.empty() ? "there is no value"
+                        : std::any_of(value.begin(), value.end(), is_control)
+                            ? "the value has control characters"
+                            : nullptr;
+    if (wrong != nullptr)
+        throw UsageError(std::string("--header wants NAME:VALUE, such as 'X-Tenant: 7'; ") + wrong);
     return {name, value};
 }
 
@@ -127,8 +130,7 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
         add_user_info(secrets(), url);
         endpoint.replicas.push_back(server_url(url));
     }
-    endpoint.api = arguments.completions || arguments.token_ids ? Endpoint::Api::completions
-                                                                : Endpoint::Api::chat;
+    endpoint.api = arguments.completions ? Endpoint::Api::completions : Endpoint::Api::chat;
     endpoint.stream = arguments.stream;
     endpoint.extra_body = arguments.extra_body;
     endpoint.certificates = arguments.certificates;
@@ -169,7 +171,6 @@ LoadTest load_test_of(const LoadTestArguments& arguments, const Catalogue& catal
     test.options.loops = arguments.loops;
     test.options.request_timeout_seconds = arguments.request_timeout_seconds;
     test.options.stall_timeout_seconds = arguments.stall_timeout_seconds;
-    test.token_ids = arguments.token_ids;
     test.salt = arguments.salt ? *arguments.salt : std::uint64_t{std::random_device{}()};
     if (!arguments.facts_of.empty()) test.known.served = catalogue.model(arguments.facts_of);
     else test.known.served = served_model(test.endpoint.model, catalogue.all_models());

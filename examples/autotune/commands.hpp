@@ -216,7 +216,6 @@ struct LoadTestArguments {
     std::optional<std::uint64_t> seed{}, salt{};
     bool ignore_eos = false;
     bool completions = false;
-    bool token_ids = false;
     bool stream = true;
     /// the variable that holds the key: a key in a command is in the process list
     std::string api_key_environment{};

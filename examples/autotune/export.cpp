@@ -7,7 +7,6 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "handover/result_export.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"
 #include "study/table.hpp"
@@ -102,14 +101,12 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
 
 int export_trials(const ExportArguments& arguments) {
     if (arguments.format == "record") return export_record(arguments);
+    if (arguments.format == "optuna")
+        throw UsageError(
+            "Optuna's own library writes its storage: pip install 'servetune[optuna]', then "
+            "python3 -m servetune.export_optuna STUDY sqlite:///FILE");
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    if (arguments.format == "optuna") {
-        if (!arguments.output)
-            throw UsageError("--format optuna writes a database: say the file with --output");
-        write_optuna_storage(setup, trials, *arguments.output);
-        return done;
-    }
     const std::string text =
         arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
     if (arguments.output) write_file(*arguments.output, text);

@@ -11,7 +11,6 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
-#include <map>
 #include <string_view>
 #include <utility>
 
@@ -21,54 +20,6 @@ using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
-
-std::string milliseconds(double seconds) { return number_text(seconds * 1e3) + " ms"; }
-
-/// Twelve bars over a logarithmic scale from the smallest to the largest.
-std::string histogram(const char* title, std::vector<double> seconds) {
-    constexpr std::size_t bars = 12;
-    constexpr double width = 44;
-    std::erase_if(seconds, [](double value) { return !(value > 0); });
-    if (seconds.size() < 2) return "";
-    const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-    const double low = std::log(*least), high = std::log(*most);
-    std::array<std::size_t, bars> counts{};
-    for (const double value : seconds)
-        ++counts[high > low ? std::min(bars - 1, static_cast<std::size_t>((std::log(value) - low) /
-                                                                          (high - low) * bars))
-                            : 0];
-    const double largest = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
-    std::string text = fmt::format("{} ({} values)\n", title, seconds.size());
-    for (std::size_t i = 0; i < bars && (high > low || i == 0); ++i) {
-        const double from = std::exp(low + (high - low) * static_cast<double>(i) / bars);
-        std::string bar;
-        for (int n = static_cast<int>(std::ceil(static_cast<double>(counts[i]) / largest * width));
-             n > 0; --n)
-            bar += "#";
-        text += fmt::format("  {:>12} {:<44} {}\n", milliseconds(from), bar, counts[i]);
-    }
-    return text;
-}
-
-/// Notes that differ only in the metric they speak of (`no interval of METRIC: why`) share a line.
-std::string notes_text(const std::vector<std::string>& notes) {
-    constexpr std::string_view subject = "no interval of ";
-    std::map<std::string, std::string> metrics;  // by reason
-    std::string text;
-    for (const std::string& note : notes) {
-        const auto colon = note.find(": ");
-        if (!note.starts_with(subject) || colon == std::string::npos) {
-            text += "  note: " + note + "\n";
-            continue;
-        }
-        std::string& listed = metrics[note.substr(colon)];
-        listed +=
-            (listed.empty() ? "" : ", ") + note.substr(subject.size(), colon - subject.size());
-    }
-    for (const auto& [reason, names] : metrics)
-        text += fmt::format("  {}{}{}\n", subject, names, reason);
-    return text;
-}
 
 /// A figure of a line, where it was measured: shown times `factor`.
 struct FigurePart {
@@ -135,16 +86,7 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     for (const auto& [metric, interval] : statistics.intervals)
         text += fmt::format("  {:<40} {} .. {}\n", metric, figure_text(metric, interval.low),
                             figure_text(metric, interval.high));
-    text += notes_text(statistics.notes);
-    std::vector<double> first, gaps;
-    for (const RequestRecord& record : result.run.records) {
-        if (!record.succeeded() || !record.unread_field.empty()) continue;
-        if (record.first_token) first.push_back(*record.first_token - record.sent);
-        gaps.insert(gaps.end(), record.gaps.begin(), record.gaps.end());
-    }
-    for (const std::string& drawn :
-         {histogram("Time to first token", first), histogram("Inter-token latency", gaps)})
-        if (!drawn.empty()) text += "\n" + drawn;
+    for (const std::string& note : statistics.notes) text += "  note: " + note + "\n";
     text += "\n" + result.plan.description + "\n" + health_text(result) + server_text(result);
     if (const std::string failed = failed_requests_text(result.run.records); !failed.empty())
         text += failed + "\n";
@@ -208,18 +150,6 @@ std::string figure_of(const Metrics& metrics, std::string_view metric) {
     return found == metrics.end() ? "-" : plain_figure_text(metric, found->second.value);
 }
 
-/// How much of the nearest limit is taken: full at the `|`.
-std::string bar(double limit_utilization) {
-    constexpr double limit_at = 20;
-    constexpr int width = 30;
-    const int length = static_cast<int>(
-        std::clamp(std::round(limit_utilization * limit_at), 0.0, static_cast<double>(width)));
-    std::string text(static_cast<std::size_t>(width), ' ');
-    std::fill(text.begin(), text.begin() + length, '#');
-    text[static_cast<std::size_t>(limit_at)] = '|';
-    return text.substr(0, text.find_last_not_of(' ') + 1);
-}
-
 OrderedJson number(double value) {
     return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
 }
@@ -243,11 +173,8 @@ std::string CapacityReport::line_of(const LoadPoint& point) const {
     if (!limits.empty())
         line += std::isinf(point.limit_utilization)
                     ? "  requests fail"
-                    : fmt::format("  {:>5.0f} % {}", point.limit_utilization * 100,
-                                  bar(point.limit_utilization));
-    return line + (point.served == Served::yes  ? ""
-                   : point.served == Served::no ? "  does not keep up"
-                                                : "  too few requests to tell whether it keeps up");
+                    : fmt::format("  {:>5.0f} %", point.limit_utilization * 100);
+    return line + (point.served == Served::no ? "  does not keep up" : "");
 }
 
 Verdict CapacityReport::verdict() const {

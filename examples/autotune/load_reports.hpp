@@ -13,8 +13,7 @@
 namespace autotune {
 
 /// What a load test says to people: the classic block, then what that block cannot say: intervals,
-/// histograms, whether the numbers may be believed, how the client itself kept up, why requests
-/// failed.
+/// whether the numbers may be believed, how the client itself kept up, why requests failed.
 std::string bench_report(const servetune::LoadTestResult& result, const std::string& block);
 
 /// What the audit found, a line each.

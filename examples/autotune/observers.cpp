@@ -13,21 +13,21 @@
 #include "study/clocks.hpp"
 #include "study/json.hpp"
 #include "study/verdict.hpp"
-#include "study_file/study_predictions.hpp"
 #include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/logger.h>
-#include <spdlog/sinks/rotating_file_sink.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -137,10 +137,8 @@ void Progress::show() {
                 {fmt::format("{}: {} {}", trial, one.phase.empty() ? one.tried : one.phase, took),
                  static_cast<int>(parts.size())});
     }
-    const std::string bound = most_ ? fmt::format(" of at most {}", *most_) : "";
-    std::string above = fitted({{number + bound, 1}, {left(), 0}, best, {interval_, 3}}, columns);
-    if (above.find(bound) == std::string::npos)
-        above = fitted({{number, 1}, {left(), 0}, best, {interval_, 3}}, columns);
+    if (most_) number += fmt::format(" of at most {}", *most_);
+    const std::string above = fitted({{number, 1}, {left(), 0}, best}, columns);
     screen().status({above, "  " + fitted(parts, below)});
 }
 
@@ -169,17 +167,15 @@ std::string Progress::gain_of(const Trial& trial, double figure, const Standings
     const Objective& objective = setup_.problem->objective;
     const Standing* base = standings.find(setup_.problem->space.default_configuration());
     if (base == nullptr || !base->passes() || !trial.of_search()) return "";
-    const FigureScale& scale = standings.scale();
-    const auto gain = stated_gain(objective.leading(), scale, figure, base->estimate().mean);
-    if (!gain) return "";
-    return " (" + stated_text(*gain, scale) + ")";
+    const auto gain =
+        stated_gain(objective.leading(), standings.scale(), figure, base->estimate().mean);
+    return gain ? " (" + stated_text(*gain, standings.scale()) + ")" : "";
 }
 
 void Progress::keep_best(const Standings& standings) {
     const Problem& problem = *setup_.problem;
     const auto [best, base, gain] = best_so_far(problem, standings);
     incumbent_.clear();
-    interval_.clear();
     if (best == nullptr) return;
     const std::string& metric = problem.objective.leading().metric;
     incumbent_ = "best " + figure_text(metric, best->estimate().mean);
@@ -187,9 +183,6 @@ void Progress::keep_best(const Standings& standings) {
     const auto stated = stated_gain(problem.objective.leading(), standings.scale(),
                                     best->estimate().mean, base->estimate().mean);
     incumbent_ += " (" + (stated ? stated_text(*stated, standings.scale()) : "?") + ")";
-    if (gain && gain->has_interval())
-        interval_ = "95 % " + gain_text(gain->low, gain->scale) + " to " +
-                    gain_text(gain->high, gain->scale);
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
@@ -333,8 +326,7 @@ void EventLines::ended(std::string_view reason, const std::string& report) {
 
 namespace {
 
-constexpr std::size_t file_bytes = 5UL << 20UL;
-constexpr std::size_t older_files = 3;
+constexpr std::uintmax_t most_log_bytes = 20UL << 20UL;
 constexpr std::string_view ending = " ends: ";  // behind the time, before reason and message
 
 std::string text_of_outcome(const Trial& trial) {
@@ -347,6 +339,16 @@ std::string text_of_outcome(const Trial& trial) {
     for (const auto& [name, metric] : measurement.metrics)
         if (MetricKey::of(name).workload.empty())
             text += fmt::format(" {}={:.6g}", name, metric.value);
+    return text;
+}
+
+/// `2026-11-01T10:00:00+0000`.
+std::string local_time() {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    std::string text(32, '\0');
+    text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S%z", &local));
     return text;
 }
 
@@ -380,29 +382,23 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
                  file.string());
         return;
     }
-    try {
-        auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(file.string(),
-                                                                           file_bytes, older_files);
-        logger_ = std::make_shared<spdlog::logger>("run", std::move(sink));
-        logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %v");
-        logger_->flush_on(spdlog::level::info);
-        logger_->set_error_handler([said = false](const std::string& why) mutable {
-            if (!said) complain("autotune: run.log is not complete: {}", why);
-            said = true;
-        });
-    } catch (const spdlog::spdlog_ex& error) {
-        complain("autotune: there will be no run.log: {}", error.what());
-    }
+    if (std::filesystem::exists(there) &&
+        std::filesystem::file_size(file, unknown) > most_log_bytes)
+        std::filesystem::rename(file, folder / "run.log.1", unknown);
+    log_.open(file, std::ios::app);
+    if (!log_)
+        complain("autotune: there will be no run.log: {}", std::generic_category().message(errno));
 }
-
-RunLog::~RunLog() = default;
 
 void RunLog::ends(std::string_view reason, const std::string& message) {
     say(fmt::format("{}{} {}", ending.substr(1), reason, message));
 }
 
 void RunLog::say(const std::string& line) {
-    if (logger_) logger_->info("{}", printable_line(secrets()(line)));
+    const std::scoped_lock lock(mutex_);
+    if (!log_.is_open() || !log_) return;
+    log_ << local_time() << ' ' << printable_line(secrets()(line)) << '\n' << std::flush;
+    if (!log_) complain("autotune: run.log is not complete: it cannot be written any more");
 }
 
 void RunLog::resumed(std::span<const Trial> history) {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,10 +21,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-
-namespace spdlog {
-class logger;
-}
 
 namespace autotune {
 
@@ -55,15 +52,12 @@ private:
 };
 
 /// What a run does, line by line with times and trials, in `run.log` of the study's folder: for the
-/// morning after. 20 MiB at most: of the four files that are kept the oldest goes. Where it cannot
-/// be written the run goes on without; said once on standard error. Passes on what it is told.
+/// morning after; one of 20 MiB becomes run.log.1 when the next run begins. Where it cannot be
+/// written the run goes on without; said once on standard error. Passes on what it is told.
 class RunLog : public servetune::Observer {
 public:
     /// `next`: told the same; may be null.
     RunLog(const std::filesystem::path& folder, servetune::Observer* next);
-    ~RunLog() override;
-    RunLog(const RunLog&) = delete;
-    RunLog& operator=(const RunLog&) = delete;
 
     void say(const std::string& line);
     /// The last line of a run.
@@ -74,7 +68,8 @@ public:
     void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
 
 private:
-    std::shared_ptr<spdlog::logger> logger_{};  ///< null: it cannot be written
+    std::mutex mutex_{};
+    std::ofstream log_{};  ///< failed: it cannot be written
     servetune::Observer* next_;
 };
 
@@ -117,8 +112,7 @@ BestSoFar best_so_far(const servetune::Problem& problem, const servetune::Standi
 
 /// What a person sees of a running study on standard error: a line for each trial, and on a
 /// terminal two status lines below that are written anew every second: trial, time left, best with
-/// its gain over the default and the interval of that; what is tried, what happens at the moment,
-/// and for how long.
+/// its gain over the default; what is tried, what happens at the moment, and for how long.
 class Progress : public servetune::Observer {
 public:
     Progress(const servetune::StudySetup& setup, const servetune::Budget& budget);
@@ -149,7 +143,6 @@ private:
     std::mutex mutex_{};                ///< of what follows
     Spent spent_{};                     ///< without `run_seconds`
     std::string incumbent_;
-    std::string interval_;
     struct Running {
         std::string tried{};
         std::string phase{};

@@ -47,9 +47,7 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
                             const std::string& engine) {
     std::vector<const DeployCommand*> fitting;
     for (const DeployCommand& command : file.commands)
-        if (at.empty() ||
-            std::find(command.names.begin(), command.names.end(), at) != command.names.end())
-            fitting.push_back(&command);
+        if (at.empty() || ("/" + command.label).ends_with("/" + at)) fitting.push_back(&command);
     if (fitting.size() == 1) return *fitting.front();
     if (fitting.empty())
         throw UsageError("--at " + at + ": " + name + " has " + joined_names(file.commands));
@@ -142,13 +140,6 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     const std::string name = path.filename().string();
     const DeploymentModel deployment = deployment_of(
         recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
-    if (deployment.has_roles()) {
-        complain(
-            "autotune: {} is left as it is: the recommended configuration runs prefill and decode "
-            "apart; `recommend --as compose`, `--as systemd` and `--as shell` print its servers\n",
-            path.string());
-        return arguments.check ? answer_is_no : left_alone;
-    }
     const DeploySpec spec =
         deploy_spec_of(recommended.setup, recommended.result.recommended, deployment);
     DeployFile file;
@@ -216,7 +207,6 @@ int recommend_as(const RecommendArguments& arguments) {
         throw UsageError(
             "--check wants a deploy file; `autotune watch` holds a server against its study");
     const StudySetup setup = set_up(arguments.load_to_read());
-    if (!setup.file.conflicting_keys.empty()) throw ParseError(setup.file.conflicting_keys.front());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));

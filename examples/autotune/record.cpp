@@ -60,10 +60,7 @@ std::vector<std::string> words_of_record(const RecordAudit& found) {
 
 /// What a folder holds, once its hashes are right.
 RecordAudit found_in(const std::filesystem::path& folder, const RecordManifest& manifest) {
-    if (manifest.kind == "result") return audit_result_record(folder);
-    if (manifest.kind != "study")
-        throw ParseError("manifest.json: a record is of a 'study' or a 'result', not '" +
-                         manifest.kind + "'");
+    if (!manifest.of_study()) return {};
     StudyArguments arguments;
     arguments.study = folder;
     StudyFile file = arguments.load_to_read();
@@ -132,7 +129,7 @@ RecordVerdict audit_record(const std::filesystem::path& folder, OrderedJson* jso
     for (const std::string& line : tampered) put(stdout, "  {}\n", line);
     if (!tampered.empty()) return verdict;
     put(stdout, "  {} as the manifest says\n", counted_text(manifest.files.size(), "file"));
-    if (manifest.kind == "study")
+    if (manifest.of_study())
         for (const std::string& line : words_of_record(found)) put(stdout, "  {}\n", line);
     constexpr std::size_t most_lines = 20;
     for (std::size_t i = 0; i < found.wrong.size() && i < most_lines; ++i)

@@ -78,7 +78,7 @@ SuggestQuery wanted_by(const SuggestArguments& arguments) {
     if (!versions.empty()) wanted.newest = versions.back().version;
     if (arguments.model.ends_with(".yaml")) {
         wanted.facts = wanted.catalogue.model(arguments.model);
-        wanted.model_file = std::filesystem::absolute(arguments.model);
+        wanted.model_file = std::filesystem::absolute(arguments.model).lexically_normal();
         wanted.model = wanted.facts->model.name;
         wanted.catalogue.use_model(wanted.model_file);
     } else {
@@ -120,6 +120,12 @@ std::optional<std::string> why_not_started(const SuggestQuery& wanted,
 /// goes to `passed_over`.
 std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQuery& wanted,
                                        std::vector<std::string>& passed_over) {
+    if (!wanted.facts && !match.difference().empty()) {
+        passed_over.push_back(match.recipe.source + ": " + match.difference() +
+                              ", and the figures of " + wanted.model +
+                              " are not known: nobody can tell whether it fits");
+        return std::nullopt;
+    }
     try {
         Suggestion result;
         result.applied =

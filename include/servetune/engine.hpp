@@ -101,24 +101,10 @@ struct WeightCacheDaemon {
         parameters{};  ///< whose flags it is given too: those that the weights depend on
     std::vector<Condition> when{};      ///< all must hold, or the engine takes no weights from it
     std::vector<std::string> engine{};  ///< further words of the engine's command
-    std::map<std::string, std::string> environment{};  ///< of the daemon and of the engine
-    std::string ready{};                               ///< in its line that says that it holds them
-    std::string used{};  ///< in the engine's line that says that it mapped them
+    std::string ready{};                ///< in its line that says that it holds them
+    std::string used{};                 ///< in the engine's line that says that it mapped them
     double ready_within_seconds = 0;
     std::string since{};  ///< first engine version that has it
-};
-
-/// How platforms that start engines with words of their own take this one.
-struct PlatformStarts {
-    std::vector<std::string>
-        dynamo{};  ///< first words of a worker of NVIDIA Dynamo, with {model}; empty: it has none
-    /// the variable whose words KServe puts behind its command; empty: it does not run it
-    std::string kserve{};
-    std::string gpustack{};  ///< GPUStack's name of the backend; empty: it has none
-    std::string ray{};       ///< `llm_engine` of Ray Serve LLM; empty: it has none
-    /// Flags that only the engine's own HTTP server has: Dynamo and Ray answer requests themselves,
-    /// and take none of them. `*` at the end: all that begin so.
-    std::vector<std::string> server_flags{};
 };
 
 /// What the command of one role has more, where prefill and decode run apart. Words and values may
@@ -199,7 +185,6 @@ struct Engine {
     std::vector<std::string>
         architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
-    PlatformStarts started_by{};
     std::optional<EngineRoles> roles{};  ///< nothing: it does not run prefill and decode apart
     std::vector<DeviceFactor>
         devices{};  ///< their product is the number of devices; empty: flags do not decide it

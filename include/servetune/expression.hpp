@@ -47,10 +47,6 @@ public:
         return value != nullptr ? std::optional<bool>(*value) : std::nullopt;
     }
 
-    /// `a` and `b` of a rule `a == b` or `... or a == b`, where it compares two names so and no
-    /// others.
-    [[nodiscard]] std::optional<std::pair<std::string, std::string>> names_demanded_equal() const;
-
     /// Each name that is compared with a literal by ==, != or in, and the literal.
     [[nodiscard]] std::vector<std::pair<std::string, Value>> values_compared() const;
 

@@ -17,20 +17,14 @@ namespace servetune {
 struct PublishedResult {
     std::size_t index = 0;  ///< order in the file, from 0
     std::string tool;       ///< as in docs/reference/result-formats.md
-    std::string tool_version;
     std::string model;
     std::string dataset;
     std::string date;
-    std::string run;                  ///< what sets this run of a sweep apart; names no workload
     std::vector<std::string> labels;  ///< what its load or its run may be called, nearest first
     std::string arguments;            ///< the serving command, or only its flags, as printed
     std::string engine;               ///< that the command starts, in lower case
     bool arguments_unknown =
         false;  ///< nothing says how the engine was started; not the same as "no flags"
-    std::map<std::string, std::string>
-        server_settings;  ///< of the server, as a result file says them: name -> value
-    bool server_settings_are_given =
-        false;  ///< a person wrote these few; else the server reported all, as it resolved them
     std::string not_recognised;  ///< why no command is taken; then the arguments are unknown
     BenchmarkResult result;
     Validity validity{};  ///< of our own files: the audit's, which knew more of the run
@@ -55,9 +49,8 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name,
                                           const std::vector<Engine>& engines);
 
-/// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`,
-/// AIPerf's profile_export_aiperf.csv. Other tables are those of measured configurations
-/// (study/table.hpp).
+/// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`. Other
+/// tables are those of measured configurations (study/table.hpp).
 bool is_result_table(std::string_view content);
 
 }  // namespace servetune

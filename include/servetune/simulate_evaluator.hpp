@@ -72,9 +72,8 @@ public:
     struct Started {
         Serving serving{};
         StartResult start{};
-        std::optional<CostModel> cost{};     ///< nothing where the engine refuses its flags
-        std::optional<LoadDefect> defect{};  ///< what ends it under load
-        std::optional<Failure> failure{};    ///< what a trial of it is; nothing where it serves
+        std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
+        std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };
     [[nodiscard]] Started started(const Configuration& configuration) const;
     /// One workload on an engine that serves: under its own arrival, or at the largest load that

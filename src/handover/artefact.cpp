@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "artefact.hpp"
 
-#include "artefact_values.hpp"
 #include "base/text.hpp"
 #include "engine/shell_word.hpp"
 #include "servetune/error.hpp"
@@ -13,12 +12,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 namespace servetune {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+/// Before and behind the name of a variable in a word; no word has it otherwise.
+constexpr char variable_mark = '\0';
+
+std::string marked_word(const Word& word) {
+    std::string result;
+    for (const WordPiece& piece : word)
+        result += piece.variable ? variable_mark + piece.text + variable_mark : piece.text;
+    return result;
+}
 
 /// The word's text and variables, each put in its form.
 template <class Text, class Variable>
@@ -32,14 +40,6 @@ std::string word_as(std::string_view word, const Text& text, const Variable& var
         word.remove_prefix(piece.size() + 1);
     }
 }
-
-std::string no_variable(const std::string& name) {
-    throw UsageError("${" + name +
-                     "} is a secret, and no variable can stand there; say it in an environment "
-                     "variable that the engine reads");
-}
-
-std::string same_text(const std::string& text) { return text; }
 
 std::string plain_place(const std::string& text) {
     constexpr std::string_view plain =
@@ -67,23 +67,20 @@ std::string yaml_scalar(const std::string& text) {
 /// systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers": `%` is doubled; systemd.service(5):
 /// `$` too on a command line.
 std::string unit_place(const std::string& word, std::string_view doubled) {
+    const auto text = [&](const std::string& piece) {
+        if (piece.find_first_of("\n\r") != std::string::npos)
+            throw UsageError(
+                "a word of the command has a character that a systemd unit cannot hold");
+        std::string result;
+        for (const char c : piece) {
+            if (doubled.find(c) != std::string_view::npos) result += c;
+            if (c == '"' || c == '\\') result += '\\';
+            result += c;
+        }
+        return result;
+    };
     return "\"" +
-           word_as(
-               word,
-               [&](const std::string& text) {
-                   if (text.find_first_of("\n\r") != std::string::npos)
-                       throw UsageError(
-                           "a word of the command has a character that a systemd unit cannot hold");
-                   std::string result;
-                   for (const char c : text) {
-                       if (doubled.find(c) != std::string_view::npos) result += c;
-                       if (c == '"' || c == '\\') result += '\\';
-                       result += c;
-                   }
-                   return result;
-               },
-               [](const std::string& name) { return "${" + name + "}"; }) +
-           "\"";
+           word_as(word, text, [](const std::string& name) { return "${" + name + "}"; }) + "\"";
 }
 
 /// What ExecStart= begins with changes how it is run, and no variable is put in there.
@@ -96,52 +93,11 @@ std::string unit_program(const std::string& path) {
     return unit_place(path, "%$");
 }
 
-/// Go templates are put into the whole of an LLMInferenceService, the user's words too (kserve:
-/// ReplaceVariables in pkg/controller/v1alpha2/llmisvc/config_merge.go).
-std::string go_template_place(const std::string& text) {
-    std::string result;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool opens = text.compare(i, 2, "{{") == 0;
-        result += opens ? "{{`{{`}}" : std::string(1, text[i]);
-        if (opens) ++i;
-    }
-    return result;
-}
-
 /// Nothing in it ends its line, and it does not go on in the next one.
 std::string comment_place(const std::string& text) {
     std::string line = printable_line(text);
     if (line.ends_with('\\')) line += ' ';
     return line;
-}
-
-/// As templates take them.
-TemplateValues template_values_of(const OrderedJson& object) {
-    const auto text = [](const OrderedJson& value) -> std::string {
-        if (value.is_boolean()) return value.get<bool>() ? "yes" : "";
-        return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
-    };
-    TemplateValues result;
-    for (const auto& [key, value] : object.items())
-        if (value.is_object()) result.lists[key] = {template_values_of(value)};
-        else if (!value.is_array()) result.texts[key] = text(value);
-        else {
-            std::vector<TemplateValues>& list = result.lists[key];
-            for (const OrderedJson& item : value)
-                list.push_back(item.is_object() ? template_values_of(item)
-                                                : TemplateValues{{{".", text(item)}}, {}});
-        }
-    return result;
-}
-
-}  // namespace
-
-std::string json_text(const OrderedJson& value, int blanks) {
-    try {
-        return value.dump(blanks);
-    } catch (const OrderedJson::exception&) {
-        throw UsageError("a word of the command is not UTF-8, and JSON cannot hold it");
-    }
 }
 
 std::string shell_place(const std::string& word) {
@@ -150,17 +106,16 @@ std::string shell_place(const std::string& word) {
     return result.empty() ? "''" : result;
 }
 
-std::string filled_artefact(std::string_view text, const OrderedJson& values) {
+/// Each throws UsageError for what it cannot hold. A place without an escape takes plain words.
+std::string filled_artefact(std::string_view text, const TemplateValues& values) {
     using Text = const std::string&;
     static const TemplateEscapes escapes{
         {"", plain_place},
-        {"raw", same_text},
         {"shell", shell_place},
         {"unit", [](Text word) { return unit_place(word, "%$"); }},
         {"unit_value", [](Text word) { return unit_place(word, "%"); }},
         {"unit_program", unit_program},
-        {"yaml", [](Text word) { return yaml_scalar(word_as(word, same_text, no_variable)); }},
-        {"json", [](Text word) { return json_text(word_as(word, same_text, no_variable)); }},
+        {"yaml", yaml_scalar},
         {"compose",
          [](Text word) {
              return yaml_scalar(
@@ -171,28 +126,60 @@ std::string filled_artefact(std::string_view text, const OrderedJson& values) {
              return yaml_scalar(
                  word_as(word, doubled_dollars, [](Text name) { return "$(" + name + ")"; }));
          }},
-        {"comment", comment_place},
-        {"go_template", go_template_place}};
-    static const TemplateParts parts{{"head", head_in.text},
-                                     {"exports", exports_in.text},
-                                     {"needs", needs_in.text},
-                                     {"files", files_in.text},
-                                     {"config_map", config_map_yaml_in.text},
-                                     {"pod", pod_in.text},
-                                     {"image", image_in.text},
-                                     {"engine", engine_in.text},
-                                     {"probes", probes_in.text},
-                                     {"engine_more", engine_more_in.text},
-                                     {"other_containers", other_containers_in.text},
-                                     {"volumes", volumes_in.text},
-                                     {"left_out", left_out_in.text}};
-    return fill_template(text, template_values_of(values), escapes, parts);
+        {"comment", comment_place}};
+    static const TemplateParts parts{{"head", head_in.text}, {"exports", exports_in.text}};
+    return fill_template(text, values, escapes, parts);
 }
-namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
-enum class NeedsImage { no, of_engine, of_platform };
+/// What templates may name: texts, words with variables in `variable_mark`, and lists of these.
+TemplateValues values_of(const DeploymentModel& model) {
+    constexpr double period_seconds = 10;  // of the probes
+    const auto if_any = [](std::int64_t number) {
+        return number > 0 ? std::to_string(number) : std::string();
+    };
+    TemplateValues values;
+    values.texts = {
+        {"name", model.name},
+        {"image", marked_word(model.image)},
+        {"program", marked_word(model.argv.front())},
+        {"port", std::to_string(model.port)},
+        {"gpus", if_any(model.gpus)},
+        {"device_resource", model.device_resource},
+        {"shm_bytes", std::to_string(model.shm_bytes)},
+        {"copies", std::to_string(model.copies)},
+        {"spread", model.copies > 1 ? "yes" : ""},
+        {"ready_path", model.ready_path},
+        {"failures_at_start",
+         std::to_string(static_cast<int>(std::ceil(model.ready_within_seconds / period_seconds)) +
+                        1)},
+        {"has_environment", model.environment.empty() && model.variables.empty() ? "" : "yes"},
+        {"has_binds", model.mounts.empty() && model.files.empty() ? "" : "yes"}};
+    values.lists["rest"] = {};
+    const auto add = [&](const char* list, const std::string& text) {
+        values.lists[list].push_back({{{".", text}}, {}});
+    };
+    if (!model.title.empty()) add("head", model.title);
+    for (const std::string& note : model.to_change) add("head", note);
+    for (const Word& word : model.argv) add("argv", marked_word(word));
+    for (std::size_t i = 1; i < model.argv.size(); ++i) add("rest", marked_word(model.argv[i]));
+    for (const std::string& name : model.variables) add("variables", name);
+    for (const auto& [name, word] : model.environment) {
+        const bool secret = has_variable(word);
+        values.lists["environment"].push_back(
+            {{{"variable", name},
+              {"secret", secret ? "yes" : ""},
+              {"value", marked_word(secret ? Word{{name, true}} : word)},
+              {"assignment", name + "=" + marked_word(word)}},
+             {}});
+    }
+    for (const std::string& path : model.mounts)
+        values.lists["mounts"].push_back(
+            {{{"mount", "model-" + std::to_string(values.lists["mounts"].size())}, {"path", path}},
+             {}});
+    for (const auto& [name, content] : model.files)
+        values.lists["files"].push_back({{{"file", name}, {"content", content}}, {}});
+    return values;
+}
 
 /// A kind of artefact: its template, and what differs from the others.
 struct ArtefactKind {
@@ -200,55 +187,24 @@ struct ArtefactKind {
     std::string_view file;  ///< `*`: the study's name
     const EmbeddedFile& text;
     StartedIn where;
-    NeedsImage image;
-    bool roles = false;  ///< it takes prefill and decode apart
-    void (*add_values)(const DeploymentModel& deployment, OrderedJson& values) = nullptr;
 };
 
 constexpr std::array kinds{
-    ArtefactKind{"shell", "*.sh", shell_sh_in, StartedIn::shell, NeedsImage::no, true},
-    ArtefactKind{"systemd", "*.service", systemd_service_in, StartedIn::service_manager,
-                 NeedsImage::no, true},
-    ArtefactKind{"compose", "compose.yaml", compose_yaml_in, StartedIn::container,
-                 NeedsImage::of_engine, true},
-    ArtefactKind{"slurm", "*.sbatch", slurm_sbatch_in, StartedIn::shell, NeedsImage::no},
-    ArtefactKind{"kubernetes", "*.yaml", kubernetes_yaml_in, StartedIn::cluster,
-                 NeedsImage::of_engine, false, add_pod},
-    ArtefactKind{"llm-d", "patch.yaml", llm_d_yaml_in, StartedIn::cluster, NeedsImage::no, false,
-                 add_llm_d},
-    ArtefactKind{"kserve", "*.yaml", kserve_yaml_in, StartedIn::cluster, NeedsImage::no, false,
-                 add_kserve},
-    ArtefactKind{"dynamo", "*.yaml", dynamo_yaml_in, StartedIn::cluster, NeedsImage::of_platform,
-                 false, add_dynamo},
-    ArtefactKind{"rayservice", "*.yaml", rayservice_yaml_in, StartedIn::cluster,
-                 NeedsImage::of_platform, false, add_rayservice},
-    ArtefactKind{"gpustack", "*.json", gpustack_json_in, StartedIn::cluster, NeedsImage::no, false,
-                 add_gpustack}};
+    ArtefactKind{"shell", "*.sh", shell_sh_in, StartedIn::shell},
+    ArtefactKind{"systemd", "*.service", systemd_service_in, StartedIn::service_manager},
+    ArtefactKind{"compose", "compose.yaml", compose_yaml_in, StartedIn::container},
+    ArtefactKind{"slurm", "*.sbatch", slurm_sbatch_in, StartedIn::shell},
+    ArtefactKind{"kubernetes", "*.yaml", kubernetes_yaml_in, StartedIn::cluster}};
 
 const ArtefactKind& kind_named(std::string_view name) {
     const auto* const found = std::find_if(
         kinds.begin(), kinds.end(), [&](const ArtefactKind& kind) { return kind.name == name; });
     if (found == kinds.end())
         throw UsageError("'" + std::string(name) + "' is no kind of file: " +
-                         fmt::format("{}", fmt::join(artefact_kinds(), ", ")) + " wanted");
+                         fmt::format("{}", fmt::join(artefact_kinds(), ", ")) +
+                         " wanted; for llm-d, KServe, Dynamo, Ray Serve or GPUStack take image, "
+                         "arguments and environment from kubernetes");
     return *found;
-}
-
-void check_image(const ArtefactKind& kind, const Engine& engine, bool has_image, bool asked) {
-    if (kind.image == NeedsImage::of_platform && !asked)
-        throw UsageError(fmt::format("an image is needed that has {} and {}: --image IMAGE",
-                                     kind.name, engine.name));
-    if (kind.image != NeedsImage::of_engine || has_image) return;
-    const std::string image = engine.images.empty() ? "IMAGE" : engine.images.front();
-    throw UsageError("an image is needed that has the engine: --image " + image +
-                     (engine.images.empty() || image.find(':') != std::string::npos ? "" : ":TAG") +
-                     ", or `container` in the study");
-}
-
-std::string file_name(const ArtefactKind& kind, const std::string& study) {
-    const std::size_t star = kind.file.find('*');
-    return star == std::string_view::npos ? std::string(kind.file)
-                                          : study + std::string(kind.file.substr(star + 1));
 }
 
 }  // namespace
@@ -261,52 +217,30 @@ std::vector<std::string> artefact_kinds() {
 
 Artefact artefact_of(std::string_view name, const DeploymentModel& deployment) {
     const ArtefactKind& kind = kind_named(name);
-    OrderedJson values = values_of(deployment);
-    if (kind.add_values != nullptr) kind.add_values(deployment, values);
-    Artefact result{file_name(kind, deployment.name), ""};
+    if (kind.where == StartedIn::cluster && has_variable(deployment.image))
+        throw UsageError(
+            "the image has a secret, and Kubernetes puts none in there; say it with --image");
+    std::string file(kind.file);
+    if (const std::size_t star = file.find('*'); star != std::string::npos)
+        file.replace(star, 1, deployment.name);
+    Artefact result{std::move(file), filled_artefact(kind.text.text, values_of(deployment))};
     result.left_out = deployment.left_out;
-    if (const auto more = values.find("left_out"); more != values.end() && !more->empty())
-        result.left_out += (result.left_out.empty() ? "" : " ") + more->get<std::string>();
     result.executable = kind.file.ends_with(".sh");
-    for (const auto& [file, content] : deployment.first().files)
-        if (kind.where != StartedIn::cluster) result.beside[file] = content;
-    if (const auto beside = values.find("beside"); beside != values.end())
-        for (const auto& [file, text] : beside->items()) result.beside[file] = text;
-    if (kind.where != StartedIn::service_manager || deployment.engines.size() == 1) {
-        result.text = filled_artefact(kind.text.text, values);
-        return result;
-    }
-    for (std::size_t i = 0; i < deployment.engines.size(); ++i) {  // a file each
-        OrderedJson own = values;
-        own.update(values["engines"][i]);
-        const std::string& role = deployment.engines[i].role;
-        const std::string file =
-            file_name(kind, deployment.name + "-" + (role.empty() ? std::to_string(i) : role));
-        std::string text = filled_artefact(kind.text.text, own);
-        if (i == 0) result.name = file, result.text = std::move(text);
-        else result.beside[file] = std::move(text);
-    }
+    if (kind.where != StartedIn::cluster) result.beside = deployment.files;  // else a ConfigMap
     return result;
 }
 
 Artefact artefact_of(std::string_view name, const StudySetup& setup,
                      const Configuration& configuration, const DeploymentOptions& options) {
-    const ArtefactKind& kind = kind_named(name);
-    const bool roles =
-        setup.file.has_commands() && setup.file.composition->needs_router(configuration);
-    if (roles && !kind.roles)
-        throw UsageError(
-            "this configuration runs prefill and decode apart, which takes servers of two kinds "
-            "and a router: --as shell, --as systemd, --as compose");
-    const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
-    const bool client = kind.where == StartedIn::shell || kind.where == StartedIn::service_manager;
-    if ((options.replicas > 1 || roles) && client && deploy != nullptr && deploy->container)
-        throw UsageError(roles ? "the containers of roles are started by compose: --as compose"
-                               : "several containers are started by compose or Kubernetes: --as "
-                                 "compose, --as kubernetes");
-    const DeploymentModel deployment = deployment_of(setup, configuration, options, kind.where);
-    check_image(kind, setup.file.composition->engine_of(configuration), !deployment.image.empty(),
-                !options.image.empty());
+    const StartedIn where = kind_named(name).where;
+    const DeploymentModel deployment = deployment_of(setup, configuration, options, where);
+    const bool needs_image = where == StartedIn::container || where == StartedIn::cluster;
+    if (needs_image && deployment.image.empty()) {
+        const Engine& engine = setup.file.composition->engine_of(configuration);
+        throw UsageError("an image is needed that has the engine: --image " +
+                         (engine.images.empty() ? "IMAGE" : engine.images.front()) +
+                         ", or `container` in the study");
+    }
     return artefact_of(name, deployment);
 }
 

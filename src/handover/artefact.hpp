@@ -15,9 +15,7 @@ struct Artefact {
     std::string name;  ///< `STUDY.service`, `compose.yaml`, ...
     std::string text;
     std::map<std::string, std::string> beside{};
-    /// What the study has and the format does not take; a comment names it where there are
-    /// comments.
-    std::string left_out{};
+    std::string left_out{};   ///< what the study has and the file lacks; a comment names it too
     bool executable = false;  ///< a script that is started by its name
 };
 
@@ -28,9 +26,8 @@ struct Artefact {
 /// src/handover/templates/. Secrets of the study are in none: where one stood, the artefact takes
 /// it from where it runs (an environment file, the caller's environment, a Kubernetes Secret). Of a
 /// study whose engines run in containers, shell, systemd and Slurm start the container. Throws
-/// UsageError without an image where one is needed, for what the format or the platform cannot
-/// carry (a line end in a unit, an engine that the platform does not run), and for a study without
-/// commands.
+/// UsageError without an image where one is needed, for what the format cannot carry (a line end in
+/// a unit), and for a study without commands.
 Artefact artefact_of(std::string_view kind, const StudySetup& setup,
                      const Configuration& configuration, const DeploymentOptions& options);
 

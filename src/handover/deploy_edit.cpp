@@ -8,6 +8,7 @@
 #include "engine/shell_word.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace servetune {
@@ -54,16 +56,9 @@ void compare_models(const std::vector<FlagUnit>& there, const DeploySpec& spec,
     const FlagUnit* now = last_with(there, "{model}");
     const std::string name = now == nullptr ? "" : now->value;
     if (spec.model.empty() || name == spec.model) return;
-    if (!spec.other_models.empty()) {
+    if (!spec.other_models.empty())
         result.changes.push_back({"model", name, spec.model, !spec.other_models.contains(name)});
-        const bool named = std::any_of(there.begin(), there.end(), [](const FlagUnit& unit) {
-            return unit.parameter != nullptr &&
-                   unit.parameter->parameter.concept_name == "served_model_name";
-        });
-        if (!named && !name.empty())
-            result.risks.push_back("Clients that ask for " + name + " by name have to ask for " +
-                                   spec.model + ".");
-    } else if (now != nullptr)
+    else if (now != nullptr)
         result.risks.push_back("The file serves " + name + "; the study measured " + spec.model +
                                ".");
 }
@@ -81,23 +76,20 @@ public:
 
     void apply(const DeployChange& change) {
         const auto named = [&](const FlagUnit& unit) { return unit.name() == change.name; };
-        const auto to = std::find_if(wanted_.rbegin(), wanted_.rend(), named);
         if (change.name == "model") return set(*last_with(units_, "{model}"), change.after);
         if (change.after.empty()) {
             for (const FlagUnit& unit : units_)
-                if (named(unit)) remove(unit.begin, unit.end);
+                if (named(unit))
+                    for (std::size_t i = unit.begin; i < unit.end; ++i) remove(i);
             return;
         }
-        const FlagUnit* now = last_with(units_, to->key);
-        if (now == nullptr) added_.insert(added_.end(), to->words.begin(), to->words.end());
-        else if (now->dotted || to->dotted) throw ParseError(to->name() + " stands there in parts");
-        else if (to->alone != now->alone) {
-            if (!to->alone || now->end - now->begin > 2)
-                throw ParseError(to->name() + " stands there in another form");
-            replace(now->begin, to->words.front());
-            if (now->end - now->begin == 2) remove(now->begin + 1, now->end);
-        } else if (to->alone) replace(now->begin, to->words.front());
-        else set(*now, to->value);
+        const FlagUnit& to = *std::find_if(wanted_.rbegin(), wanted_.rend(), named);
+        const FlagUnit* now = last_with(units_, to.key);
+        if (now == nullptr) added_.insert(added_.end(), to.words.begin(), to.words.end());
+        else if (to.alone != now->alone || to.dotted() || now->dotted())
+            throw ParseError(to.name() + " stands there in another form");
+        else if (to.alone) replace(now->begin, to.words.front());
+        else set(*now, to.value);
     }
 
     [[nodiscard]] std::string result() {
@@ -121,40 +113,30 @@ public:
     }
 
 private:
-    /// A word in the quotes that stand there, or in those that it needs.
-    static std::string written(const std::string& text, Stands stands, char quote) {
-        constexpr std::string_view special = "'\"\\{}[],&*#?|<>!%@`:\n";
-        if (text.find('$') != std::string::npos || text.find("{{") != std::string::npos ||
-            text.find('\n') != std::string::npos)
-            throw ParseError("a recommended value has a sign that the file may expand");
-        if (stands == Stands::in_line) {
-            if (text.empty() || quoted_where_needed(text) != text)
-                throw ParseError("a recommended value needs quotes, and stands in one line");
-            return text;
-        }
-        const bool number = text.find_first_not_of("0123456789.") == std::string::npos;
-        if (quote == 0 && !number && text.starts_with("--") &&
-            text.find_first_of(special) == std::string::npos && text.find(' ') == std::string::npos)
-            return text;
-        if (quote != '\'' && text.find_first_of("\"\\") == std::string::npos)
-            return "\"" + text + "\"";
-        std::string result = "'";
-        for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);
-        return result + "'";
-    }
     const DeployWord& changeable(std::size_t i) const {
         if (words_[i].end == 0)
             throw ParseError("a word of its command stands in a form that is not changed");
         return words_[i];
     }
+    /// In the quotes of the word in whose place or behind which it stands, unless others are needed.
+    [[nodiscard]] std::string written(const std::string& text,
+                                      const DeployWord& in_place_of) const {
+        if (text.find_first_of("$`\n") != std::string::npos || text.find("{{") != std::string::npos)
+            throw ParseError("a recommended value has a sign that the file may expand");
+        if (in_place_of.stands == Stands::in_line) {
+            if (text.empty() || quoted_where_needed(text) != text)
+                throw ParseError("a recommended value needs quotes, and stands in one line");
+            return text;
+        }
+        const bool single =
+            text_[in_place_of.begin] == '\'' || text.find('"') != std::string::npos;
+        if (single && text.find('\'') == std::string::npos) return "'" + text + "'";
+        const bool bare = in_place_of.end - in_place_of.begin == in_place_of.text.size();
+        return bare && text.find(',') == std::string::npos ? yaml_text(text) : yaml_quoted(text);
+    }
     void replace(std::size_t i, const std::string& text) {
         const DeployWord& word = changeable(i);
-        const bool plain_number = word.quote == 0 && !text.starts_with("-") &&
-                                  word.text.find_first_not_of("0123456789") == std::string::npos;
-        edits_.emplace_back(word.begin, word.end,
-                            plain_number && quoted_where_needed(text) == text
-                                ? text
-                                : written(text, word.stands, word.quote));
+        edits_.emplace_back(word.begin, word.end, written(text, word));
         now_[i] = text;
     }
     /// Another value of a flag, or another model by position.
@@ -167,36 +149,31 @@ private:
             replace(unit.begin,
                     equals == std::string::npos ? value : first.substr(0, equals + 1) + value);
     }
-    /// A word with what goes and comes with it: of an item alone on its line that line, with the
-    /// line end before it; of others the blanks and the comma before them.
+    /// What comes and goes with a word: of an item alone on its line that line, with the line end
+    /// before it; of others the blanks and the comma before them.
     [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(std::size_t i) const {
         const DeployWord& word = changeable(i);
         const bool block = word.stands == Stands::block_item;
         if (!block && (i == 0 || words_[i - 1].list != word.list))
             throw ParseError("the first word of its list would go");
-        std::size_t begin = block ? text_.rfind('\n', word.begin) : changeable(i - 1).end;
-        std::size_t end = block ? std::min(text_.find('\n', word.end), text_.size()) : word.end;
-        if (block && text_[begin - 1] == '\r') --begin;
-        if (block && text_[end - 1] == '\r') --end;
-        const std::string before = text_.substr(begin, word.begin - begin),
-                          behind = text_.substr(word.end, end - word.end);
-        const std::size_t sign = std::min(behind.find_first_not_of(" \t"), behind.size());
-        if (before.find_first_not_of(block ? " \r\n-" : " \t\r\n,") != std::string::npos ||
-            (sign < behind.size() && behind[sign] != '#'))
-            throw ParseError("something else stands beside a word of its command");
-        return {begin, end};
+        const std::size_t begin =
+            block ? text_.find_last_not_of(" -", word.begin - 1) : changeable(i - 1).end;
+        const std::size_t end =
+            block ? std::min(text_.find_first_of("\r\n", word.end), text_.size()) : word.end;
+        const std::size_t behind = text_.find_first_not_of(" \t", word.end);
+        const bool alone =
+            block ? text_[begin] == '\n' && (behind >= end || text_[behind] == '#')
+                  : text_.find_first_not_of(" ,", begin) == word.begin;
+        if (!alone) throw ParseError("something else stands beside a word of its command");
+        return {block && begin > 0 && text_[begin - 1] == '\r' ? begin - 1 : begin, end};
     }
-    void remove(std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            gone_[i] = true;
-            const auto [from, to] = place_of(i);
-            edits_.emplace_back(from, to, "");
-            if (std::none_of(words_.begin(), words_.end(), [&](const DeployWord& other) {
-                    return other.list == words_[i].list &&
-                           !gone_[static_cast<std::size_t>(&other - words_.data())];
-                }))
-                throw ParseError("nothing would be left of the list");
-        }
+    void remove(std::size_t i) {
+        gone_[i] = true;
+        const auto [begin, end] = place_of(i);
+        edits_.emplace_back(begin, end, "");
+        for (std::size_t other = 0; other < words_.size(); ++other)
+            if (!gone_[other] && words_[other].list == words_[i].list) return;
+        throw ParseError("nothing would be left of the list");
     }
     /// Behind the last word, each as that stands.
     void add() {
@@ -211,8 +188,7 @@ private:
             before = text_.substr(begin, last.begin - begin);
             at = end;
         }
-        for (const std::string& word : added_)
-            text += before + written(word, last.stands, last.quote);
+        for (const std::string& word : added_) text += before + written(word, last);
         edits_.emplace_back(at, at, text);
     }
 
@@ -276,7 +252,6 @@ std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const En
         const std::string base = setting.name.substr(0, setting.name.find('.'));
         const bool json = std::any_of(engine.json_flags.begin(), engine.json_flags.end(),
                                       [&](const JsonFlag& flag) { return flag.flag == base; });
-        unit.dotted = json && base.size() < setting.name.size();
         unit.alone = setting.alone || (setting.words.size() == 1 &&
                                        setting.words.front().find('=') == std::string::npos);
         unit.known = json || setting.kind == Kind::parameter || setting.kind == Kind::model;
@@ -306,11 +281,10 @@ DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configur
     if (!spec.other_models.empty() && !setup.file.model.empty())
         spec.other_models.insert(setup.file.model);
     spec.other_models.erase(spec.model);
-    spec.copies = deployment.copies();
-    spec.gpus = deployment.first().gpus;
+    spec.gpus = deployment.gpus;
     std::vector<std::string> words;
     std::vector<bool> secret;
-    for (const Word& word : deployment.first().flags()) {
+    for (const Word& word : deployment.flags()) {
         words.push_back(word.empty() ? "" : word.front().text);
         secret.push_back(has_variable(word));
     }
@@ -319,7 +293,7 @@ DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configur
         for (std::size_t i = unit.begin; i < unit.end; ++i) hidden = hidden || secret[i];
         if (!hidden) spec.flags.insert(spec.flags.end(), unit.words.begin(), unit.words.end());
     }
-    for (const auto& [name, content] : deployment.first().files)
+    for (const auto& [name, content] : deployment.files)
         spec.unknown.push_back("The engine reads its settings from " + name +
                                ", which `recommend --as` writes.");
     for (const PassedSetting& passed : composition.passed(spec.engine)) {
@@ -330,7 +304,7 @@ DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configur
         for (const std::string& one : {json ? passed.flag : passed.declared, passed.environment})
             if (!one.empty()) spec.tuned.insert(one);
     }
-    for (const auto& [name, word] : deployment.first().environment)
+    for (const auto& [name, word] : deployment.environment)
         if (!has_variable(word) && !names_secret(name) && name != "CUDA_VISIBLE_DEVICES")
             spec.environment[name] = word.empty() ? "" : word.front().text;
     return spec;
@@ -352,13 +326,9 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     for (const FlagUnit& unit : wanted) {
         const FlagUnit* now = last_with(there, unit.key);
         if (&unit != last_with(wanted, unit.key) ||
-            (now != nullptr && !now->dotted && same_setting(unit, *now)))
+            (now != nullptr && !now->dotted() && same_setting(unit, *now)))
             continue;
         change(unit, now == nullptr ? "" : now->text(true), unit.text());
-        if (!spec.tuned.contains(unit.key))
-            result.risks.push_back(
-                unit.text() +
-                " is an argument of the study, not a result of it: see that you want it.");
     }
     std::set<std::string> named;
     for (const FlagUnit& unit : there) {
@@ -386,9 +356,6 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     if (devices && spec.gpus > 0)
         result.changes.push_back({"GPUs", "", std::to_string(spec.gpus), true});
     compare_models(there, spec, result);
-    if (spec.copies > 1)
-        result.risks.push_back("The study ran " + std::to_string(spec.copies) +
-                               " copies of this server: see that the file starts as many.");
     result.unknown = spec.unknown;
     if (!command.unsure.empty())
         result.unknown.push_back(command.label + ": " + command.unsure + ".");

@@ -26,8 +26,7 @@ struct DeploySpec {
     std::vector<std::string> unknown{};  ///< what no file says: files of options
     std::string model{};
     std::set<std::string> other_models{};  ///< that the study can serve instead; empty: one model
-    std::int64_t copies = 1;
-    std::int64_t gpus = 0;  ///< of one engine; 0: not known
+    std::int64_t gpus = 0;                 ///< 0: not known
 };
 DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configuration,
                           const DeploymentModel& deployment);
@@ -40,14 +39,13 @@ struct FlagUnit {
     std::vector<std::string> words{};
     std::size_t begin = 0, end = 0;  ///< words of the command
     bool alone = false;              ///< a flag without a value
-    bool dotted = false;             ///< a part of JSON: `--config.key=1`
     bool not_about_speed = false;
     bool known = false;  ///< the engine's file knows it, and what values it takes
     const EngineParameter* parameter = nullptr;  ///< of the engine that was asked
 
-    [[nodiscard]] const std::string& name() const {
-        return key.starts_with("{") || key.starts_with("-") ? key : flag;
-    }
+    /// A part of JSON: `--config.key=1`.
+    [[nodiscard]] bool dotted() const { return key.starts_with("-") && flag != key; }
+    [[nodiscard]] const std::string& name() const { return key.starts_with("-") ? key : flag; }
     /// As written. `masked`: without the value of a flag that the engine's file does not know: it
     /// may be a secret.
     [[nodiscard]] std::string text(bool masked = false) const;
@@ -61,16 +59,14 @@ struct DeployWord {
     std::string text{};
     std::size_t begin = 0,
                 end = 0;  ///< bytes of the file, its quotes too; both 0: not to be changed
-    char quote = 0;
     enum class Stands { block_item, flow_item, in_line } stands = Stands::block_item;
     std::size_t list = 0;  ///< words of one list or line have one number
 };
 
 /// A command of the engine in a deploy file.
 struct DeployCommand {
-    std::string label{};               ///< `Deployment/chat/vllm`, `chat`
-    std::vector<std::string> names{};  ///< each may choose it
-    std::vector<DeployWord> words{};   ///< behind the words that start the engine
+    std::string label{};              ///< `Deployment/chat/vllm`, `chat`
+    std::vector<DeployWord> words{};  ///< behind the words that start the engine
     std::vector<std::string> paths{};  ///< of the lists that hold its words
     std::map<std::string, std::string> environment{};
     std::string
@@ -85,8 +81,8 @@ struct DeployFile {
     std::map<std::string, std::string> scalars{};  ///< path -> text, to compare two files
     std::vector<DeployCommand> commands{};         ///< of the engine
 };
-/// Throws ParseError for what is no such file: another format, a template, anchors, a key twice,
-/// more than 1 MiB or 100 deep.
+/// Throws ParseError for what is no such file: another format, a template, aliases, tags, a key
+/// twice, more than 1 MiB.
 DeployFile read_deploy_file(std::string text, std::string_view name, const Engine& engine);
 
 /// A flag, a variable, the model or the number of GPUs that is not as recommended.

@@ -72,18 +72,18 @@ bool is_record(const fs::path& folder) {
            fs::exists(fs::symlink_status(folder / manifest_name, unknown));
 }
 
-void write_manifest(const fs::path& folder, RecordManifest manifest) {
-    manifest.files.clear();
+bool RecordManifest::of_study() const {
+    return std::any_of(files.begin(), files.end(),
+                       [](const File& file) { return file.path == "study.db"; });
+}
+
+void write_manifest(const fs::path& folder) {
+    OrderedJson object{{"servetune_record", 1}, {"files", OrderedJson::array()}};
     for (const auto& [path, type] : entries_of(folder))
         if (path != manifest_name)
-            manifest.files.push_back(
-                {path, fs::file_size(folder / path), sha256_of_file(folder / path)});
-    OrderedJson files = OrderedJson::array();
-    for (const RecordManifest::File& file : manifest.files)
-        files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"sha256", file.sha256}});
-    const OrderedJson object{{"servetune_record", 1},     {"kind", manifest.kind},
-                             {"name", manifest.name},     {"versions", manifest.versions},
-                             {"repeat", manifest.repeat}, {"files", files}};
+            object["files"].push_back({{"path", path},
+                                       {"bytes", fs::file_size(folder / path)},
+                                       {"sha256", sha256_of_file(folder / path)}});
     write_file(folder / manifest_name,
                object.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
 }
@@ -101,10 +101,6 @@ RecordManifest read_manifest(const fs::path& folder) {
         const auto object = OrderedJson::parse(read_file(file), RefuseDeepAndTwice());
         if (object.at("servetune_record").get<int>() != 1)
             throw ParseError("a record of a later version");
-        object.at("kind").get_to(result.kind);
-        object.at("name").get_to(result.name);
-        object.at("versions").get_to(result.versions);
-        object.at("repeat").get_to(result.repeat);
         std::set<std::string> seen;
         for (const OrderedJson& one : object.at("files")) {
             RecordManifest::File& listed = result.files.emplace_back();

@@ -7,8 +7,6 @@
 #include "base/token_shapes.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
-#include "servetune/sqlite_journal.hpp"
-#include "servetune/version.hpp"
 #include "study/journal_snapshot.hpp"
 
 #include <fmt/format.h>
@@ -18,16 +16,13 @@
 #include <array>
 #include <fstream>
 #include <map>
-#include <set>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 
 namespace servetune {
 namespace {
 
 namespace fs = std::filesystem;
-using OrderedJson = nlohmann::ordered_json;
 
 /// A folder that goes again unless it is kept.
 class NewFolder {
@@ -75,27 +70,21 @@ public:
         write_file(folder_ / path, clean(content));
     }
 
-    /// The begin and the end of a log: a start that fails says why in one of them.
+    /// The end of a log: a start that fails says why there.
     void log(const fs::path& file, const fs::path& path) const {
-        constexpr std::uintmax_t begin_bytes = std::uintmax_t{1} << 16U;
-        constexpr std::uintmax_t end_bytes = std::uintmax_t{3} << 16U;
+        constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 18U;
         std::error_code unknown;
         if (fs::symlink_status(file, unknown).type() != fs::file_type::regular) return;
         const std::uintmax_t bytes = fs::file_size(file, unknown);
         if (unknown) return;
-        if (bytes <= begin_bytes + end_bytes) return text(path, read_file(file));
+        if (bytes <= most_bytes) return text(path, read_file(file));
         std::ifstream stream(file, std::ios::binary);
-        std::string begin(begin_bytes, '\0');
-        std::string end(end_bytes, '\0');
-        stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-        stream.seekg(-static_cast<std::streamoff>(end_bytes), std::ios::end);
+        std::string end(most_bytes, '\0');
+        stream.seekg(-static_cast<std::streamoff>(most_bytes), std::ios::end);
         if (!stream.read(end.data(), static_cast<std::streamsize>(end.size())))
             throw IoError("cannot read " + file.string());
-        begin.erase(begin.find_last_of('\n') +
-                    1);  // whole lines: a secret that is cut in two would not be found
-        end.erase(0, end.find('\n') + 1);
-        text(path, begin + "[... " + std::to_string(bytes - begin.size() - end.size()) +
-                       " bytes are left out ...]\n" + end);
+        // Whole lines: a secret that is cut in two would not be found.
+        text(path, "[... the beginning is left out ...]\n" + end.substr(end.find('\n') + 1));
     }
 
     /// Throws IoError where a file that cannot be edited holds a secret.
@@ -123,23 +112,6 @@ std::string plain_name(const std::string& name) {
     return result.empty() || result.front() == '.' ? "_" + result : result;
 }
 
-/// The files of a study by their names in a record, the study itself under its own.
-std::map<fs::path, std::string> named_texts(const std::map<std::string, std::string>& texts) {
-    std::map<fs::path, std::string> result;
-    const auto main = texts.find(study_of_texts);
-    std::set<std::string> names;
-    for (const auto& [path, text] : texts) {
-        if (path == study_of_texts) continue;
-        const bool is_study = main != texts.end() && path == main->second;
-        std::string name = is_study ? "study.yaml" : plain_name(fs::path(path).filename().string());
-        while (!names.insert(name).second) name = "_" + name;
-        result.emplace(fs::path("study") / name, text);
-    }
-    return result;
-}
-
-constexpr std::string_view repeat_of_study = "autotune run FOLDER --directory repeated --no-cache";
-
 void write_logs(const RecordWriter& writer, const fs::path& study_folder) {
     std::error_code gone;
     for (fs::recursive_directory_iterator at(study_folder / "trials", gone), end;
@@ -153,80 +125,19 @@ void write_logs(const RecordWriter& writer, const fs::path& study_folder) {
     writer.log(study_folder / "run.log", "run.log");
 }
 
-/// What the figures depend on beside the study, as far as the journal tells.
-std::map<std::string, std::string> versions_in(const std::map<std::string, std::string>& definition,
-                                               std::span<const Trial> trials) {
-    std::map<std::string, std::string> result;
-    const auto add = [&](const char* name, const std::string& path) {
-        if (const auto found = definition.find(path); found != definition.end())
-            result[name] = found->second;
-    };
-    add("engine", profile_paths + "version");
-    add("machine", profile_paths + "machine");
-    add("devices", machine_found_path);
-    for (const Trial& trial : trials)
-        if (trial.environment)
-            for (const char* name : {"driver", "kernel"})
-                if (const auto found = trial.environment->find(name);
-                    found != trial.environment->end())
-                    result[name] = found->second;
-    return result;
-}
-
-/// The same of a result, as `bench --save` writes them.
-std::map<std::string, std::string> versions_in_result(std::string_view text) {
-    std::map<std::string, std::string> result;
-    const auto object = shallow_json<OrderedJson>(text);
-    if (!object.is_object()) return result;
-    for (const char* name : {"date", "label", "model_id"})
-        if (object.contains(name) && object.at(name).is_string())
-            result[name] = object.at(name).get<std::string>();
-    return result;
-}
-
-/// The command that served it; empty: the result does not say.
-std::string serving_command_in(std::string_view text) {
-    const auto object = shallow_json<OrderedJson>(text);
-    if (!object.is_object() || !object.contains("servetune") || !object["servetune"].is_object())
-        return "";
-    const OrderedJson& ours = object["servetune"];
-    return ours.contains("arguments") && ours["arguments"].is_string()
-               ? ours["arguments"].get<std::string>()
-               : "";
-}
-
-std::string lines_of_versions(const std::map<std::string, std::string>& versions) {
-    std::string result;
-    for (const auto& [name, text] : versions) result += "- " + name + ": " + text + "\n";
-    return result;
-}
-
-std::string readme_of(const std::string& name, const std::string& verdict,
-                      const RecordManifest& manifest, const char* content) {
-    const std::string again =
-        manifest.repeat.empty()
-            ? ""
-            : "\nTo measure again, with the same versions:\n\n    " + manifest.repeat + "\n";
-    return "Record of " + name + "\n\n" + verdict + "\n\nVersions:\n\n" +
-           lines_of_versions(manifest.versions) + again +
-           "\nTo check it:\n\n    autotune audit FOLDER\n\n"
-           "Each file is compared with its SHA-256 in manifest.json, and what follows from the raw "
-           "data is\n"
-           "repeated. Hashes show changes; they do not show who made the record. Whoever publishes "
-           "it signs\n"
-           "the manifest, and keeps the signature beside the folder:\n\n"
-           "    ssh-keygen -Y sign -f KEY -n servetune manifest.json\n" +
-           content;
-}
-
-constexpr const char* content_of_study =
-    "\nContent:\n\n"
-    "- study.db: the journal; every command reads the study from it, such as 'autotune report "
-    "FOLDER'\n"
-    "- study/, definition.json: the study's files, and what they come to\n"
+constexpr const char* readme =
+    "A record: what was measured, for others to check and repeat.\n\n"
+    "    autotune audit FOLDER\n\n"
+    "compares each file with its SHA-256 in manifest.json, and repeats what follows from the raw\n"
+    "data. Hashes show changes; they do not show who made the record. Whoever publishes it signs\n"
+    "the manifest, and keeps the signature beside the folder:\n\n"
+    "    ssh-keygen -Y sign -f KEY -n servetune manifest.json\n\n"
+    "- study.db: the journal, with the study's files; `autotune report FOLDER` and every other\n"
+    "  command read it, and `autotune run FOLDER --directory repeated` measures again\n"
     "- requests/: lengths and times of each request of a load test, no texts\n"
     "- logs/, run.log: of engines and of the run, without secrets\n"
-    "- report.md, report.json, report.html: the report\n";
+    "- report.md, report.json, report.html: the report\n"
+    "- results/: one measured result, where there is no study\n";
 
 /// JSON in one form: keys in order, numbers to nine digits, without sentences and commands, whose
 /// words another version may choose otherwise.
@@ -260,43 +171,6 @@ bool decides(const Trial& trial, const Recommendation& recommendation) {
             trial.configuration == recommendation.recommended);
 }
 
-/// The head of a record's manifest, by its journal.
-RecordManifest manifest_of_study(const StudySetup& setup, std::span<const Trial> trials,
-                                 const fs::path& record) {
-    RecordManifest result{.kind = "study",
-                          .name = setup.file.name,
-                          .versions = versions_in(SqliteJournal::definition_of(record), trials),
-                          .repeat = std::string(repeat_of_study)};
-    result.versions["autotune"] = std::string(library_version);
-    return result;
-}
-
-/// Whoever audits may have another version of this program.
-bool same_versions(std::map<std::string, std::string> a, std::map<std::string, std::string> b) {
-    a.erase("autotune");
-    b.erase("autotune");
-    return a == b;
-}
-
-/// The texts of a record that follow from its journal; the README where this version wrote it.
-std::map<std::string, std::string> texts_of_journal(const StudySetup& setup,
-                                                    std::span<const Trial> trials,
-                                                    const fs::path& record,
-                                                    const RecordManifest& manifest) {
-    std::map<std::string, std::string> result;
-    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(record)))
-        result[path.generic_string()] = text;
-    result["definition.json"] = OrderedJson(SqliteJournal::definition_of(record))
-                                    .dump(1, ' ', false, OrderedJson::error_handler_t::replace) +
-                                "\n";
-    const Headline headline = headline_of(setup, trials);
-    const auto version = manifest.versions.find("autotune");
-    if (version != manifest.versions.end() && version->second == library_version)
-        result["README.txt"] = readme_of(setup.file.name, headline.title + ". " + headline.reason,
-                                         manifest, content_of_study);
-    return result;
-}
-
 }  // namespace
 
 void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
@@ -306,9 +180,6 @@ void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
     const RecordWriter writer(output, secrets);
     copy_journal(study_folder, output / "study.db", 0644);
     writer.check("study.db");
-    RecordManifest manifest = manifest_of_study(setup, trials, output);
-    for (const auto& [path, text] : texts_of_journal(setup, trials, output, manifest))
-        writer.text(path, text);
     for (const fs::path& file : kept_load_tests(study_folder)) {
         const auto trial = trial_of_kept(file);
         if (!trial || *trial >= trials.size() || trials[*trial].measurement() == nullptr) continue;
@@ -321,64 +192,28 @@ void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
     writer.text("report.md", reports.markdown);
     writer.text("report.json", reports.json + "\n");
     writer.text("report.html", reports.html);
-    write_manifest(output, manifest);
+    writer.text("README.txt", readme);
+    write_manifest(output);
     made.keep();
 }
 
 void write_result_record(const fs::path& result, const fs::path& output, const Redactor& secrets) {
     NewFolder made(output);
     const RecordWriter writer(output, secrets);
-    const std::string name = plain_name(result.filename().string());
-    writer.text(fs::path("results") / name, read_file(result));
-    RecordManifest manifest{.kind = "result", .name = result.stem().string()};
-    manifest.versions = versions_in_result(read_file(output / "results" / name));
-    manifest.versions["autotune"] = std::string(library_version);
-    manifest.repeat = serving_command_in(read_file(output / "results" / name));
-    constexpr const char* what =
-        "One measured result, not a study: nothing was compared, and there are no raw requests.";
-    writer.text("README.txt", readme_of(manifest.name, what, manifest, ""));
-    write_manifest(output, manifest);
+    writer.text(fs::path("results") / plain_name(result.filename().string()), read_file(result));
+    writer.text("README.txt", readme);
+    write_manifest(output);
     made.keep();
-}
-
-RecordAudit audit_result_record(const fs::path& record) {
-    RecordAudit result;
-    const RecordManifest manifest = read_manifest(record);
-    std::map<std::string, std::string> versions;
-    std::string repeat;
-    for (const RecordManifest::File& file : manifest.files)
-        if (file.path.starts_with("results/")) {
-            const std::string text = read_file(record / file.path);
-            versions.merge(versions_in_result(text));
-            if (repeat.empty()) repeat = serving_command_in(text);
-        }
-    if (manifest.repeat != repeat)
-        result.wrong.push_back("manifest.json: the result was served by '" + repeat + "', not '" +
-                               manifest.repeat + "'");
-    if (!same_versions(versions, manifest.versions))
-        result.wrong.emplace_back("manifest.json: its versions are not those of the result");
-    return result;
 }
 
 RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
                                const fs::path& record) {
     RecordAudit result;
-    const RecordManifest manifest = read_manifest(record);
-    const RecordManifest expected = manifest_of_study(setup, trials, record);
-    if (std::tie(manifest.name, manifest.repeat) != std::tie(expected.name, expected.repeat) ||
-        !same_versions(manifest.versions, expected.versions))
-        result.wrong.emplace_back(
-            "manifest.json does not say the name, the versions and the command of the journal");
     const auto report = shallow_json<nlohmann::json>(read_file(record / "report.json"));
     if (!report.is_object() ||
         verdict_sha256(report) !=
             verdict_sha256(nlohmann::json::parse(json_report(setup, trials, "", false))))
         result.wrong.emplace_back("report.json does not give the verdict of the journal");
-    std::map<std::string, std::string> hashes;
-    for (const RecordManifest::File& file : manifest.files) hashes[file.path] = file.sha256;
-    for (const auto& [path, text] : texts_of_journal(setup, trials, record, manifest))
-        if (hashes[path] != sha256_of(without_token_shapes(text)))
-            result.wrong.push_back(path + " does not say what the journal gives");
 
     const bool by_asking = repeats_by_asking(setup.file);
     std::map<std::uint64_t, std::vector<fs::path>> kept;

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,12 +23,10 @@ struct RecordManifest {
         std::uintmax_t bytes = 0;
         std::string sha256;
     };
-    std::string kind;  ///< `study`, or `result` of one measurement
-    std::string name;
-    std::map<std::string, std::string>
-        versions{};  ///< of engine, driver, GPU, kernel and autotune, as far as they are known
-    std::string repeat{};       ///< the command that measures again
     std::vector<File> files{};  ///< by path; all but the manifest itself
+
+    /// Of a study, whose journal it holds; else of one measured result.
+    [[nodiscard]] bool of_study() const;
 };
 
 inline constexpr const char* manifest_name = "manifest.json";
@@ -38,7 +35,7 @@ inline constexpr const char* manifest_name = "manifest.json";
 [[nodiscard]] bool is_record(const std::filesystem::path& folder);
 
 /// Hashes every file of the folder and writes the manifest. Throws IoError.
-void write_manifest(const std::filesystem::path& folder, RecordManifest manifest);
+void write_manifest(const std::filesystem::path& folder);
 
 /// Reads the manifest of a folder that a stranger may have made. Throws ParseError for one that is
 /// none, names a file twice, or names what is not in the folder: an absolute path, `..`, characters
@@ -51,8 +48,8 @@ RecordManifest read_manifest(const std::filesystem::path& folder);
 [[nodiscard]] std::vector<std::string> tampered_files(const std::filesystem::path& folder,
                                                       const RecordManifest& manifest);
 
-/// Writes a study as a folder that another person can check and repeat: journal, study, raw
-/// requests, logs, report, versions, `README.txt`, and a manifest of hashes. All texts go through
+/// Writes a study as a folder that another person can check and repeat: journal (with the study's
+/// files), raw requests, logs, report, and a manifest of hashes. All texts go through
 /// `secrets` and `without_token_shapes`. `output` must not be there, or be empty; after an error it
 /// is as before. `stop_reason`: as all_reports takes it. Throws UsageError, IoError; also where a
 /// secret is in the journal, which cannot be edited.
@@ -83,8 +80,5 @@ struct RecordAudit {
 /// the record's journal.
 RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
                                const std::filesystem::path& record);
-
-/// The same of the record of a measured result: whether the manifest says what it says.
-RecordAudit audit_result_record(const std::filesystem::path& record);
 
 }  // namespace servetune

@@ -453,8 +453,8 @@ Headline headline_of(const ReportView& view) {
     if (const auto copies = value_in(view.means(result.recommended), "replicas");
         copies && *copies > 1)
         headline.advice += fmt::format(
-            " {} was measured as {:.0f} copies, each on devices and a port of its own; 'autotune "
-            "recommend --as shell' starts them all.",
+            " {} was measured as {:.0f} copies, each on devices and a port of its own: start as "
+            "many.",
             result.recommended == view.base() ? "The default" : "It", *copies);
     headline.given_away = given_away_text(view);
     return headline;

@@ -187,9 +187,8 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     std::sort(imported.unplaced.begin(), imported.unplaced.end(),
               [](const Unplaced& a, const Unplaced& b) { return a.result.index < b.result.index; });
     imported.rows = rows.size();
-    imported.remarks = what_repeats_differ_in(rows);
 
-    std::vector<std::string> header{"block", "section", "workload"};
+    std::vector<std::string> header{"block", "workload"};
     for (const Parameter& parameter : space.parameters())
         if (parameter.continuous() || parameter.level_count() > 1) header.push_back(parameter.name);
     std::vector<TableRow> table;
@@ -197,8 +196,8 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const PublishedResult& source = *rows[i].source;
         TableRow row{
-            {std::to_string(source.index), source.run, rows[i].workload}, figures[i], &source, ""};
-        for (std::size_t name = 3; name < header.size(); ++name) {
+            {std::to_string(source.index), rows[i].workload}, figures[i], &source, ""};
+        for (std::size_t name = 2; name < header.size(); ++name) {
             const Value* value = rows[i].configuration.find(header[name]);
             row.cells.push_back(value == nullptr ? "" : text_of(*value));
         }
@@ -216,7 +215,6 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
     // What a file says of itself, where any does.
     std::vector<std::pair<const char*, std::string PublishedResult::*>> origins{
         {"tool", &PublishedResult::tool},
-        {"tool_version", &PublishedResult::tool_version},
         {"model", &PublishedResult::model},
         {"dataset", &PublishedResult::dataset},
         {"date", &PublishedResult::date}};
@@ -225,11 +223,11 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
             return (result.*origin.second).empty();
         });
     });
-    std::vector<std::string> header{"block", "section", "label"};
+    std::vector<std::string> header{"block", "label"};
     for (const auto& [name, field] : origins) header.emplace_back(name);
     std::vector<TableRow> table;
     for (const PublishedResult& result : results) {
-        TableRow row{{std::to_string(result.index), result.run,
+        TableRow row{{std::to_string(result.index),
                       result.labels.empty() ? "" : result.labels.front()},
                      figures_of_result(result.result),
                      &result,
@@ -296,44 +294,15 @@ void add_settings(std::string& arguments, const Engine& engine,
     }
 }
 
-std::map<std::string, std::string> changing_settings(const Engine& engine,
-                                                     const PublishedResult& of,
-                                                     const std::vector<PublishedResult>& all) {
-    auto changing = of.server_settings;
-    std::erase_if(changing, [&](const auto& setting) {
-        if (parameter_called(engine, setting.first) == nullptr) return true;
-        return !of.server_settings_are_given &&
-               std::all_of(all.begin(), all.end(), [&](const PublishedResult& other) {
-                   const auto found = other.server_settings.find(setting.first);
-                   return other.server_settings.empty() ||
-                          (found != other.server_settings.end() && found->second == setting.second);
-               });
-    });
-    return changing;
-}
-
-bool says_settings(const Engine& engine, const PublishedResult& of,
-                   const std::vector<PublishedResult>& all) {
-    if (!of.server_settings_are_given) return !of.server_settings.empty();
-    return std::any_of(all.begin(), all.end(), [&](const PublishedResult& other) {
-        return other.tool == of.tool && other.server_settings_are_given &&
-               !changing_settings(engine, other, all).empty();
-    });
-}
-
 void give_command(std::vector<PublishedResult>& results, const std::string& command,
                   const std::vector<Engine>& engines) {
     const ServingCommand given = serving_command(command, engines);
     if (given.text.empty())
         throw UsageError("--command: wanted the command that starts an engine, got '" + command +
                          "': " + given.not_recognised);
-    const auto engine = std::find_if(engines.begin(), engines.end(), [&](const Engine& one) {
-        return lower_case(one.name) == given.engine;
-    });
     for (PublishedResult& result : results) {
         if (!result.arguments_unknown) continue;
         result.arguments = given.text;
-        add_settings(result.arguments, *engine, changing_settings(*engine, result, results));
         result.engine = given.engine;
         result.arguments_unknown = false;
         result.not_recognised.clear();

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,9 +22,7 @@ namespace servetune {
 struct PlainTableRequest {
     std::string objective;  ///< `COLUMN`, `maximize:COLUMN` or `minimize:COLUMN`
     std::vector<std::string>
-        parameters{};  ///< the columns that are parameters; empty: as the columns tell
-    std::set<std::string>
-        known_parameters{};  ///< names that engines have: such a column is a parameter
+        parameters{};  ///< the columns that are parameters; empty: those left of the objective
 };
 
 /// A CSV table of configurations and figures as a table that can be replayed.
@@ -37,16 +34,13 @@ struct PlainTable {
 };
 
 /// Reads a CSV file (separator: comma, semicolon or tab, whichever the first line has most of)
-/// whose rows are measurements. Rows with equal parameters are repeats.
-///
-/// Columns: the objective is a figure, and so is a number under the name of a metric. A column
-/// without a name, or called `run`, `seed` and the like, counts rows and is left out. All others
-/// are parameters. A table with a column `status` is read as study/table.hpp says.
+/// whose rows are measurements. Rows with equal parameters are repeats. Without a list of
+/// parameters these are the columns left of the objective but for those called like a metric, and
+/// like a count of rows (`run`, `seed`); other columns with numbers are figures.
 ///
 /// An objective without a number makes a failed row. A parameter without a value is left to the
-/// engine. The direction is the one that the objective's name tells (`latency`: less) unless the
-/// request says it. Throws ParseError `name:line:` for what is broken, and for a column or a
-/// direction that nothing tells.
+/// engine. The request says the direction, or the objective is called like a metric. Throws
+/// ParseError `name:line:` for what is broken.
 PlainTable read_plain_table(std::string_view text, const std::string& name,
                             const PlainTableRequest& request);
 

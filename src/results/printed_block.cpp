@@ -2,6 +2,7 @@
 #include "printed_block.hpp"
 
 #include "base/text.hpp"
+#include "base/variable_name.hpp"
 #include "engine/launcher.hpp"
 #include "engine/shell_word.hpp"
 #include "result_format.hpp"
@@ -113,16 +114,9 @@ void drop_rate_of_instant(PublishedResult& result) {
 /// Behind a value, in its line: `1280.00 -> 1600.00`, `1 280.00`. Nobody knows which counts.
 bool goes_on_with_number(std::string_view rest) {
     rest = rest.substr(0, rest.find('\n'));
-    constexpr std::array<std::string_view, 7> between{"->",  "=>", "\xe2\x86\x92", "|", "/",
-                                                      "vs.", "vs"};
-    for (bool skipped = true; skipped;) {
-        while (!rest.empty() && blank(rest.front())) rest.remove_prefix(1);
-        const auto sign = std::find_if(between.begin(), between.end(),
-                                       [&](std::string_view one) { return rest.starts_with(one); });
-        skipped = sign != between.end();
-        if (skipped) rest.remove_prefix(sign->size());
-    }
-    return !rest.empty() && std::isdigit(static_cast<unsigned char>(rest.front())) != 0;
+    const std::size_t next = rest.find_first_not_of(" \t\r");
+    return next < rest.size() && std::isalpha(static_cast<unsigned char>(rest[next])) == 0 &&
+           rest[next] != '=' && !rest.substr(next).starts_with("--");
 }
 
 /// How the tools say that there is no such figure: no cap, no rate, too few requests.
@@ -135,18 +129,10 @@ bool says_none(std::string_view value) {
 
 /// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
 bool changes_no_measurement(std::string_view variable) {
-    for (const std::string_view name :
-         {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-          "ASCEND_RT_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "PATH", "LD_LIBRARY_PATH",
-          "NCCL_DEBUG", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TOKENIZERS_PARALLELISM",
-          "HTTPS_PROXY"})
-        if (variable == name) return true;
-    for (const std::string_view prefix :
-         {"HF_", "HUGGING_FACE_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "WANDB_"})
-        if (variable.starts_with(prefix)) return true;
-    for (const std::string_view part : {"LOGGING", "PASSWORD", "SECRET", "ACCESS_KEY"})
+    if (variable.ends_with("_VISIBLE_DEVICES") || names_secret(variable)) return true;
+    for (const std::string_view part : {"HF_", "HUGGING", "LOGGING", "NCCL_DEBUG", "PYTHON"})
         if (variable.find(part) != std::string_view::npos) return true;
-    return variable.ends_with("_TOKEN") || variable.ends_with("_API_KEY");
+    return false;
 }
 
 /// The name in `NAME=value`; empty: it is none.
@@ -261,37 +247,32 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
                 std::string("no shell reads what stands directly above it: ") + error.what()};
     }
     ServingCommand found;
-    std::map<std::string, std::string> environment;
-    const auto none = [](const std::string& why, std::string_view said) {
-        return ServingCommand{"", "", why + ": " + start_of(said, 200)};
-    };
     for (const ShellCommand& command : commands) {
         const std::string_view said = std::string_view(shell).substr(
             command.front().begin, command.back().end - command.front().begin);
+        const auto none = [&](const std::string& why) {
+            return ServingCommand{"", "", why + ": " + start_of(said, 200)};
+        };
         const std::vector<std::string> words = shell_words(said);
-        const bool varies = std::any_of(command.begin(), command.end(), [](const ShellWord& word) {
-            return !word.literal && word.text.find_first_of("$`") != std::string::npos &&
-                   !changes_no_measurement(variable_set_by(word.text));
-        });
-        const bool exports = !words.empty() && words.front() == "export";
-        std::size_t at = exports ? 1 : 0;
-        while (at < words.size() && !variable_set_by(words[at]).empty()) ++at;
+        std::size_t at = 0;
+        std::string environment;
+        for (; at < words.size() && !variable_set_by(words[at]).empty(); ++at)
+            if (!changes_no_measurement(variable_set_by(words[at])))
+                environment += shell_line({words[at]}) + " ";
         const Engine* engine =
-            exports || at == words.size() ? nullptr : launched_at(engines, words, at).engine;
-        if (engine == nullptr && (!exports || at < words.size() || varies))
-            return none("what stands directly above it starts no engine", said);
-        if (varies) return none("a part of it is known only where it runs", said);
-        for (std::size_t i = exports ? 1 : 0; i < at; ++i)
-            if (const std::string name(variable_set_by(words[i])); !changes_no_measurement(name))
-                environment[name] = words[i].substr(name.size() + 1);
-        if (engine == nullptr) continue;
-        if (!found.text.empty()) return none("several commands", said);
-        for (const std::string& word : words)
+            at == words.size() ? nullptr : launched_at(engines, words, at).engine;
+        if (engine == nullptr) return none("what stands directly above it starts no engine");
+        if (!found.text.empty()) return none("several commands");
+        for (std::size_t i = 0; i < command.size(); ++i) {
+            const std::string& word = command[i].text;
+            if (!command[i].literal && word.find_first_of("$`") != std::string::npos &&
+                (i >= at || !changes_no_measurement(variable_set_by(word))))
+                return none("a part of it is known only where it runs");
             if (word.ends_with(".yaml") || word.ends_with(".yml"))
-                return none("its settings are in a file", said);
-        for (const auto& [name, value] : environment)
-            found.text += shell_line({name + "=" + value}) + " ";
-        found.text += shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
+                return none("its settings are in a file");
+        }
+        found.text =
+            environment + shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
         found.engine = lower_case(engine->name);
     }
     if (found.text.empty()) found.not_recognised = "no command stands directly above it";

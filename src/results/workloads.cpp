@@ -184,13 +184,12 @@ std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& r
 std::vector<std::size_t> comparable_runs(std::span<const PublishedResult> results) {
     std::map<std::string, std::vector<std::size_t>> by_label;
     for (std::size_t i = 0; i < results.size(); ++i)
-        by_label[results[i].labels.empty() ? results[i].run : first_label(results[i])].push_back(i);
+        by_label[first_label(results[i])].push_back(i);
     std::vector<std::size_t> group(results.size());
     std::size_t groups = 0, whole = 0;
     for (const auto& [label, members] : by_label) {
         // A label names a load where what stands under it may be one; a stray one does not.
-        const bool names_load = !results[members.front()].labels.empty() && !label.empty() &&
-                                did_one_work(results, members, whole);
+        const bool names_load = !label.empty() && did_one_work(results, members, whole);
         std::vector<std::size_t> heads;  // of each load
         for (const std::size_t i : members) {
             std::size_t at = 0;
@@ -231,15 +230,6 @@ std::string numbered_blocks(const std::vector<PlacedResult>& results,
     return numbered("block", blocks);
 }
 
-/// A word of people: no number, no date and no number of a run, which differ between repeats.
-bool is_word_of_people(const std::string& value) {
-    const auto letters = std::count_if(value.begin(), value.end(),
-                                       [](unsigned char c) { return std::isalpha(c) != 0; });
-    const auto digits = std::count_if(value.begin(), value.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-    return letters > 1 && digits <= 5 && value.size() <= 80;
-}
-
 }  // namespace
 
 std::vector<std::string> why_no_repeat(const std::vector<PlacedResult>& results) {
@@ -266,38 +256,6 @@ std::vector<std::string> why_no_repeat(const std::vector<PlacedResult>& results)
             break;
         }
     return reasons;
-}
-
-std::vector<std::string> what_repeats_differ_in(const std::vector<PlacedResult>& results) {
-    constexpr std::size_t values_shown = 4;
-    std::vector<std::string> remarks;
-    for (const std::vector<std::size_t>& same : groups_of_repeats(results)) {
-        std::string differences;
-        for (const auto& [label, first] : results[same.front()].source->unread) {
-            std::set<std::string> values;
-            bool in_all = true;
-            for (const std::size_t one : same) {
-                const auto& unread = results[one].source->unread;
-                const auto found = unread.find(label);
-                in_all = in_all && found != unread.end() && is_word_of_people(found->second);
-                if (in_all) values.insert(found->second);
-            }
-            if (!in_all || values.size() < 2) continue;
-            differences += (differences.empty() ? "" : "; ") + label + " (";
-            std::size_t shown = 0;
-            for (const std::string& value : values)
-                if (shown++ < values_shown) differences += (shown > 1 ? ", " : "") + value;
-            differences += values.size() > values_shown ? ", ...)" : ")";
-        }
-        if (!differences.empty())
-            remarks.push_back(numbered_blocks(results, same) +
-                              " are averaged as repeats of one configuration, though they differ "
-                              "in " +
-                              differences +
-                              "; where that is what was compared, import them apart or say it as "
-                              "a flag (--set FILE:NAME=VALUE)");
-    }
-    return remarks;
 }
 
 }  // namespace servetune

@@ -75,7 +75,4 @@ struct PlacedResult {
 std::vector<std::string> why_no_repeat(const std::vector<PlacedResult>& results);
 constexpr double most_between_repeats = 1.25;
 
-/// What the file calls repeats differently (`deployment`: base, kvcache), one remark a group.
-std::vector<std::string> what_repeats_differ_in(const std::vector<PlacedResult>& results);
-
 }  // namespace servetune

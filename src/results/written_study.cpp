@@ -121,7 +121,6 @@ public:
             throw SpaceError("no result says how its engine was started" +
                              (left_out_.empty() ? std::string() : ": " + left_out_.front().reason));
         find_model();
-        complete_rows();
         find_workloads();
         describe_workloads();
     }
@@ -277,13 +276,9 @@ private:
                                                                       : "");
         if (!given.empty() && engine == nullptr)
             throw SpaceError("--set engine=" + given + ": no such engine");
-        if (from_settings && engine != nullptr &&
-            (says_settings(*engine, result, source_.results) || !by_hand.empty() ||
-             !given.empty())) {
+        if (from_settings && engine != nullptr && (!by_hand.empty() || !given.empty())) {
             result.arguments_unknown = false;
             result.engine = lower_case(engine->name);
-            add_settings(result.arguments, *engine,
-                         changing_settings(*engine, result, source_.results));
         }
         if (std::string why = why_no_command(result); !why.empty())
             return why + (from_settings ? " (--set engine=..., --set NAME=VALUE)" : "");
@@ -317,24 +312,6 @@ private:
             row.variant = suffix.value_or("");
             return !suffix;
         });
-    }
-
-    /// Adds what the engine set by itself, where its rules say so: else they would exclude what was
-    /// measured.
-    void complete_rows() {
-        std::map<std::string, std::vector<std::size_t>> blocks;
-        for (SeenRow& row : rows_) {
-            const auto set = set_by_engine(*row.engine, row.values, version_of(*row.engine));
-            if (!set) continue;
-            add_settings(results_[row.index].arguments, *row.engine,
-                         {{set->name, text_of(set->value)}});
-            row.values[set->name] = set->value;
-            blocks[row.engine->name + " runs with " + set->name + " = " + text_of(set->value) +
-                   ", which the command does not say: " + set->because]
-                .push_back(results_[row.index].index);
-        }
-        for (const auto& [what, which] : blocks)
-            remarks_.push_back(numbered("block", which) + ": " + what);
     }
 
     // ---------------------------------------------------------------------------------------------
@@ -387,10 +364,6 @@ private:
                     figures.requested_requests.value_or(figures.successful_requests.value_or(0)));
                 results_[i].labels.insert(results_[i].labels.begin(), group.name);
             }
-            if (requests.size() > 1)
-                remarks_.push_back("workload " + group.name +
-                                   ": its results have different numbers of requests, so none is "
-                                   "written");
             Tree workload;
             workload["workload"] = group.name;
             const bool conversations =
@@ -400,12 +373,6 @@ private:
                 workload["dataset"] = {{"kind", "random"},
                                        {"input_tokens", whole(work.input_tokens.value_or(1))},
                                        {"output_tokens", whole(work.output_tokens.value_or(1))}};
-            if (!conversations && work.output_tokens &&
-                *work.output_tokens != std::floor(*work.output_tokens))
-                remarks_.push_back(
-                    "workload " + group.name +
-                    ": its answers differ in length, and the results do not say how; the study has "
-                    "the mean (range_ratio is for you to add)");
             if ((requests.size() == 1 || conversations) && *requests.rbegin() > 0)
                 workload["requests"] = whole(*requests.rbegin());
             if (work.in_flight && *work.in_flight >= 1)
@@ -567,43 +534,26 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
         return load_study(file, catalogue);
     };
     const std::vector<const SeenRow*> starts = writer.starts();
-    const SeenRow* start = starts.front();
-    StudyFile loaded = write(*start);
+    StudyFile loaded = write(*starts.front());
     written.imported = import_for_study(placed, loaded);
-    const std::vector<Unplaced>& unplaced = written.imported.unplaced;
-    const auto why_no_row = [&](std::size_t index) {
-        const auto found = std::find_if(unplaced.begin(), unplaced.end(), [&](const Unplaced& one) {
-            return one.result.index == index;
-        });
-        return found == unplaced.end() ? "" : found->reason;
-    };
-    std::map<std::string, std::vector<std::size_t>> excluded;  // rule -> results
-    std::set<std::size_t> broken;
+    std::map<std::size_t, std::string> why_not;  // result -> why it may not be the default
+    for (const Unplaced& one : written.imported.unplaced) why_not[one.result.index] = one.reason;
     for (const PublishedResult& result : placed)
-        if (why_no_row(result.index).empty())
-            for (const std::string& why : rules_broken(result, loaded)) {
-                excluded[why].push_back(result.index);
-                broken.insert(result.index);
-            }
-    std::string why;
-    const auto may_start = [&](const SeenRow* row) {
-        const std::size_t index = source.results[row->index].index;
-        if (const std::string reason = why_no_row(index); !reason.empty()) why = reason;
-        return why_no_row(index).empty() && !broken.contains(index);
-    };
-    const auto first = std::find_if(starts.begin(), starts.end(), may_start);
+        if (const std::vector<std::string> rules = rules_broken(result, loaded);
+            !rules.empty() && why_not.emplace(result.index, rules.front()).second)
+            writer.remarks().push_back("block " + std::to_string(result.index) +
+                                       " is in the table, and the study does not search it: " +
+                                       rules.front());
+    const auto index_of = [&](const SeenRow* row) { return source.results[row->index].index; };
+    const auto first = std::find_if(starts.begin(), starts.end(), [&](const SeenRow* row) {
+        return !why_not.contains(index_of(row));
+    });
     if (first == starts.end())
         throw SpaceError("no result of workload " + writer.searched().name +
-                         " is a row of the study: " +
-                         (why.empty() && !excluded.empty() ? excluded.begin()->first : why));
-    if (*first != start) loaded = write(**first);
-    writer.remarks().push_back("the default is block " +
-                               std::to_string(source.results[(*first)->index].index) +
+                         " is a row of the study: " + why_not.at(index_of(starts.front())));
+    if (first != starts.begin()) loaded = write(**first);
+    writer.remarks().push_back("the default is block " + std::to_string(index_of(*first)) +
                                ", the one with the fewest settings");
-    for (const auto& [rule, which] : excluded)
-        writer.remarks().push_back(numbered("block", which) + (which.size() == 1 ? " is" : " are") +
-                                   " in the table, and the study does not search " +
-                                   (which.size() == 1 ? "it: " : "them: ") + rule);
     table.write(written.imported.csv);
     (void)set_up(std::move(loaded));  // what is left behind can be run
     study.keep();

@@ -5,22 +5,6 @@
 
 namespace servetune {
 
-std::optional<std::pair<std::string, std::string>> Expression::names_demanded_equal() const {
-    std::vector<std::pair<std::string, std::string>> found;
-    std::vector<std::size_t> parts{root_};
-    while (!parts.empty()) {
-        const Node& node = nodes_[parts.back()];
-        parts.pop_back();
-        if (node.kind == Kind::logical_or)
-            parts.insert(parts.end(), node.operands.begin(), node.operands.end());
-        if (node.kind != Kind::equal) continue;
-        const Node &left = nodes_[node.operands.front()], &right = nodes_[node.operands.back()];
-        if (left.kind == Kind::name && right.kind == Kind::name)
-            found.emplace_back(names_[left.index], names_[right.index]);
-    }
-    return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
-}
-
 std::vector<std::pair<std::string, Value>> Expression::values_compared() const {
     std::vector<std::pair<std::string, Value>> found;
     for (const Node& node : nodes_) {

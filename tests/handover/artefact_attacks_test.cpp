@@ -26,9 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Without those that put no variables into words.
-const std::vector<std::string> all_artefacts{"shell",      "systemd", "compose", "slurm",
-                                             "kubernetes", "llm-d",   "kserve",  "dynamo"};
+const std::vector<std::string> all_artefacts{"shell", "systemd", "compose", "slurm",
+                                             "kubernetes"};
 const std::string artefact_secret = "s3cr3t-value-1";
 
 struct AttackedStudy {

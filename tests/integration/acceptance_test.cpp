@@ -123,7 +123,7 @@ TEST_CASE(
 TEST_CASE(
     "acceptance: the quick way measures with two clients, fails twice, and resumes a killed study "
     "of three trials",
-    "[acceptance]") {
+    "[acceptance][long]") {
     const TemporaryFolder folder;
     fs::create_directories(folder.path() / "bin");
     fs::create_directories(folder.path() / "engine");
@@ -155,7 +155,7 @@ TEST_CASE(
 }
 
 TEST_CASE("acceptance: an engine that is broken fails the step that finds it, with exit code 1",
-          "[acceptance]") {
+          "[acceptance][long]") {
     const TemporaryFolder folder;
     const std::vector<std::string> deploy{"--requests", "20", "--step", "2"};
     const ScriptRun dead = accept(folder, "vllm", "--fault exit_at_once", deploy);
@@ -179,7 +179,7 @@ TEST_CASE("acceptance: an engine that is broken fails the step that finds it, wi
 }
 
 TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in stand-ins",
-          "[acceptance]") {
+          "[acceptance][long]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "350.00");
     const ScriptRun ended = accept(folder, "vllm", "",
@@ -202,7 +202,7 @@ TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in st
 TEST_CASE(
     "acceptance: what a machine does not have is not here, with the reason, and a power that "
     "cannot be fails",
-    "[acceptance]") {
+    "[acceptance][long]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "[N/A]", 1);
     const ScriptRun absent = accept(folder, "vllm", "",

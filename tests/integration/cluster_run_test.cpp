@@ -2,7 +2,6 @@
 // autotune inside a real Kubernetes: what `init --as kubernetes` writes is taken and runs, goes on
 // after a kill, stops in order, and leaves nothing. The commands are those of the guide.
 #include "base/files.hpp"
-#include "servetune/sqlite_journal.hpp"
 #include "support/autotune.hpp"
 #include "support/kubernetes_world.hpp"
 #include "support/test.hpp"
@@ -99,13 +98,9 @@ public:
 
     [[nodiscard]] fs::path volume() const { return folder_.path() / "volume"; }
     [[nodiscard]] std::size_t told() const {
-        try {
-            const std::vector<Trial> trials = SqliteJournal::read(volume() / "study").trials();
-            return static_cast<std::size_t>(std::count_if(
-                trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
-        } catch (const Error&) {
-            return 0;  // no journal yet
-        }
+        const std::vector<Trial> trials = trials_so_far(volume() / "study");
+        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(),
+                                                      [](const Trial& one) { return one.told(); }));
     }
     /// kubectl with these words behind its name; paths are of the study's folder.
     Ran kubectl(std::vector<std::string> words) const {

@@ -261,7 +261,7 @@ TEST_CASE(
     CHECK(machine.left() == "");
 }
 
-TEST_CASE("roles: the winner's files start every server and the router, which answers") {
+TEST_CASE("roles: the winner's commands are printed, and no file is written of one of them") {
     const ThreeDevices machine;
     machine.study(deployed,
                   "input_tokens: 64, output_tokens: 16}, requests: 8, arrival: {rate: inf}",
@@ -273,66 +273,13 @@ TEST_CASE("roles: the winner's files start every server and the router, which an
         space.changed(space.default_configuration(), {{"roles", Value(std::string("apart"))},
                                                       {"prefill.count", Value(std::int64_t{1})},
                                                       {"decode.count", Value(std::int64_t{2})}});
-    constexpr int ports_each = 10;
-    DeploymentOptions options;
-    options.port = 20000 + static_cast<int>(::getpid() % 1000) * ports_each;
-    options.title = "Recommended: +9 %";
-    const auto port = [&](int i) { return std::to_string(options.port + i); };
     const std::string shown = setup.command_text(apart);
     CHECK(shown.find("# devices of prefill : decode = 1 : 2; each server needs its own\n# "
                      "prefill-1: 1 device\n") == 0);
     CHECK(shown.find("--host 127.0.0.1 --port 8003") != std::string::npos);
     CHECK(shown.find("\n# router\nvllm-router ") != std::string::npos);
-
-    const Artefact units = artefact_of("systemd", setup, apart, options);
-    CHECK(units.name == "apart-prefill-1.service");
-    CHECK(units.beside.size() == 3);
-    CHECK(
-        units.beside.at("apart-decode-2.service").find("Environment=\"CUDA_VISIBLE_DEVICES=2\"") !=
-        std::string::npos);
-    CHECK(units.beside.at("apart-router.service")
-              .find("\"--decode\" \"http://127.0.0.1:" + port(3) + "\"") != std::string::npos);
-    CHECK(units.text.find("# requests go to the router, port " + port(0)) != std::string::npos);
-    DeploymentOptions contained = options;
-    contained.image = "engine:1";
-    const std::string compose = artefact_of("compose", setup, apart, contained).text;
-    CHECK(compose.find("\n  decode-2:\n") != std::string::npos);
-    CHECK(compose.find("device_ids: [\"2\"]") != std::string::npos);
-    CHECK(compose.find("ports:") == std::string::npos);
-    CHECK(compose.find("`vllm-router` has to be in the image too.") != std::string::npos);
-    try {
-        (void)artefact_of("kubernetes", setup, apart, contained);
-        FAIL("roles in pods");
-    } catch (const UsageError& error) {
-        CHECK(std::string(error.what()).find("a router: --as shell, --as systemd, --as compose") !=
-              std::string::npos);
-    }
-
-    const Artefact script = artefact_of("shell", setup, apart, options);
-    INFO(script.text);
-    std::vector<std::string> words = machine.words("");
-    words.resize(words.size() - 3);  // without the program
-    words.insert(words.end(), {"/bin/sh", machine.folder.write("start.sh", script.text).string()});
-    {
-        ChildProcess process(words, machine.folder.path());
-        Endpoint router;
-        router.url = "http://127.0.0.1:" + port(0);
-        CHECK(comes_true(
-            [&] {
-                return get(router, "/health", 2).status == 200 ||
-                       process.wait_at_most(std::chrono::milliseconds(0));
-            },
-            60));
-        const Reply answer =
-            post(router, "/v1/completions",
-                 R"({"model": "Qwen/Qwen3-8B", "prompt": "a b c", "max_tokens": 4})", 20);
-        INFO(answer.body << answer.error << process.err());
-        CHECK(answer.status == 200);
-        CHECK(machine.lines("started.txt").size() == 4);
-        CHECK(::kill(process.id(), SIGTERM) == 0);
-        CHECK(process.wait_at_most(std::chrono::seconds(20)));
-    }
-    CHECK(comes_true([&] { return machine.left().empty(); }, 20));
+    for (const std::string& kind : artefact_kinds())
+        CHECK_THROWS_AS(artefact_of(kind, setup, apart, {.image = "engine:1"}), UsageError);
 }
 
 TEST_CASE("roles: kill -9 leaves no engine and no router, and the study goes on where it was") {
@@ -371,6 +318,6 @@ TEST_CASE("roles: copies that fill the machine are refused beside them, before t
     const Ran refused = machine.run();
     INFO(refused.out << refused.err);
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("`replicas: fill` and roles exclude each other") != std::string::npos);
+    CHECK(refused.err.find("without `replicas: fill`") != std::string::npos);
     CHECK(machine.lines("started.txt").empty());
 }

@@ -232,7 +232,7 @@ TEST_CASE("secrets: bench shows no header, key or password, and sends no line en
               "the API key: text without control characters wanted"));
     CHECK(has(bench({"--url", engine->url(), "--header",
                      "Authorization: Bearer " + password + "\nX-Evil: 1"}),
-              "the value of Authorization has control characters"));
+              "the value has control characters"));
     CHECK(has(bench({"--url", engine->url(), "--header", "Authorization Bearer " + password}),
               "--header wants NAME:VALUE"));
     CHECK(has(

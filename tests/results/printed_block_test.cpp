@@ -183,14 +183,14 @@ TEST_CASE("printed block: its command stands directly above it, in a fence or in
     const std::string block = block_of("1"), launch = "vllm serve org/M-8B -tp 2";
     for (const std::string& above :
          {fenced(launch) + "```\n", fenced("$ " + launch) + "\n\n```text\n", launch + "\n",
-          "```bash\n" + launch + "\n", fenced("# first\nexport HF_TOKEN=$T\n" + launch) + "```\n",
+          "```bash\n" + launch + "\n", fenced("# first\nHF_TOKEN=$T " + launch) + "```\n",
           fenced("vllm serve org/M-8B \\\n  -tp 2 2>&1 &") + "```\n", "Prose.\n\n" + fenced(launch),
           "````\n```\n````\n" + fenced(launch)}) {
         INFO(above);
         CHECK(command_above(above + block) == launch);
     }
     // Its environment stays in front, and quotes are read as a shell does.
-    CHECK(command_above(fenced("export VLLM_X=1\nCUDA_VISIBLE_DEVICES=0 Y='a b' vllm serve m") +
+    CHECK(command_above(fenced("VLLM_X=1 CUDA_VISIBLE_DEVICES=0 Y='a b' vllm serve m") +
                         fenced(block)) == "VLLM_X=1 'Y=a b' vllm serve m");
     CHECK(command_above(fenced("vllm serve m --j '{\"a\": 1}' --k={\"b\":2}") + fenced(block)) ==
           "vllm serve m --j '{\"a\": 1}' '--k={\"b\":2}'");
@@ -242,14 +242,12 @@ TEST_CASE("printed block: where anything else stands above it, it has no command
     CHECK(several[2].arguments_unknown);
 }
 
-TEST_CASE("printed block: --command is for those that have none, with their own settings") {
+TEST_CASE("printed block: --command is for those that have none") {
     auto results =
         blocks_in(fenced("vllm serve m") + fenced(block_of("1")) + fenced(block_of("2")));
-    results[1].server_settings = {{"max_num_seqs", "64"}, {"note", "x"}};
-    results[1].server_settings_are_given = true;
     give_command(results, "$ vllm serve org/M-8B -tp 2", known_engines());
     CHECK(results[0].arguments == "vllm serve m");
-    CHECK(results[1].arguments == "vllm serve org/M-8B -tp 2 --max-num-seqs=64");
+    CHECK(results[1].arguments == "vllm serve org/M-8B -tp 2");
     CHECK(results[1].engine == "vllm");
     CHECK_FALSE(results[1].arguments_unknown);
     CHECK_THROWS_AS(give_command(results, "ls -l", known_engines()), UsageError);

@@ -1,0 +1,652 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each tool writes, in rows; what a row cannot say, in a function of the tool.
+#include "base/nearest.hpp"
+#include "result_format.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
+#include "study/table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+using Json = nlohmann::json;
+using B = BenchmarkResult;
+using P = PublishedResult;
+
+/// The node at a path; nullptr when any key is missing or its parent is no object.
+const Json* node_at(const Json& value, std::string_view path) {
+    const Json* at = &value;
+    while (!path.empty()) {
+        const std::string_view key = path.substr(0, path.find('>'));
+        path.remove_prefix(std::min(path.size(), key.size() + 1));
+        if (!at->is_object()) return nullptr;
+        const auto child = at->find(std::string(key));
+        if (child == at->end()) return nullptr;
+        at = &*child;
+    }
+    return at;
+}
+
+/// The finite number at a path, times ten to the `exponent` (the double nearest to the decimal).
+/// Anything else is no figure: null, text in the place of a number. A negative one is a figure that
+/// cannot be, and the audit says so.
+std::optional<double> figure_at(const Json& value, std::string_view path, int exponent = 0) {
+    const Json* node = node_at(value, path);
+    if (node == nullptr || !node->is_number()) return std::nullopt;
+    const double number = node->get<double>();
+    if (!std::isfinite(number)) return std::nullopt;
+    if (exponent == 0 || number == 0) return number;
+    // Shifted in the text, so that 15.12 ms is the double nearest to 0.01512.
+    const std::string text = text_of(number);
+    const auto power = text.find('e');
+    const auto digits = std::string_view(text).substr(0, power);
+    const std::int64_t shifted =
+        exponent +
+        (power == std::string::npos
+             ? 0
+             : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
+    return real_of(std::string(digits) + "e" + std::to_string(shifted));
+}
+/// The same of what was asked for, where a negative number says "none" or "not known".
+std::optional<double> setting_at(const Json& value, std::string_view path) {
+    const auto figure = figure_at(value, path);
+    return figure < 0.0 ? std::nullopt : figure;
+}
+
+bool is_text_at(const Json& value, std::string_view path) {
+    const Json* node = node_at(value, path);
+    return node != nullptr && node->is_string();
+}
+/// In one line; empty when there is none.
+std::string text_at(const Json& value, std::string_view path) {
+    return is_text_at(value, path) ? one_line(node_at(value, path)->get_ref<const std::string&>())
+                                   : "";
+}
+bool is_at(const Json& value, std::string_view path, const Json& wanted) {
+    const Json* node = node_at(value, path);
+    return node != nullptr && *node == wanted;
+}
+bool all_numbers(const Json& value, std::initializer_list<std::string_view> paths) {
+    return std::all_of(paths.begin(), paths.end(), [&](std::string_view path) {
+        const Json* node = node_at(value, path);
+        return node != nullptr && node->is_number();
+    });
+}
+
+TimeSummary times_at(const Json& value, std::string_view path, const StatisticNames& statistics,
+                     int exponent) {
+    TimeSummary result;
+    const std::size_t star = path.find('*');
+    if (star == std::string_view::npos) result.mean = figure_at(value, path, exponent);
+    else
+        for (std::size_t i = 0; i < statistics.size(); ++i)
+            if (!statistics[i].empty())
+                result.*time_statistics[i] =
+                    figure_at(value, std::string(path).replace(star, 1, statistics[i]), exponent);
+    return result;
+}
+
+PublishedResult read_one(const Json& value, const ResultFormat& format) {
+    PublishedResult result;
+    result.tool = format.tool;
+    result.arguments_unknown = true;
+    std::string used = " " + std::string(format.used) + " ";
+    for (const FigureRow& row : format.figures) {
+        used += std::string(row.path) + " ";
+        if (row.place.figure != nullptr) {
+            if (const auto figure = figure_at(value, row.path, row.exponent))
+                result.result.*row.place.figure = figure;
+            continue;
+        }
+        TimeSummary& times = result.result.*row.place.times;
+        const TimeSummary found = times_at(value, row.path, format.statistics, row.exponent);
+        for (std::size_t i = 0; i < time_statistics.size(); ++i) {
+            if (found.*time_statistics[i]) times.*time_statistics[i] = found.*time_statistics[i];
+            if (const std::size_t star = row.path.find('*'); star != std::string_view::npos)
+                used += std::string(row.path).replace(star, 1, format.statistics[i]) + " ";
+        }
+    }
+    for (const TextRow& row : format.texts) {
+        used += std::string(row.path) + " ";
+        if (std::string& text = result.*row.text; text.empty()) text = text_at(value, row.path);
+    }
+    if (format.used != "*")
+        for (const auto& [key, child] : value.items()) {
+            if (child.is_structured() || child.is_null() ||
+                used.find(" " + key + " ") != std::string::npos)
+                continue;
+            result.unread[one_line(key)] = child.is_string()         ? text_at(child, {})
+                                           : child.is_number_float() ? text_of(child.get<double>())
+                                                                     : child.dump();
+        }
+    if (format.finish != nullptr) format.finish(value, result);
+    return result;
+}
+
+void add_label(PublishedResult& result, const std::string& label) {
+    if (!label.empty()) result.labels.push_back(label);
+}
+
+// -------------------------------------------------------------------------------------------------
+// `vllm bench serve`, and SGLang's bench_serving, which came from it: times in milliseconds. Our
+// own, which are vLLM's and more.
+
+constexpr std::array<FigureRow, 21> serving_figures{
+    {{"completed", &B::successful_requests},
+     {"failed", &B::failed_requests},
+     {"duration", &B::duration_seconds},
+     {"max_concurrency", &B::maximum_concurrency},
+     {"max_concurrent_requests", &B::peak_concurrent_requests},
+     {"concurrency", &B::mean_concurrency},
+     {"request_rate", &B::requested_rate_per_second},
+     {"total_input_tokens", &B::input_tokens},
+     {"total_output_tokens", &B::output_tokens},
+     {"request_throughput", &B::requests_per_second},
+     {"request_goodput", &B::goodput_requests_per_second},
+     {"input_throughput", &B::input_tokens_per_second},
+     {"output_throughput", &B::output_tokens_per_second},
+     {"max_output_tokens_per_s", &B::peak_output_tokens_per_second},
+     {"total_token_throughput", &B::total_tokens_per_second},
+     {"total_throughput", &B::total_tokens_per_second},
+     {"*_ttft_ms", &B::time_to_first_token, -3},
+     {"*_tpot_ms", &B::time_per_output_token, -3},
+     {"*_itl_ms", &B::inter_token_latency, -3},
+     {"*_e2el_ms", &B::latency, -3},
+     {"*_e2e_latency_ms", &B::latency, -3}}};
+constexpr std::array<TextRow, 4> serving_texts{{{"model_id", &P::model},
+                                                {"server_info>model_path", &P::model},
+                                                {"dataset_name", &P::dataset},
+                                                {"date", &P::date}}};
+constexpr StatisticNames serving_statistics{"mean", "median", "p90", "p95", "p99", "std"};
+constexpr std::string_view serving_used =
+    "num_prompts _benchmark_name label tag rtfx p50_ttft_ms p50_tpot_ms p50_itl_ms p50_e2el_ms";
+constexpr std::array<TextRow, 3> our_texts{
+    {{"model_id", &P::model}, {"servetune>dataset", &P::dataset}, {"date", &P::date}}};
+
+void finish_serving(const Json& value, PublishedResult& result) {
+    BenchmarkResult& figures = result.result;
+    drop_unmeasured(figures);
+    // The argument, not the number issued (a data set may have fewer): taken only where nothing
+    // better is known, as then requests that vanished without a line (before 0.11.1) would
+    // otherwise go unnoticed.
+    const auto asked_for = figure_at(value, "num_prompts");
+    if (!figures.failed_requests && asked_for >= figures.successful_requests)
+        figures.requested_requests = asked_for;
+    for (const char* key : {"_benchmark_name", "label", "tag"})
+        add_label(result, text_at(value, key));
+    add_label(result, result.dataset);
+    if (is_at(value, "run_number", -1)) result.labels.emplace_back("warm-up");  // of a sweep
+}
+
+/// The keys of vLLM in our files are the same figures in its units, for its readers; ours are
+/// exact. The verdict is what the audit said when the load test ended.
+void finish_ours(const Json& value, PublishedResult& result) {
+    for_each_figure(result.result, [&](const std::string& name, std::optional<double>& figure) {
+        figure = figure_at(value, "servetune>figures>" + name);
+    });
+    if (const auto verdict = named_in(verdicts, text_at(value, "servetune>verdict"))) {
+        result.validity.verdict = *verdict;
+        const Json* findings = node_at(value, "servetune>findings");
+        if (findings != nullptr && findings->is_array())
+            for (const Json& finding : *findings)
+                result.validity.findings.push_back(
+                    {text_at(finding, "id"), text_at(finding, "left"), text_at(finding, "right"),
+                     text_at(finding, "cause")});
+    }
+    add_label(result, text_at(value, "label"));
+    add_label(result, result.dataset);
+    result.arguments_unknown = !is_text_at(value, "servetune>arguments");
+    if (!result.arguments_unknown)
+        result.arguments = value.at("servetune").at("arguments").get<std::string>();
+}
+
+// -------------------------------------------------------------------------------------------------
+// NVIDIA's GenAI-Perf and AIPerf: one object a metric with its unit and statistics
+
+bool is_metric(const Json& value, std::string_view name) {
+    const Json* metric = node_at(value, name);
+    return metric != nullptr && metric->is_object() && metric->contains("unit") &&
+           metric->contains("avg");
+}
+
+constexpr std::array<FigureRow, 12> metric_figures{
+    {{"request_count>avg", &B::successful_requests},
+     {"request_throughput>avg", &B::requests_per_second},
+     {"output_token_throughput>avg", &B::output_tokens_per_second},
+     {"error_request_count>avg", &B::failed_requests},
+     {"effective_concurrency>avg", &B::mean_concurrency},  // over the whole window, failed ones too
+     {"effective_concurrency>max", &B::peak_concurrent_requests},
+     {"total_isl>avg", &B::input_tokens},
+     {"total_osl>avg", &B::output_tokens},
+     {"total_token_throughput>avg", &B::total_tokens_per_second},
+     {"goodput>avg", &B::goodput_requests_per_second},
+     {"input_config>perf_analyzer>stimulus>concurrency", &B::maximum_concurrency},
+     {"input_config>perf_analyzer>stimulus>request_rate", &B::requested_rate_per_second}}};
+constexpr std::array<TextRow, 1> aiperf_texts{{{"start_time", &P::date}}};
+/// AIPerf's inter-token latency is (latency - time to first token) / (tokens - 1) of each request:
+/// what we, and vLLM, call time per output token.
+constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_times{
+    {{"time_to_first_token", &B::time_to_first_token},
+     {"inter_token_latency", &B::time_per_output_token},
+     {"inter_chunk_latency", &B::inter_token_latency},
+     {"request_latency", &B::latency}}};
+
+/// A time of an unknown unit is none: a unit is what the file says, never assumed.
+TimeSummary metric_times_at(const Json& value, std::string_view metric) {
+    constexpr std::array<std::pair<std::string_view, int>, 6> units{
+        {{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
+    const std::string said = text_at(value, std::string(metric) + ">unit");
+    for (const auto& [unit, exponent] : units)
+        if (said == unit)
+            return times_at(value, std::string(metric) + ">*",
+                            {"avg", "p50", "p90", "p95", "p99", "std"}, exponent);
+    return {};
+}
+
+void finish_metrics(const Json& value, PublishedResult& result) {
+    BenchmarkResult& figures = result.result;
+    for (const auto& [name, times] : metric_times) figures.*times = metric_times_at(value, name);
+    // Without streaming GenAI-Perf writes the whole latency as the time to the first token.
+    if (is_at(value, "input_config>endpoint>streaming", false))
+        figures.time_to_first_token = figures.time_per_output_token = {};
+    for (const char* path : {"input_config>model_names", "input_config>endpoint>model_names",
+                             "input_config>models>items"})
+        if (const Json* models = node_at(value, path);
+            models != nullptr && models->is_array() && !models->empty() && result.model.empty())
+            result.model =
+                text_at(models->front(), models->front().is_object() ? "name" : std::string_view());
+}
+
+void finish_genai_perf(const Json& value, PublishedResult& result) {
+    finish_metrics(value, result);
+    result.result.inter_token_latency = {};
+    // -1: without bounds on times.
+    result.result.goodput_requests_per_second = setting_at(value, "request_goodput>avg");
+}
+
+void finish_aiperf(const Json& value, PublishedResult& result) {
+    finish_metrics(value, result);
+    BenchmarkResult& figures = result.result;
+    // The count is left out of a run without errors; two other fields then say that there were
+    // none. A run without successes has no count of them either.
+    const auto rate = figure_at(value, "request_error_rate>avg");
+    if (!figures.failed_requests && (rate == 0 || is_at(value, "error_summary", Json::array())))
+        figures.failed_requests = 0;
+    if (!figures.successful_requests && rate == 100) figures.successful_requests = 0;
+    figures.duration_seconds = metric_times_at(value, "benchmark_duration").mean;
+    // The load, in the configuration of 2025 (`loadgen`) or 2026 (`phases`, of which one is no
+    // warm-up).
+    std::vector<const Json*> measured;
+    if (const Json* phases = node_at(value, "input_config>phases");
+        phases != nullptr && phases->is_array())
+        for (const Json& phase : *phases)
+            if (!is_at(phase, "kind", "warmup") && !is_at(phase, "name", "warmup"))
+                measured.push_back(&phase);
+    if (const Json* load = node_at(value, "input_config>loadgen")) measured = {load};
+    if (measured.size() != 1) return;
+    figures.maximum_concurrency = setting_at(*measured.front(), "concurrency");
+    for (const char* key : {"rate", "request_rate"})
+        if (const auto asked = setting_at(*measured.front(), key))
+            figures.requested_rate_per_second = asked;
+}
+
+// -------------------------------------------------------------------------------------------------
+// GuideLLM since 0.4
+
+/// Of successful requests. The largest of the rates is that of an interval of 0.1 ms between two
+/// tokens: no peak.
+constexpr std::array<FigureRow, 14> guidellm_figures{
+    {{"duration", &B::duration_seconds},
+     {"metrics>request_totals>successful", &B::successful_requests},
+     {"metrics>request_totals>errored", &B::failed_requests},
+     {"metrics>request_concurrency>successful>max", &B::peak_concurrent_requests},
+     {"metrics>prompt_token_count>successful>total_sum", &B::input_tokens},
+     {"metrics>output_token_count>successful>total_sum", &B::output_tokens},
+     {"metrics>requests_per_second>successful>mean", &B::requests_per_second},
+     {"metrics>prompt_tokens_per_second>successful>mean", &B::input_tokens_per_second},
+     {"metrics>output_tokens_per_second>successful>mean", &B::output_tokens_per_second},
+     {"metrics>tokens_per_second>successful>mean", &B::total_tokens_per_second},
+     {"metrics>time_to_first_token_ms>successful>*", &B::time_to_first_token, -3},
+     {"metrics>time_per_output_token_ms>successful>*", &B::time_per_output_token, -3},
+     {"metrics>inter_token_latency_ms>successful>*", &B::inter_token_latency, -3},
+     {"metrics>request_latency>successful>*", &B::latency}}};
+constexpr std::array<TextRow, 1> guidellm_texts{{{"config>backend>model", &P::model}}};
+constexpr StatisticNames guidellm_statistics{
+    "mean", "median", "percentiles>p90", "percentiles>p95", "percentiles>p99", "std_dev"};
+
+/// How GuideLLM itself prints a strategy: `synchronous`, `concurrent@4`, `constant@6.50`,
+/// `throughput@unlimited`.
+void finish_guidellm(const Json& value, PublishedResult& result) {
+    if (value.contains("args") || value.contains("run_stats"))
+        throw ParseError(
+            "a report of GuideLLM before 0.4, whose time per output token is another: measure "
+            "with a later one");
+    BenchmarkResult& figures = result.result;
+    // A distribution of nothing is written as zeros with count 0.
+    for (const FigureRow& row : guidellm_figures)
+        if (row.place.times != nullptr &&
+            figure_at(value, std::string(row.path).replace(row.path.size() - 1, 1, "count")) == 0)
+            figures.*row.place.times = {};
+    // Cancelled at the time limit: neither successful nor failed.
+    if (const auto cut = figure_at(value, "metrics>request_totals>incomplete"); cut && *cut > 0)
+        result.unread["incomplete requests"] = text_of(*cut);
+    const Json* found = node_at(value, "config>strategy");
+    const Json strategy = found == nullptr ? Json() : *found;
+    std::string type = text_at(strategy, "type_");
+    if (type.empty()) type = text_at(strategy, "kind");
+    const auto streams = setting_at(strategy, "streams"), rate = setting_at(strategy, "rate"),
+               most = setting_at(strategy, "max_concurrency");
+    figures.maximum_concurrency = type == "synchronous"  ? 1
+                                  : type == "concurrent" ? streams
+                                                         : most;
+    if (type == "constant" || type == "poisson") figures.requested_rate_per_second = rate;
+    if (type == "concurrent" && streams) type += "@" + text_of(*streams);
+    else if (type == "throughput") type += "@" + (most ? text_of(*most) : "unlimited");
+    else if (figures.requested_rate_per_second) type += "@" + fixed_text(*rate, 2);
+    add_label(result, type);
+}
+
+// -------------------------------------------------------------------------------------------------
+// `evalscope perf` since 1.7
+
+constexpr std::array<FigureRow, 13> evalscope_figures{
+    {{"Test Duration (s)", &B::duration_seconds},
+     {"Concurrency", &B::maximum_concurrency},                   // -1: no cap
+     {"Request Rate (req/s)", &B::requested_rate_per_second},  // -1: all at once
+     {"Total Requests", &B::requested_requests},
+     {"Success Requests", &B::successful_requests},
+     {"Failed Requests", &B::failed_requests},
+     {"Req Throughput (req/s)", &B::requests_per_second},
+     {"Output Throughput (tok/s)", &B::output_tokens_per_second},
+     {"Total Throughput (tok/s)", &B::total_tokens_per_second},
+     {"Avg Latency (s)", &B::latency},
+     {"Avg TTFT (ms)", &B::time_to_first_token, -3},
+     {"Avg TPOT (ms)", &B::time_per_output_token, -3},
+     {"Avg ITL (ms)", &B::inter_token_latency, -3}}};
+
+/// Totals are means of all successes; means are -1 where nothing succeeded, 0 where nothing was
+/// measured. An answer that was not streamed has its latency as the time to the first token.
+void finish_evalscope(const Json& value, PublishedResult& result) {
+    BenchmarkResult& figures = result.result;
+    for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
+        if (*load <= 0) load->reset();
+    const double successes = std::max(0.0, figures.successful_requests.value_or(0));
+    for (const auto& [key, tokens] :
+         {std::pair{"Avg Input Tokens", &figures.input_tokens},
+          std::pair{"Avg Output Tokens", &figures.output_tokens}})
+        if (const double all = std::round(figure_at(value, key).value_or(0) * successes);
+            all != 0 && std::isfinite(all))
+            *tokens = all;
+    for (const auto family : {&B::time_to_first_token, &B::time_per_output_token,
+                              &B::inter_token_latency, &B::latency})
+        if (successes == 0 || (figures.*family).mean == 0) figures.*family = {};
+    if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
+}
+
+// -------------------------------------------------------------------------------------------------
+// InferenceX (InferenceMAX before): agg_*.json of one run, or agg_bmk.json, a list of them, made of
+// vLLM's result: times in seconds, tokens a second of one GPU
+
+constexpr std::array<FigureRow, 5> inferencex_figures{{{"conc", &B::maximum_concurrency},
+                                                       {"*_ttft", &B::time_to_first_token},
+                                                       {"*_tpot", &B::time_per_output_token},
+                                                       {"*_itl", &B::inter_token_latency},
+                                                       {"*_e2el", &B::latency}}};
+constexpr std::array<TextRow, 1> model_text{{{"model", &P::model}}};
+
+/// Rates are those of one GPU. Where prompts and answers do not add up to all tokens, or servers on
+/// several nodes share the work, nobody knows by how many GPUs the tool divided.
+void finish_inferencex(const Json& value, PublishedResult& result) {
+    const auto tensor = setting_at(value, "tp");
+    const double gpus = tensor.value_or(0) * setting_at(value, "pp").value_or(1) *
+                        setting_at(value, "pcp_size").value_or(1);
+    const auto whole = [&](const char* key) {
+        const auto rate = figure_at(value, key);
+        return rate && std::isfinite(*rate * gpus) ? std::optional(*rate * gpus) : std::nullopt;
+    };
+    if (gpus > 0 && !is_at(value, "is_multinode", true)) {
+        const auto all = whole("tput_per_gpu"), prompts = whole("input_tput_per_gpu"),
+                   answers = whole("output_tput_per_gpu");
+        const bool adds_up = !all || !prompts || !answers ||
+                             std::abs(*prompts + *answers - *all) <= 1e-6 * std::abs(*all);
+        result.result.total_tokens_per_second = all;
+        result.unread.erase("tput_per_gpu");
+        if (adds_up) {
+            result.result.input_tokens_per_second = prompts;
+            result.result.output_tokens_per_second = answers;
+            result.unread.erase("input_tput_per_gpu");
+            result.unread.erase("output_tput_per_gpu");
+        }
+    }
+    // The engine's flags are in a recipe elsewhere.
+    const std::string framework = text_at(value, "framework");
+    if (framework == "vllm" || framework == "sglang") result.engine = framework;
+    std::string label = text_at(value, "hw");
+    for (const std::string& part : {framework, text_at(value, "precision")})
+        if (!part.empty()) label += " " + part;
+    for (const char* key : {"isl", "osl", "conc"})  // rows of one list are of other loads
+        if (const auto number = setting_at(value, key))
+            label += std::string(" ") + key + "=" + text_of(*number);
+    add_label(result, label);
+}
+
+// -------------------------------------------------------------------------------------------------
+// llama-bench: prompts alone, answers alone, or both, of one stream. No server and no requests:
+// rates and lengths only
+
+constexpr std::array<FigureRow, 3> bench_figures{{{"n_prompt", &B::input_tokens},
+                                                  {"n_gen", &B::output_tokens},
+                                                  {"avg_ns", &B::duration_seconds, -9}}};
+constexpr std::array<TextRow, 3> bench_texts{{{"model_filename", &P::model},
+                                              {"model_type", &P::model},
+                                              {"test_time", &P::date}}};
+
+void finish_llama_bench(const Json& value, PublishedResult& result) {
+    BenchmarkResult& figures = result.result;
+    std::string label;
+    for (auto [tokens, name] :
+         {std::pair{&figures.input_tokens, "pp"}, std::pair{&figures.output_tokens, "tg"}}) {
+        if (!(*tokens > 0)) tokens->reset();
+        else label += (label.empty() ? "" : "+") + std::string(name) + short_number_text(**tokens);
+    }
+    (figures.input_tokens && figures.output_tokens ? figures.total_tokens_per_second
+     : figures.input_tokens                        ? figures.input_tokens_per_second
+                            : figures.output_tokens_per_second) = figure_at(value, "avg_ts");
+    // Behind a context of so many tokens, which are in no rate and no time.
+    if (const auto depth = setting_at(value, "n_depth"); depth && *depth > 0)
+        label += " @ d" + short_number_text(*depth);
+    add_label(result, label);
+}
+
+constexpr std::array<ResultFormat, 9> known_formats{
+    {{"servetune", "servetune.figures",
+      [](const Json& value) {
+          const Json* figures = node_at(value, "servetune>figures");
+          return figures != nullptr && figures->is_object();
+      },
+      {}, our_texts, {}, {}, "*", finish_ours},
+     {"sglang",
+      "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or "
+      "dataset_name",
+      [](const Json& value) {
+          return all_numbers(value, {"duration", "completed"}) &&
+                 (value.contains("total_output_tokens_retokenized") ||
+                  value.contains("mean_e2e_latency_ms") ||
+                  (value.contains("input_throughput") && value.contains("dataset_name")));
+      },
+      serving_figures, serving_texts, serving_statistics, {}, serving_used, finish_serving},
+     {"vllm", "duration, completed, request_throughput",
+      [](const Json& value) {
+          return all_numbers(value, {"duration", "completed", "request_throughput"});
+      },
+      serving_figures, serving_texts, serving_statistics, {}, serving_used, finish_serving},
+     {"aiperf",
+      "profile_export_aiperf.json: aiperf_version, schema_version or benchmark_duration, and "
+      "request_throughput",
+      [](const Json& value) {
+          return (is_text_at(value, "aiperf_version") || is_text_at(value, "schema_version") ||
+                  is_metric(value, "benchmark_duration")) &&
+                 (is_metric(value, "request_throughput") ||
+                  is_metric(value, "error_request_count"));
+      },
+      metric_figures, aiperf_texts, {}, {}, "*", finish_aiperf},
+     {"genai-perf", "profile_export_genai_perf.json: request_throughput and request_latency",
+      [](const Json& value) {
+          return is_metric(value, "request_throughput") && is_metric(value, "request_latency");
+      },
+      metric_figures, {}, {}, {}, "*", finish_genai_perf},
+     {"guidellm", "benchmarks with metrics.request_latency and metrics.time_to_first_token_ms",
+      [](const Json& value) {
+          return value.contains("run_stats") || is_at(value, "metrics", Json::object()) ||
+                 (node_at(value, "metrics>request_latency>successful") != nullptr &&
+                  node_at(value, "metrics>time_to_first_token_ms>successful") != nullptr);
+      },
+      guidellm_figures, guidellm_texts, guidellm_statistics, "benchmarks", "*", finish_guidellm},
+     {"evalscope", "Success Requests, Avg Latency (s) and Avg ITL (ms)",
+      [](const Json& value) {
+          return all_numbers(value, {"Success Requests", "Avg Latency (s)", "Avg ITL (ms)"});
+      },
+      evalscope_figures, {}, {}, {}, "*", finish_evalscope},
+     {"inferencex", "hw, conc and tput_per_gpu",
+      [](const Json& value) {
+          return is_text_at(value, "hw") && all_numbers(value, {"conc", "tput_per_gpu"});
+      },
+      inferencex_figures, model_text, serving_statistics, {}, {}, finish_inferencex},
+     {"llama-bench", "avg_ts, n_prompt, n_gen",
+      [](const Json& value) { return all_numbers(value, {"avg_ts", "n_prompt", "n_gen"}); },
+      bench_figures, bench_texts, {}, {}, "avg_ts build_number", finish_llama_bench}}};
+
+constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed",
+                                                        "request_throughput"};
+
+std::string found_in(const Json& value) {
+    if (value.is_array()) return "a list of " + std::to_string(value.size()) + " values";
+    std::vector<std::string> keys;
+    if (value.is_object())
+        for (const auto& [key, child] : value.items())
+            if (keys.size() < 8) keys.push_back(one_line(std::string_view(key).substr(0, 40)));
+    return keys.empty() ? "nothing with a key"
+                        : "an object with the keys " + listed(keys, keys.size()) +
+                              (value.size() > keys.size() ? ", ..." : "");
+}
+
+[[noreturn]] void refuse(const Json& value) {
+    std::string known;
+    for (const ResultFormat& format : known_formats)
+        known += "\n  " + std::string(format.tool) + ": " + std::string(format.keys);
+    throw ParseError("no benchmark's result: " + found_in(value) + "; known:" + known);
+}
+
+}  // namespace
+
+std::vector<PublishedResult> results_of(const Json& value) {
+    const Json* list = value.is_array() ? &value : nullptr;
+    std::string_view key;  // of the report's list
+    for (const ResultFormat& format : known_formats)
+        if (const Json* found = node_at(value, format.list);
+            !format.list.empty() && found != nullptr && found->is_array()) {
+            list = found;
+            key = format.list;
+        }
+    std::vector<PublishedResult> results;
+    const auto read = [&](const Json& one) {
+        const auto* const format =
+            std::find_if(known_formats.begin(), known_formats.end(), [&](const ResultFormat& known) {
+                return known.list == key && one.is_object() && known.recognises(one);
+            });
+        if (format != known_formats.end()) results.push_back(read_one(one, *format));
+        else if (results.empty()) refuse(value);
+        else
+            throw ParseError("value " + std::to_string(results.size() + 1) +
+                             " of the list is no result, as those before it are: " + found_in(one));
+    };
+    if (list == nullptr) read(value);
+    else
+        for (const Json& one : *list) read(one);
+    if (results.empty()) refuse(value);
+    return results;
+}
+
+void drop_unmeasured(BenchmarkResult& figures) {
+    const auto all_zero = [](const TimeSummary& times) {
+        return std::all_of(time_statistics.begin(), time_statistics.end(),
+                           [&](auto statistic) { return (times.*statistic).value_or(0) == 0; });
+    };
+    const bool none_succeeded = figures.successful_requests && *figures.successful_requests <= 0;
+    const bool tokens_took_time = !all_zero(figures.time_per_output_token);
+    for (const auto family : {&B::time_to_first_token, &B::time_per_output_token,
+                              &B::inter_token_latency, &B::latency}) {
+        const bool a_finding = family == &B::inter_token_latency && tokens_took_time;
+        if (none_succeeded || (all_zero(figures.*family) && !a_finding)) figures.*family = {};
+    }
+    if (none_succeeded) return;
+    for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
+                         &figures.peak_output_tokens_per_second})
+        if (*figure == 0) figure->reset();  // a success cannot do without: not counted
+}
+
+std::string one_line(std::string_view text) {
+    constexpr std::size_t longest = 500;
+    std::string result(text.substr(0, longest));
+    if (text.size() > longest)  // not in the middle of a character
+        while (!result.empty() &&
+               (static_cast<unsigned char>(text[result.size()]) & 0xC0U) == 0x80U)
+            result.pop_back();
+    for (char& c : result)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+    return result;
+}
+
+bool has_figures(BenchmarkResult result) {
+    for (auto* asked : {&result.requested_requests, &result.maximum_concurrency,
+                        &result.requested_rate_per_second})
+        asked->reset();
+    bool some = false;
+    for_each_figure(result, [&](const std::string&, const std::optional<double>& figure) {
+        some = some || figure.has_value();
+    });
+    return some;
+}
+
+bool is_sweep_table(std::string_view text) {
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    const std::string header = "," + std::string(text.substr(0, text.find_first_of("\r\n"))) + ",";
+    return std::all_of(sweep_columns.begin(), sweep_columns.end(), [&](std::string_view wanted) {
+        return header.find("," + std::string(wanted) + ",") != std::string::npos;
+    });
+}
+
+/// pandas writes `64.0` in a column of whole numbers where a row has none, and nothing for None and
+/// NaN. A name is a text, also that of a model called `7e5`; lists of requests are no figures.
+Json rows_of_sweep_table(std::string_view text, const std::string& name) {
+    const std::vector<CsvRow> rows = parse_csv(text, name);
+    const std::vector<std::string>& header = rows.front().cells;
+    if (rows.size() < 2 || rows.size() > most_results + 1)
+        throw ParseError(name + ": a table of 1 to " + std::to_string(most_results) +
+                         " rows wanted, got " + std::to_string(rows.size() - 1));
+    Json runs = Json::array();
+    for (std::size_t r = 1; r < rows.size(); ++r) {
+        const std::vector<std::string>& cells = cells_of(rows[r], header.size(), name);
+        Json& run = runs.emplace_back(Json::object());
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            if (cells[i].empty() || header[i].empty() || cells[i].front() == '[') continue;
+            const auto number = real_of(cells[i]);
+            const bool is_name = header[i] == "date" || header[i].ends_with("_id") ||
+                                 header[i] == "label" || header[i] == "_benchmark_name";
+            run[header[i]] = number && !is_name ? Json(*number) : Json(cells[i]);
+        }
+        for (const std::string_view column : sweep_columns)
+            if (const auto cell = run.find(std::string(column));
+                cell == run.end() || !cell->is_number())
+                throw ParseError(name + ":" + std::to_string(rows[r].line) + ": a number wanted in " +
+                                 std::string(column));
+    }
+    return runs;
+}
+
+}  // namespace servetune
