@@ -370,7 +370,7 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
             result.daemon.argv.insert(result.daemon.argv.end(), setting.words.begin(),
                                       setting.words.end());
     for (const std::string& word : declared.engine)
-        result.engine_adds.argv.push_back(with_texts(word, values));
+        result.engine_adds.push_back(with_texts(word, values));
     result.ready = declared.ready;
     result.used = declared.used;
     result.ready_within_seconds = declared.ready_within_seconds;
