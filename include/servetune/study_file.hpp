@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/bayesian.hpp"
 #include "servetune/budget.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/decision.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/host/process.hpp"
 #include "servetune/detail/host/devices.hpp"
-#include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "servetune/detail/study_file/measuring.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/objective.hpp"

@@ -76,7 +76,7 @@ std::unique_ptr<SimulateEvaluator> SimulateEvaluator::with(const SpeedFactors& f
 }
 
 bool SimulateEvaluator::replicates_inform() const {
-    return options_.noise.run_cv > 0 || options_.noise.step_cv > 0 || options_.noise.drift_cv > 0;
+    return options_.noise.run_cv > 0 || options_.noise.step_cv > 0;
 }
 
 Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& start) const {
@@ -100,9 +100,9 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
                                                       const Command& command) const {
     Started result;
     try {
-        result.serving = reader.read(command, UnknownFlags::kept);
+        result.serving = reader.read(command);
         result.start = result.serving.refused;
-        if (result.start.end == StartResult::End::serves) {
+        if (result.start.serves) {
             if (factors_ != SpeedFactors{})
                 result.serving.target.traits =
                     scaled(std::move(result.serving.target.traits), factors_);
@@ -118,7 +118,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
                                  std::string("it cannot be simulated: ") + error.what()};
         return result;
     }
-    if (result.start.end != StartResult::End::serves)
+    if (!result.start.serves)
         result.failure = failure_of(reader.engine(), result.start);
     else if (reader.engine().ready_within_seconds > 0 &&
              result.start.seconds > reader.engine().ready_within_seconds)
@@ -132,15 +132,14 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
 std::optional<Failure> SimulateEvaluator::died(const Started& started,
                                                const SimulatedRun& run) const {
     if (run.death.empty()) return std::nullopt;
-    const Engine& engine = *std::find_if(
-        composition_.engines().begin(), composition_.engines().end(),
-        [&](const Engine& e) { return e.name == started.serving.target.traits.engine; });
-    const auto& lines = started.serving.target.traits.log;
-    const auto found = lines.find("load_out_of_memory");
-    const auto log = found != lines.end() ? found->second : std::vector<std::string>{};
+    const EngineTraits& traits = started.serving.target.traits;
+    const Engine& engine =
+        *std::find_if(composition_.engines().begin(), composition_.engines().end(),
+                      [&](const Engine& one) { return one.name == traits.engine; });
     // Whatever the engine says of it, it served before: under load is where it died.
-    return Failure{FailureKind::crashed_under_load,
-                   predicted_reason(run.death, decisive_line(engine, log))};
+    return Failure{
+        FailureKind::crashed_under_load,
+        predicted_reason(run.death, decisive_line(engine, log_lines(*started.cost, "load_out_of_memory")))};
 }
 
 Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload,

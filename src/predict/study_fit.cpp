@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -110,10 +109,8 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
     return result;
 }
 
-std::size_t fitted_after(std::size_t count) { return std::bit_floor(count); }
-
 SpeedFactors factors_of(const SimulateEvaluator& evaluator,
-                        const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior) {
+                        const std::vector<MeasuredSpeed>& measured) {
     std::vector<SpeedErrors> rows;
     for (const MeasuredSpeed& one : measured) {
         const SimulateEvaluator::Started started = evaluator.started(one.configuration);
@@ -138,7 +135,7 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator,
             });
         }
     }
-    return fitted_factors(rows, prior);
+    return fitted_factors(rows);
 }
 
 }  // namespace servetune

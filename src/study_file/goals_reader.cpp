@@ -74,6 +74,7 @@ Objective goals_and_limits(const Yaml& node, bool words) {
     if (goals.empty())
         node.fail(
             "an objective has a goal: maximize or minimize, with a metric or a list of metrics");
+    if (goals.size() > 2) node.fail("at most two goals wanted; make limits of the others");
     Objective result(std::move(goals));
     AllErrors errors;
     if (const Yaml* limits = node.find(keys::objective.limits))

@@ -397,7 +397,7 @@ BayesianOptions StudySetup::bayesian_options() const {
     if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
     options.beliefs = beliefs;
     options.suggestions = suggestions;
-    options.learning.seed = file.seed;
+    options.seed = file.seed;
     return options;
 }
 
