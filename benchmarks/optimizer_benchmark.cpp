@@ -187,7 +187,7 @@ void listing_the_candidates(benchmark::State& state) {
     Study study(state);
     for (auto _ : state)
         benchmark::DoNotOptimize(
-            std::make_unique<Candidates>(study.problem, Beliefs{}, CandidateOptions{}));
+            std::make_unique<Candidates>(study.problem, Beliefs{}));
     state.counters["configurations"] = study.problem.feasible.size();
 }
 

@@ -12,6 +12,7 @@
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/load/statistics.hpp"
+#include "servetune/detail/predict/serving.hpp"
 #include "servetune/error.hpp"
 #include "servetune/rng.hpp"
 #include "study/table.hpp"
@@ -148,7 +149,7 @@ std::vector<Row> read_rows(const std::string& file, const Catalogue& catalogue) 
             Command command{shell_words(row.command.substr(0, options))};
             if (options != std::string::npos)
                 command.files["options.yaml"] = row.command.substr(options + 3);
-            row.serving = readers.at(key).read(command, UnknownFlags::kept);
+            row.serving = readers.at(key).read(command);
             row.why_not = row.serving.refused.cause;
             row.serving.target.traits.log.clear();  // each prediction copies the traits
             row.serving.target.traits.defaults.clear();

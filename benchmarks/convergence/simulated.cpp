@@ -140,7 +140,7 @@ double trial_seconds(const SimulateEvaluator& evaluator, const Configuration& co
     constexpr double beside = 30;
     constexpr double until_death = 30;
     const StartResult start = evaluator.started(configuration).start;
-    if (start.end != StartResult::End::serves) return start.seconds;
+    if (!start.serves) return start.seconds;
     const auto* measurement = std::get_if<Measurement>(&outcome);
     if (measurement == nullptr) return start.seconds + until_death;
     double load = 0;

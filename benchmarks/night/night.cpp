@@ -70,7 +70,7 @@ public:
                      const EvaluationContext& context) override {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
         const bool compiles =
-            container_ && !ways_.keeps_caches && started.start.end == StartResult::End::serves;
+            container_ && !ways_.keeps_caches && started.start.serves;
         spend(spent_.starts,
               std::max(started.start.seconds, started.failure ? 0.0 : seconds_.least_start) +
                   (compiles ? seconds_.compiling : 0) + seconds_.stop);

@@ -105,8 +105,9 @@ std::pair<std::string, std::string> header_of(const std::string& text) {
     const std::string name = text.substr(0, colon);
     const std::string value(trimmed(colon == text.npos ? "" : text.substr(colon + 1)));
     const auto is_token = [](unsigned char c) {  // RFC 9110, 5.6.2
-        return std::isalnum(c) != 0 || std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(
-                                           c)) != std::string_view::npos;
+        return std::isalnum(c) != 0 ||
+               std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) !=
+                   std::string_view::npos;
     };
     const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
     const char* wrong = colon == text.npos ? "there is no colon"
@@ -129,8 +130,7 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
         add_user_info(secrets(), url);
         endpoint.replicas.push_back(server_url(url));
     }
-    endpoint.api = arguments.completions || arguments.token_ids ? Endpoint::Api::completions
-                                                                : Endpoint::Api::chat;
+    endpoint.api = arguments.completions ? Endpoint::Api::completions : Endpoint::Api::chat;
     endpoint.stream = arguments.stream;
     endpoint.extra_body = arguments.extra_body;
     endpoint.certificates = arguments.certificates;
@@ -171,7 +171,6 @@ LoadTest load_test_of(const LoadTestArguments& arguments, const Catalogue& catal
     test.options.loops = arguments.loops;
     test.options.request_timeout_seconds = arguments.request_timeout_seconds;
     test.options.stall_timeout_seconds = arguments.stall_timeout_seconds;
-    test.token_ids = arguments.token_ids;
     test.salt = arguments.salt ? *arguments.salt : std::uint64_t{std::random_device{}()};
     if (!arguments.facts_of.empty()) test.known.served = catalogue.model(arguments.facts_of);
     else test.known.served = served_model(test.endpoint.model, catalogue.all_models());

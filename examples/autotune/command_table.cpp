@@ -72,8 +72,7 @@ Targets targets_of(StatusArguments& a) {
 }
 
 Targets targets_of(ViewArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--port", &a.port}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--port", &a.port}});
 }
 
 Targets targets_of(ReportArguments& a) {
@@ -98,16 +97,15 @@ Targets targets_of(CompareArguments& a) {
 }
 
 Targets targets_of(RecommendArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--as", &a.as},
-                           {"--output", &a.output},
-                           {"--host", &a.host},
-                           {"--port", &a.port},
-                           {"--image", &a.image},
-                           {"--gpus", &a.gpus},
-                           {"--into", &a.into},
-                           {"--check", &a.check},
-                           {"--at", &a.at}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--as", &a.as},
+                                                                        {"--output", &a.output},
+                                                                        {"--host", &a.host},
+                                                                        {"--port", &a.port},
+                                                                        {"--image", &a.image},
+                                                                        {"--gpus", &a.gpus},
+                                                                        {"--into", &a.into},
+                                                                        {"--check", &a.check},
+                                                                        {"--at", &a.at}});
 }
 
 Targets targets_of(ServeArguments& a) {
@@ -148,7 +146,6 @@ Targets targets_of(LoadTestArguments& a) {
             {"--salt", &a.salt},
             {"--ignore-eos", &a.ignore_eos},
             {"--completions", &a.completions},
-            {"--token-ids", &a.token_ids},
             {"!--no-stream", &a.stream},
             {"--api-key-env", &a.api_key_environment},
             {"--header", &a.headers},
@@ -217,10 +214,9 @@ Targets targets_of(SuggestArguments& a) {
 }
 
 Targets targets_of(SimulateArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--hardware", &a.hardware},
-                           {"--configurations", &a.configurations},
-                           {"--top", &a.top}});
+    return joined_targets(
+        targets_of(static_cast<StudyArguments&>(a)),
+        {{"--hardware", &a.hardware}, {"--configurations", &a.configurations}, {"--top", &a.top}});
 }
 
 Targets targets_of(WordArguments& a) {
@@ -235,8 +231,7 @@ Targets targets_of(WordArguments& a) {
 struct CommandTexts {
     std::vector<CommandRow> commands{};
     std::vector<std::pair<int, std::string>> exit_codes{};
-    std::map<std::pair<std::string, std::string>, std::string>
-        instead{};  ///< by command (empty: any) and option
+    std::map<std::string, std::string> instead{};  ///< by the option or command that is gone
 };
 
 constexpr std::array<std::pair<OptionBounds::Kind, std::string_view>, 4> bound_words{
@@ -291,8 +286,8 @@ CommandTexts read_command_texts() {
         const std::string begin(servetune::trimmed(line.substr(0, bar)));
         const std::string text = line.substr(std::min(bar + 3, line.size()));
         std::istringstream words(begin);
-        std::string first, second, third;
-        words >> first >> second >> third;
+        std::string first, second;
+        words >> first >> second;
         if (line.starts_with(' ') && first.starts_with('+')) {
             const std::vector<OptionRow>& more = shared.at(first);
             rows->insert(rows->end(), more.begin(), more.end());
@@ -300,9 +295,7 @@ CommandTexts read_command_texts() {
         else if (line.starts_with('[')) group = line.substr(1, line.size() - 2);
         else if (line.starts_with('+')) rows = &shared[line];
         else if (first == "exit") result.exit_codes.emplace_back(std::stoi(second), text);
-        else if (first == "gone")
-            result.instead[third.empty() ? std::pair(third, second) : std::pair(second, third)] =
-                text;
+        else if (first == "gone") result.instead[second] = text;
         else rows = &result.commands.emplace_back(CommandRow{begin, group, text, {}, {}}).options;
     }
     return result;
@@ -339,12 +332,9 @@ private:
 
 }  // namespace
 
-std::string instead_of(const std::string& command, const std::string& option) {
-    for (const std::string& of : {command, std::string()})
-        if (const auto found = command_texts().instead.find({of, option});
-            found != command_texts().instead.end())
-            return found->second;
-    return "";
+std::string instead_of(const std::string& gone) {
+    const auto found = command_texts().instead.find(gone);
+    return found == command_texts().instead.end() ? "" : found->second;
 }
 
 const std::vector<std::pair<int, std::string>>& exit_codes() { return command_texts().exit_codes; }
@@ -490,15 +480,10 @@ std::string OptionBounds::why_wrong(std::string& text) const {
         std::uint64_t value = 0;
         const char* const last = text.data() + text.size();
         const auto [end, error] = std::from_chars(text.data(), last, value);
-        const bool whole = end == last && !text.empty();
-        if (error == std::errc() && whole && value >= least && value <= most) return "";
-        const bool bounded = most < static_cast<std::uint64_t>(std::numeric_limits<int>::max());
-        const bool too_large =
-            whole && !bounded &&
-            (error == std::errc::result_out_of_range || (error == std::errc() && value > most));
-        return wanted(bounded ? fmt::format("an integer from {} to {}", least, most)
-                              : fmt::format("an integer of at least {}", least)) +
-               (too_large ? ", which is too large" : "");
+        if (error == std::errc() && end == last && value >= least && value <= most) return "";
+        return wanted(most < static_cast<std::uint64_t>(std::numeric_limits<int>::max())
+                          ? fmt::format("an integer from {} to {}", least, most)
+                          : fmt::format("an integer of at least {}", least));
     }
     if (kind == Kind::time) {
         constexpr double needs_unit_from = 60;

@@ -73,9 +73,8 @@ std::vector<CommandRow> commands();
 /// What the exit codes mean.
 const std::vector<std::pair<int, std::string>>& exit_codes();
 
-/// What to do in place of a command or option of earlier versions (`serve`, `run --serve`,
-/// `--serve` of any command); empty: there was none.
-std::string instead_of(const std::string& command, const std::string& option = "");
+/// What to do in place of an option or command of earlier versions; empty: there was none.
+std::string instead_of(const std::string& gone);
 
 /// `autotune --help`: all commands and the exit codes.
 std::string help_text(const std::vector<CommandRow>& all);
@@ -99,8 +98,5 @@ std::string markdown_page(const std::vector<CommandRow>& all);
 /// with the nearest that there are or what to use instead, else `parser_says`; and where help is.
 std::string complaint_of(const std::vector<CommandRow>& all, const std::string& parser_says,
                          std::span<const char* const> words);
-
-/// The version, and what the program was built with.
-std::string version_text();
 
 }  // namespace autotune

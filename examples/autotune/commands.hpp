@@ -67,7 +67,7 @@ struct RunArguments : StudyArguments {
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;
-    bool conclusion = true;  ///< print it at the end; false: whoever calls `run` does
+    bool conclusion = true;               ///< print it at the end; false: whoever calls `run` does
     std::optional<std::uint64_t> view{};  ///< the port of a page that shows the run
 };
 
@@ -216,7 +216,6 @@ struct LoadTestArguments {
     std::optional<std::uint64_t> seed{}, salt{};
     bool ignore_eos = false;
     bool completions = false;
-    bool token_ids = false;
     bool stream = true;
     /// the variable that holds the key: a key in a command is in the process list
     std::string api_key_environment{};

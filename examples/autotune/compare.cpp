@@ -39,42 +39,35 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-/// A study, its journal and what measures it.
-struct Measured {
-    StudyArguments arguments{};
-    std::filesystem::path folder{};
-    servetune::StudySetup setup{};
-    servetune::RunHooks hooks{};
-    std::optional<servetune::SqliteJournal> journal{};
-    std::unique_ptr<servetune::Study> study{};
-    std::size_t first_here = 0;  ///< number of the first trial of this process
-    std::string measuring{};     ///< the side that is measured now: both may have a trial 0
-
-    /// `quiet`: no lines while a trial runs. False: the journal cannot be opened; standard error
-    /// says why.
-    bool open(bool quiet);
-};
-
-/// One of the two that are compared.
+/// One of the two that are compared: the default of a study, with its journal.
 struct Side {
     const char* name;
-    Measured* of;
-    servetune::Configuration configuration{};
+    StudyArguments arguments{};
+    std::filesystem::path folder{};
+    StudySetup setup{};
+    RunHooks hooks{};
+    std::optional<SqliteJournal> journal{};
+    std::unique_ptr<Study> study{};
+    Configuration configuration{};
     /// Metrics that each measurement must have, above 0; the leading goal's first.
     std::vector<std::string> needed{};
-    std::vector<const servetune::Measurement*> measured{};  ///< usable, in the order of measuring
-    std::vector<double> values{};  ///< the first of `needed` in each of them
+    std::size_t first_here = 0;  ///< number of the first trial of this process
+
+    // What it has measured.
+    std::vector<const Measurement*> measured{};  ///< usable, in the order of measuring
+    std::vector<double> values{};                ///< the first of `needed` in each of them
     std::size_t failures = 0,
                 unreliable = 0;  ///< of this process: what caused earlier ones may be mended
     std::string why_failed{}, why_unreliable{};
-    std::vector<std::string> log_lines{};  ///< of the failure in `why_failed`
-    std::map<std::string, servetune::WorkLengths>
-        lengths{};       ///< of the requests behind `values`, by workload
-    double seconds = 0;  ///< that all its trials took
+    std::vector<std::string> log_lines{};          ///< of the failure in `why_failed`
+    std::map<std::string, WorkLengths> lengths{};  ///< of the requests, by workload
+    double seconds = 0;                            ///< that all its trials took
 
+    /// False: the journal cannot be opened; standard error says why.
+    bool open(const CompareArguments& compared);
     void look();
     /// Empty: it is usable.
-    [[nodiscard]] std::string why_unusable(const servetune::Measurement& measurement) const;
+    [[nodiscard]] std::string why_unusable(const Measurement& measurement) const;
     /// One measurement more, of a fresh start. False: the user stopped it.
     /// `seed`: of the load, the same for both of a pair.
     bool measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop);
@@ -92,10 +85,10 @@ constexpr std::size_t most_failures = 2;  ///< of its own, of one side
 constexpr std::size_t most_unreliable =
     3;  ///< unsound measurements, or failures that were not its own
 
-bool Measured::open(bool quiet) {
-    if (!quiet)
+bool Side::open(const CompareArguments& compared) {
+    if (!compared.quiet)
         hooks.say = [this](const std::string& line) {
-            put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n");
+            put_text(stderr, std::string(name) + ": " + line + "\n");
         };
     StudyFile file = arguments.load();
     if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
@@ -112,6 +105,10 @@ bool Measured::open(bool quiet) {
     study = std::make_unique<Study>(*setup.problem, *setup.strategy, *journal,
                                     Study::Options{setup.file.seed});
     first_here = study->trials().size();
+    configuration = setup.problem->space.default_configuration();
+    for (const Goal& goal : setup.problem->objective.goals)
+        if (needed.empty() || compared.gate) needed.push_back(goal.metric);
+    look();
     return true;
 }
 
@@ -122,8 +119,8 @@ void Side::look() {
     lengths.clear();
     failures = unreliable = 0;
     seconds = 0;
-    const auto here = [&](const Trial& trial) { return trial.id >= of->first_here ? 1U : 0U; };
-    for (const Trial& trial : of->study->trials()) {
+    const auto here = [&](const Trial& trial) { return trial.id >= first_here ? 1U : 0U; };
+    for (const Trial& trial : study->trials()) {
         if (trial.configuration != configuration) continue;
         seconds += trial.cost_seconds();
         if (const Failure* failure = trial.failure()) {
@@ -152,22 +149,20 @@ std::string Side::why_unusable(const Measurement& measurement) const {
         if (found == measurement.metrics.end()) return "the result has no " + metric;
         if (!(found->second.value > 0)) return metric + " is not above 0, and ratios are compared";
     }
-    return of->setup.problem->decision.believes(measurement) ? "" : "the audit refuses it";
+    return setup.problem->decision.believes(measurement) ? "" : "the audit refuses it";
 }
 
 bool Side::measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop) {
-    const auto open = of->study->open_trial(configuration);
+    const auto open = study->open_trial(configuration);
     const std::uint64_t id =
-        open ? *open : of->study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
-    of->study->start(id);
-    of->measuring = name;
-    const StudySetup fresh =
-        set_up(of->arguments.load(), of->folder, of->hooks);  // its engine ends with it
+        open ? *open : study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
+    study->start(id);
+    const StudySetup fresh = set_up(arguments.load(), folder, hooks);  // its engine ends with it
     Outcome outcome = fresh.evaluator->evaluate(configuration, {id, seed, "", stop});
     const auto* failure = std::get_if<Failure>(&outcome);
     if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled)
         return false;
-    of->study->tell(id, std::move(outcome));
+    study->tell(id, std::move(outcome));
     look();
     return true;
 }
@@ -191,7 +186,7 @@ std::optional<Ending> ended_early(const Side& a, const Side& b) {
 /// Where the lengths of both sides' requests differ beyond noise, and the goal depends on them: no
 /// figures can be compared. Nothing: they do not.
 std::optional<Ending> length_mismatch(const Side& a, const Side& b) {
-    const std::string& metric = a.of->setup.problem->objective.leading().metric;
+    const std::string& metric = a.setup.problem->objective.leading().metric;
     for (const auto& [workload, of_b] : b.lengths) {
         const auto found = a.lengths.find(workload);
         if (found == a.lengths.end()) continue;
@@ -226,7 +221,7 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
     for (const StudySetup* side : {&a, &b})
         for (const auto& [path, text] : side->definition())
             if ((path.starts_with("objective") || path.starts_with("workloads.") ||
-                 path.starts_with(of_later_versions + "data.")) &&
+                 path.starts_with(file_paths + "data.")) &&
                 !path.ends_with(".dataset.path"))  // two checkouts have data in two folders
                 all.try_emplace(path, std::array<std::string, 2>{"absent", "absent"})
                     .first->second[side == &a ? 0 : 1] = text;
@@ -234,7 +229,7 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
         if (texts[0] != texts[1])
             throw UsageError(fmt::format(
                 "they cannot be compared: {} of A is {}, of B {}",
-                path.substr(path.starts_with(of_later_versions) ? of_later_versions.size() : 0),
+                path.substr(path.starts_with(file_paths) ? file_paths.size() : 0),
                 texts[0], texts[1]));
 }
 
@@ -243,9 +238,8 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
 void check_folder(const std::filesystem::path& folder, const Side& a, const Side& b) {
     bool others = a.values.size() > b.values.size() + 1 || b.values.size() > a.values.size() + 1;
     for (const Side* side : {&a, &b})
-        for (const Trial& trial : side->of->study->trials())
-            others = others || !((side->of == a.of && trial.configuration == a.configuration) ||
-                                 (side->of == b.of && trial.configuration == b.configuration));
+        for (const Trial& trial : side->study->trials())
+            others = others || trial.configuration != side->configuration;
     if (others)
         throw UsageError(
             folder.string() +
@@ -281,7 +275,7 @@ struct GoalCheck {
 
 /// The workload of a check: its own, else the only one of the study.
 std::string shown_workload(const std::string& workload, const Side& side) {
-    const std::vector<Workload>& all = side.of->setup.file.workloads;
+    const std::vector<Workload>& all = side.setup.file.workloads;
     return workload.empty() && all.size() == 1 ? all.front().name : workload;
 }
 
@@ -293,8 +287,8 @@ std::vector<std::string> workloads_of(const Goal& goal, const Side& a) {
     if (!a.measured.empty()) {
         for (const auto& [workload, figure] : figures_of(a.measured.front()->metrics, goal.metric))
             if (!workload.empty()) result.emplace_back(workload);
-    } else if (a.of->setup.file.workloads.size() > 1)
-        for (const Workload& workload : a.of->setup.file.workloads) result.push_back(workload.name);
+    } else if (a.setup.file.workloads.size() > 1)
+        for (const Workload& workload : a.setup.file.workloads) result.push_back(workload.name);
     return result.empty() ? std::vector<std::string>{""} : result;
 }
 
@@ -304,13 +298,13 @@ std::size_t measured_pairs(const Side& a, const Side& b) {
 
 /// What is compared: the leading goal; of a gate each goal on each workload, a test of
 /// non-inferiority (`Comparison::Question::not_worse`), which takes no more pairs once it is
-/// decided. B passes where all pass and fails where one fails. The intervals of k checks hold together with 95 %
-/// (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more in any check passes
-/// with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
+/// decided. B passes where all pass and fails where one fails. The intervals of k checks hold
+/// together with 95 % (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more
+/// in any check passes with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
 std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a,
                                    const Side& b) {
     const bool gate = arguments.gate;
-    const Objective& objective = a.of->setup.problem->objective;
+    const Objective& objective = a.setup.problem->objective;
     std::vector<std::pair<Goal, std::string>> all;
     if (!gate) all.emplace_back(objective.leading(), "");
     else
@@ -346,7 +340,7 @@ std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side
 /// and A does not.
 std::vector<GateCheck> limit_checks(const Side& a, const Side& b, bool ended) {
     std::vector<GateCheck> result;
-    for (const Limit& limit : a.of->setup.problem->objective.limits) {
+    for (const Limit& limit : a.setup.problem->objective.limits) {
         std::set<std::string> workloads;
         for (const Side* side : {&a, &b})
             for (const Measurement* one : side->measured)
@@ -400,28 +394,6 @@ GateCheck check_of(const GoalCheck& check, const Side& a) {
     return result;
 }
 
-/// What a reader of the summary sees of both: these, equal or not, and what of the evaluators
-/// differs. The commands show the rest.
-constexpr std::array<std::string_view, 4> always_shown{"engine", "version", "model", "machine"};
-
-std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
-    std::map<std::string, std::pair<std::string, std::string>> all;
-    for (const auto& [path, text] : a.of->setup.definition()) all[path].first = text;
-    for (const auto& [path, text] : b.of->setup.definition()) all[path].second = text;
-    std::vector<GateReport::Row> result;
-    for (const std::string_view what : always_shown)
-        if (const auto found = all.find(profile_paths + std::string(what)); found != all.end())
-            result.push_back({std::string(what), found->second.first, found->second.second});
-    for (const auto& [path, texts] : all) {
-        const std::string shown =
-            path.substr(path.starts_with(of_later_versions) ? of_later_versions.size() : 0);
-        if (texts.first != texts.second &&
-            (shown.starts_with("evaluator") || path == "model.facts"))
-            result.push_back({shown, texts.first, texts.second});
-    }
-    return result;
-}
-
 /// What all checks come to.
 Ending ending_of(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
                  const Side& a, const Side& b) {
@@ -458,7 +430,7 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArgumen
     const bool none =
         ending && (b_fails || ending->word == "a_fails" || ending->word == "unreliable");
     GateReport report;
-    report.study = a.of->setup.file.name;
+    report.study = a.setup.file.name;
     report.headline =
         ending ? ending->text : fmt::format("Not finished: {} pairs so far.", measured_pairs(a, b));
     report.end = !ending                        ? CheckEnd::undecided
@@ -485,9 +457,8 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArgumen
             report.checks[i].end = CheckEnd::not_judged;
             report.checks[i].text = "not judged, as the measurements do not serve";
         }
-    report.a_command = a.of->setup.advice(a.configuration);
-    report.b_command = b.of->setup.advice(b.configuration);
-    report.rows = rows_of(a, b);
+    report.a_command = a.setup.advice(a.configuration);
+    report.b_command = b.setup.advice(b.configuration);
     report.margin = arguments.margin;
     report.seconds = a.seconds + b.seconds;
     return report;
@@ -501,26 +472,12 @@ OrderedJson gain_json(const Comparison& comparison) {
     return {{"value", bound(gain.value)}, {"low", bound(gain.low)}, {"high", bound(gain.high)}};
 }
 
-/// Whether all settings are of parameters, and values, that the study knows.
-bool study_knows(const StudySetup& setup, const std::vector<std::string>& settings) {
-    try {
-        const SearchSpace& space = setup.problem->space;
-        const Assignment known = settings_of(setup.file, space, settings);
-        return std::all_of(known.begin(), known.end(), [&](const auto& one) {
-            return space.at(one.first).contains(one.second);
-        });
-    } catch (const SpaceError&) {
-        return false;
-    }
-}
-
-/// B as a study of its own that starts from A, for flags that A does not search: written into B's
-/// folder.
+/// B of `--set` as a study of its own that starts from A: written into B's folder.
 std::filesystem::path study_with(const CompareArguments& arguments,
                                  const std::filesystem::path& folder, const std::string& name) {
-    std::string text = "use: " +
-                       OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
-                       "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
+    std::string text =
+        "use: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
+        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
         const auto equals = setting.find('=');
         if (equals == std::string::npos)
@@ -543,9 +500,7 @@ struct Asked {
     const Side& b;
     std::filesystem::path folder;
 
-    [[nodiscard]] std::vector<GoalCheck> goals() const {
-        return goal_checks(arguments, a, b);
-    }
+    [[nodiscard]] std::vector<GoalCheck> goals() const { return goal_checks(arguments, a, b); }
     [[nodiscard]] bool open() const {
         const std::vector<GoalCheck> all = goals();
         return std::none_of(
@@ -576,57 +531,34 @@ private:
     void print_json(const Ending& ending) const {
         OrderedJson result{{"verdict", ending.word}, {"text", ending.text}};
         for (const GoalCheck& goal : goals())
-            result["goals"].push_back(
-                {{"metric", goal.goal.metric},
-                 {"verdict", name_in(Comparison::verdicts, goal.verdict())},
-                 {"pairs", goal.comparison.pairs()},
-                 {"gain", gain_json(goal.comparison)}});
+            result["goals"].push_back({{"metric", goal.goal.metric},
+                                       {"verdict", name_in(Comparison::verdicts, goal.verdict())},
+                                       {"pairs", goal.comparison.pairs()},
+                                       {"gain", gain_json(goal.comparison)}});
         for (const Side* side : {&a, &b})
             result[side == &a ? "a" : "b"] = {
-                {"command", side->of->setup.command_text(side->configuration)},
+                {"command", side->setup.command_text(side->configuration)},
                 {"values", side->values}};
         put_json(result);
     }
 };
 
-int compare(CompareArguments arguments, StopSignals& signals) {
-    Measured first;
-    Measured second;
-    first.arguments.study = arguments.study;
-    if (arguments.other) second.arguments.study = *arguments.other;
+int compare(const CompareArguments& arguments, StopSignals& signals) {
     const std::filesystem::path folder = arguments.directory.value_or("comparison");
-    first.folder = folder / "a";
-    second.folder = folder / "b";
-    if (!first.open(arguments.quiet)) return environment_error;
-    if (!arguments.other && !study_knows(first.setup, arguments.settings)) {
-        arguments.other = study_with(arguments, second.folder, first.setup.file.name);
-        second.arguments.study = *arguments.other;
-    }
-    if (arguments.other && !second.open(arguments.quiet)) return environment_error;
-    Side a{"A", &first, first.setup.problem->space.default_configuration()};
-    Side b{"B", arguments.other ? &second : &first};
-    if (arguments.other) {
-        check_alike(first.setup, second.setup);
-        b.configuration = second.setup.problem->space.default_configuration();
-    } else {
-        const SearchSpace& space = first.setup.problem->space;
-        b.configuration = space.changed(a.configuration,
-                                        settings_of(first.setup.file, space, arguments.settings));
-        if (const auto violations = space.violations(b.configuration); !violations.empty())
-            throw SpaceError(violations.front());
-        if (a.configuration == b.configuration)
-            throw UsageError("--set changes nothing of the study's default: A and B are the same");
-    }
-    for (Side* side : {&a, &b}) {
-        for (const Goal& goal : side->of->setup.problem->objective.goals)
-            if (side->needed.empty() || arguments.gate) side->needed.push_back(goal.metric);
-        side->look();
-    }
+    Side a{.name = "A", .folder = folder / "a"};
+    Side b{.name = "B", .folder = folder / "b"};
+    a.arguments.study = arguments.study;
+    if (!a.open(arguments)) return environment_error;
+    b.arguments.study =
+        arguments.other ? *arguments.other : study_with(arguments, b.folder, a.setup.file.name);
+    if (!b.open(arguments)) return environment_error;
+    check_alike(a.setup, b.setup);
+    const std::string a_command = a.setup.command_text(a.configuration);
+    const std::string b_command = b.setup.command_text(b.configuration);
+    if (!arguments.other && a_command == b_command)
+        throw UsageError("--set changes nothing of the study's default: A and B are the same");
+    if (!arguments.quiet) put(stderr, "A: {}\nB: {}\n", a_command, b_command);
     const Asked asked{arguments, a, b, folder};
-    for (Side* side : {&a, &b}) {
-        if (!arguments.quiet)
-            put(stderr, "{}: {}\n", side->name, side->of->setup.command_text(side->configuration));
-    }
     check_folder(folder, a, b);
     signals.prepared();
     std::optional<Ending> verdict;
@@ -640,7 +572,7 @@ int compare(CompareArguments arguments, StopSignals& signals) {
             const bool both = a.values.size() == b.values.size();
             // A B, B A, A B: what changes evenly meanwhile favours neither.
             Side& next = (both ? pair % 2 == 0 : a.values.size() < b.values.size()) ? a : b;
-            if (!next.measure(pair, derive_seed(first.setup.file.seed, pair), signals.token())) {
+            if (!next.measure(pair, derive_seed(a.setup.file.seed, pair), signals.token())) {
                 put(stdout,
                     "stopped; what was measured is kept in {}, the same command goes on there\n",
                     folder.string());
@@ -650,7 +582,7 @@ int compare(CompareArguments arguments, StopSignals& signals) {
             if (arguments.quiet) continue;
             const std::size_t pairs = std::min(a.values.size(), b.values.size());
             if (pairs > pair) {
-                const Goal& goal = first.setup.problem->objective.leading();
+                const Goal& goal = a.setup.problem->objective.leading();
                 put(stderr, "pair {}: A {}, B {} ({})\n", pairs,
                     figure_text(goal.metric, a.values[pair]),
                     figure_text(goal.metric, b.values[pair]),

@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/Version.hpp>
-#include <boost/version.hpp>
 
 #include <algorithm>
 #include <array>
@@ -211,9 +209,7 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
                                    ? all_spellings(*command)
                                    : std::vector<std::string>{"-h", "--help", "--version"};
             if (std::find(known.begin(), known.end(), name) == known.end()) {
-                const std::string of = command != nullptr ? command->name : "";
-                what =
-                    "there is no option " + name + instead_text(instead_of(of, name), name, known);
+                what = "there is no option " + name + instead_text(instead_of(name), name, known);
                 break;
             }
             const OptionRow* option = command != nullptr ? option_called(*command, name) : nullptr;
@@ -230,27 +226,6 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
         }
     }
     return fmt::format("{}: {}\n{} --help says more\n", called, what, called);
-}
-
-std::string version_text() {
-#if defined(__clang__)
-    std::string compiler = "clang " __clang_version__;
-    while (compiler.ends_with(' ')) compiler.pop_back();  // zig's
-#else
-    const std::string compiler = "g++ " __VERSION__;
-#endif
-#if defined(NDEBUG)
-    const char* const checks = "without assertions";
-#else
-    const char* const checks = "with assertions";
-#endif
-    constexpr int of_major = 100'000;
-    constexpr int of_minor = 100;
-    return fmt::format("autotune {}\nbuilt with {}, {}; Boost {}.{}.{}, fmt {}.{}.{}, CLI11 {}",
-                       servetune::library_version, compiler, checks, BOOST_VERSION / of_major,
-                       BOOST_VERSION / of_minor % 1000, BOOST_VERSION % of_minor,
-                       FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100,
-                       CLI11_VERSION);
 }
 
 }  // namespace autotune

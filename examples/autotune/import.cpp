@@ -17,11 +17,13 @@
 #include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,34 +33,6 @@ namespace autotune {
 using namespace servetune;
 
 namespace {
-
-/// `result 3`, `results 1 and 2`, `12 results from 0 to 17`.
-std::string which_results(const std::vector<std::size_t>& which) {
-    return which.size() < 4
-               ? numbered("result", which)
-               : fmt::format("{} results from {} to {}", which.size(), which.front(), which.back());
-}
-
-/// What was not read: with its values where one result has it, else the names for all results that
-/// have the same.
-void put_unread(const std::vector<PublishedResult>& results) {
-    std::map<std::vector<std::string>, std::vector<std::size_t>> alike;  // labels -> results
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        std::vector<std::string> labels;
-        for (const auto& [label, value] : results[i].unread) labels.push_back(label);
-        if (!labels.empty()) alike[labels].push_back(i);
-    }
-    for (const auto& [labels, which] : alike) {
-        std::vector<std::string> shown = labels;
-        if (which.size() == 1)
-            for (std::string& label : shown)
-                label += ": " + results[which.front()].unread.at(label);
-        std::vector<std::size_t> numbers;
-        for (const std::size_t i : which) numbers.push_back(results[i].index);
-        put(stderr, "  {}: not used: '{}'{}\n", which_results(numbers), fmt::join(shown, "', '"),
-            which.size() == 1 ? "" : " (values: --json)");
-    }
-}
 
 /// The table goes beside the study, and nothing that is there is replaced.
 void write_replayed_study(const PlainTable& plain, const std::filesystem::path& file,
@@ -79,15 +53,8 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
 }
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
-    if (arguments.study || !arguments.settings.empty() || !arguments.workload.empty() ||
-        !arguments.command.empty() || arguments.json)
-        throw UsageError(
-            "--objective reads a table of configurations; of the other options it takes "
-            "--parameter, --output and "
-            "--write-study");
-    if (arguments.documents.size() != 1)
-        throw UsageError("--objective: one table wanted, got " +
-                         std::to_string(arguments.documents.size()));
+    if (arguments.documents.size() != 1 || arguments.json)
+        throw UsageError("--objective: one table wanted, of which CSV is made (no --json)");
     const std::filesystem::path& file = arguments.documents.front();
     const PlainTable plain = read_plain_table(read_file(file), file.string(),
                                               {arguments.objective, arguments.parameters});
@@ -100,10 +67,6 @@ int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
 
 /// The trace goes beside the workload, and nothing that is there is replaced.
 int import_traffic(const ImportArguments& arguments) {
-    if (arguments.study || arguments.write_study || arguments.output ||
-        !arguments.command.empty() || !arguments.objective.empty())
-        throw UsageError(
-            "--write-workload reads logs; of the other options it takes --window and --json");
     constexpr double default_window_seconds = 600;  // a trial of some minutes
     const std::filesystem::path& file = *arguments.write_workload;
     if (!names_yaml_file(file.string()))
@@ -153,8 +116,6 @@ int import_document(const ImportArguments& arguments) {
         engines = study->composition->engines();
     } else engines = catalogue.engines();
 
-    if (arguments.study && arguments.write_study)
-        throw SpaceError("--study and --write-study: one of them");
     ResultSource source;
     std::vector<PublishedResult>& results = source.results;
     std::vector<std::string> unreadable;
@@ -224,17 +185,20 @@ int import_document(const ImportArguments& arguments) {
         put(stderr, "{}: {}, {}\n", name, counted_text(results.size(), "result"),
             counted_text(imported.rows, "row"));
         if (!study && !arguments.write_study) {
-            std::map<std::string, std::vector<std::size_t>> unknown;  // why -> results
+            std::map<std::string, std::size_t> unknown;  // why -> results
             for (const PublishedResult& result : results)
-                if (std::string why = why_no_command(result); !why.empty())
-                    unknown[why].push_back(result.index);
-            for (const auto& [why, which] : unknown)
+                if (std::string why = why_no_command(result); !why.empty()) ++unknown[why];
+            for (const auto& [why, count] : unknown)
                 put(stderr, "  {}: {} (say it with --command, or with --write-study and --set)\n",
-                    which_results(which), why);
+                    counted_text(count, "result"), why);
         }
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  result {} is no row: {}\n", unplaced.result.index, unplaced.reason);
-        put_unread(results);
+        std::set<std::string> unread;
+        for (const PublishedResult& result : results)
+            for (const auto& [label, value] : result.unread) unread.insert(label);
+        if (!unread.empty())
+            put(stderr, "  not used: '{}' (values: --json)\n", fmt::join(unread, "', '"));
         for (const std::string& remark : remarks) put(stderr, "  {}\n", remark);
     }
     // Nothing may be lost silently. A study that is made of the results says which it left out.

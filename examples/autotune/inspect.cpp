@@ -36,28 +36,6 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-/// Whether a rule excludes a configuration: many of an engine's are about values that a study does
-/// not search.
-bool can_be_broken(const SearchSpace& space, const Constraint& rule) {
-    std::vector<std::string> names = names_of(rule);
-    for (std::size_t i = 0; i < names.size(); ++i)  // and what these depend on
-        for (const auto& condition : space.at(names[i]).active_when)
-            if (std::find(names.begin(), names.end(), condition.parent) == names.end())
-                names.push_back(condition.parent);
-    std::vector<Parameter> parameters = space.parameters();
-    std::erase_if(parameters, [&](const Parameter& one) {
-        return std::find(names.begin(), names.end(), one.name) == names.end();
-    });
-    try {
-        const SearchSpace without(parameters);
-        const SearchSpace with(std::move(parameters), {rule});
-        const FeasibleSet all(without);
-        return !all.finite() || FeasibleSet(with).size() < all.size();
-    } catch (const SpaceError&) {  // it leaves no configuration
-        return true;
-    }
-}
-
 FoundDevices devices_here() {
     static const FoundDevices found = find_devices();
     return found;
@@ -165,7 +143,7 @@ KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
 std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& facts) {
     std::vector<std::string> lines;
     for (const Engine& engine : setup.file.composition->engines()) {
-        const InstalledFlags installed = installed_flags(engine, {.kept = KeptHelp::users()});
+        const InstalledFlags installed = installed_flags(engine);
         if (installed.flags.empty()) lines.push_back(installed.why_not);
         else {
             lines.push_back(
@@ -210,9 +188,9 @@ std::string machine_text(const StudyFile& file) {
         parts.push_back("a trial may take " +
                         counted_text(static_cast<std::size_t>(*machine.devices), "device"));
     if (!machine.gpus().empty())
-        parts.push_back("nvidia-smi finds " + machine.gpus() +
-                        (machine.hardware_found.empty() ? ""
-                                                        : ", taken for " + machine.hardware_found));
+        parts.push_back(
+            "nvidia-smi finds " + machine.gpus() +
+            (machine.hardware_found.empty() ? "" : ", taken for " + machine.hardware_found));
     if (machine.usd_per_device_hour)
         parts.push_back(
             fmt::format("{:.2f} US dollars per device and hour", *machine.usd_per_device_hour));
@@ -310,14 +288,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
         put(stdout, "  {:{}}  {}; default {}{}\n", parameter.name, width, parameter.domain_text(),
             text_of(parameter.default_value), conditions.empty() ? "" : "; " + conditions);
     }
-    std::size_t always_kept = 0;
-    for (const Constraint& constraint : problem.space.constraints()) {
-        if (can_be_broken(problem.space, constraint))
-            put(stdout, "  {}\n", explained_text_of(constraint));
-        else ++always_kept;
-    }
-    if (always_kept > 0)
-        put(stdout, "  and {} that every configuration keeps\n", counted_text(always_kept, "rule"));
+    if (const std::size_t rules = problem.space.constraints().size(); rules > 0)
+        put(stdout, "  and {} (--json lists them)\n", counted_text(rules, "rule"));
     if (!setup.file.preset_by_default.empty())
         put(stdout,
             "\nsearched: the preset {}, as the study has no `space` (`others: search` searches all "

@@ -18,7 +18,7 @@ bool installed_here(const servetune::Engine& engine);
 /// The models that a server lists. Empty: nobody answers within ten seconds, or it lists none.
 std::vector<std::string> models_at(const std::string& url);
 
-/// Whether anybody accepts connections at this address (host and port of a URL).
-bool anybody_listens(const std::string& url);
+/// Whether a server answers there within two seconds, whatever it says.
+bool anybody_answers(const std::string& url);
 
 }  // namespace autotune

@@ -4,6 +4,7 @@
 #include "output.hpp"
 
 #include "servetune/error.hpp"
+#include "servetune/version.hpp"
 #include "study_file/secrets.hpp"
 
 #include <CLI/CLI.hpp>
@@ -53,7 +54,7 @@ int dispatch(int argc, char** argv) {
         return done;
     }
     CLI::App app;
-    app.set_version_flag("--version", version_text());
+    app.set_version_flag("--version", std::string(servetune::library_version));
     app.require_subcommand(1);
     for (const CommandRow& command : all) {
         CLI::App* parser = app.add_subcommand(command.name);
@@ -68,7 +69,7 @@ int dispatch(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForVersion&) {
-        put(stdout, "{}\n", version_text());
+        put(stdout, "autotune {}\n", servetune::library_version);
         return done;
     } catch (const CLI::CallForHelp&) {
         const CommandRow* command = chosen();

@@ -13,7 +13,6 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study/clocks.hpp"
 #include "study/confirmation.hpp"
-#include "study_file/study_predictions.hpp"
 
 #include <fmt/format.h>
 
@@ -318,7 +317,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
     std::vector<std::string> result;
     const StudyFile& file = setup.file;
     if (const auto* attach = std::get_if<AttachChoice>(&file.measuring);
-        attach != nullptr && !anybody_listens(attach->options.url))
+        attach != nullptr && !anybody_answers(attach->options.url))
         result.push_back("nothing listens on " + file.secrets(attach->options.url) +
                          ": start the server before 'run'");
     if (const auto* command = std::get_if<CommandChoice>(&file.measuring))

@@ -47,8 +47,7 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
                             const std::string& engine) {
     std::vector<const DeployCommand*> fitting;
     for (const DeployCommand& command : file.commands)
-        if (at.empty() || ("/" + command.label).ends_with("/" + at))
-            fitting.push_back(&command);
+        if (at.empty() || ("/" + command.label).ends_with("/" + at)) fitting.push_back(&command);
     if (fitting.size() == 1) return *fitting.front();
     if (fitting.empty())
         throw UsageError("--at " + at + ": " + name + " has " + joined_names(file.commands));
@@ -108,7 +107,8 @@ int check(const RecommendArguments& arguments, const DeployCommand& command,
                   {"risks", difference.risks}});
     else {
         put_difference(difference);
-        if (same) put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
+        if (same)
+            put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
     }
     return differs ? answer_is_no : same ? done : undecided;
 }
@@ -207,7 +207,6 @@ int recommend_as(const RecommendArguments& arguments) {
         throw UsageError(
             "--check wants a deploy file; `autotune watch` holds a server against its study");
     const StudySetup setup = set_up(arguments.load_to_read());
-    if (!setup.file.conflicting_keys.empty()) throw ParseError(setup.file.conflicting_keys.front());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));

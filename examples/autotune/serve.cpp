@@ -113,7 +113,6 @@ int serve_until_stopped(const StartServers& start, std::size_t most_restarts,
 int serve_study(const ServeArguments& arguments) {
     const StopSignals signals("the engine is ended first");
     StudyFile file = arguments.load_to_read(false);
-    if (!file.conflicting_keys.empty()) throw ParseError(file.conflicting_keys.front());
     refuse_what_was_elsewhere(file);
     if (const auto missing = missing_models(file); !missing.empty())
         throw UsageError(missing.front());

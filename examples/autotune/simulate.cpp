@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <sstream>
 #include <thread>
 
 namespace autotune {
@@ -38,36 +37,21 @@ std::map<std::string, std::size_t> failures_of(const std::vector<PredictedTrial>
 }
 
 OrderedJson prediction_json(const StudyFile& file, const Objective& objective,
-                            const DistinctPrediction& shown) {
-    const PredictedTrial& prediction = shown.trial;
+                            const PredictedTrial& prediction) {
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     OrderedJson metrics = OrderedJson::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics)
         metrics[name] = metric.value;
     return {{"configuration", prediction.configuration.text()},
-            {"command", file.composition->shown(prediction.configuration, {file.model, {}, 0})},
-            {"argv", file.composition->needs_router(prediction.configuration)
-                         ? OrderedJson()
-                         : OrderedJson(command.argv)},
+            {"command", command.text()},
+            {"argv", command.argv},
             {"predicted", metrics[objective.leading().metric]},
-            {"ties", shown.ties},
             {"metrics", metrics}};
-}
-
-/// The command; of several, each on a line of its own below.
-std::string command_text(const StudyFile& file, const Configuration& configuration) {
-    std::string lines = file.composition->shown(configuration, {file.model, {}, 0});
-    if (!file.composition->needs_router(configuration)) return lines;
-    std::string result;
-    std::istringstream each("\n" + lines);
-    for (std::string line; std::getline(each, line);)
-        result += (result.empty() && line.empty() ? "" : "\n      ") + line;
-    return result;
 }
 
 void print_predictions(const StudyFile& file, const std::string& hardware, const Problem& problem,
                        const std::vector<PredictedTrial>& predictions,
-                       const std::vector<DistinctPrediction>& best,
+                       const std::vector<PredictedTrial>& best,
                        const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.leading().metric;
     put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n",
@@ -91,7 +75,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
     else if (const auto* failure = std::get_if<Failure>(&default_.outcome))
         put(stdout, "  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind),
             failure->message);
-    for (const auto& [trial, ties] : best) {
+    for (const PredictedTrial& trial : best) {
         const double value = value_of(trial, metric);
         const std::string gain =
             default_serves
@@ -99,16 +83,12 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
                       "{:+.1f} %",
                       problem.objective.leading().gain(value, value_of(default_, metric)) * 100)
                 : "";
-        const std::string others =
-            ties == 0 ? ""
-                      : fmt::format("  # and {} other configuration{} with the same figures", ties,
-                                    ties == 1 ? "" : "s");
-        put(stdout, "  {:>12.6g} {:>9} {}{}\n", value, gain,
-            command_text(file, trial.configuration), others);
+        put(stdout, "  {:>12.6g} {:>9} {}\n", value, gain,
+            file.composition->render(trial.configuration, {file.model, {}, 0}).text());
     }
     put(stdout,
         "  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}",
-        metric, present(evaluator.started(best.front().trial.configuration).cost).memory().text());
+        metric, present(evaluator.started(best.front().configuration).cost).memory().text());
     put(stdout,
         "\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' "
         "measures.\n");
@@ -143,7 +123,7 @@ int simulate(const SimulateArguments& arguments) {
         arguments.hardware.empty() ? file.machine.hardware : arguments.hardware;
     if (arguments.json) {
         OrderedJson list = OrderedJson::array();
-        for (const DistinctPrediction& shown : best)
+        for (const PredictedTrial& shown : best)
             list.push_back(prediction_json(file, file.objective, shown));
         put_json(OrderedJson{{"study", file.name},
                              {"kind", "prediction"},

@@ -78,7 +78,7 @@ SuggestQuery wanted_by(const SuggestArguments& arguments) {
     if (!versions.empty()) wanted.newest = versions.back().version;
     if (arguments.model.ends_with(".yaml")) {
         wanted.facts = wanted.catalogue.model(arguments.model);
-        wanted.model_file = std::filesystem::absolute(arguments.model);
+        wanted.model_file = std::filesystem::absolute(arguments.model).lexically_normal();
         wanted.model = wanted.facts->model.name;
         wanted.catalogue.use_model(wanted.model_file);
     } else {
@@ -120,6 +120,12 @@ std::optional<std::string> why_not_started(const SuggestQuery& wanted,
 /// goes to `passed_over`.
 std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQuery& wanted,
                                        std::vector<std::string>& passed_over) {
+    if (!wanted.facts && !match.difference().empty()) {
+        passed_over.push_back(match.recipe.source + ": " + match.difference() +
+                              ", and the figures of " + wanted.model +
+                              " are not known: nobody can tell whether it fits");
+        return std::nullopt;
+    }
     try {
         Suggestion result;
         result.applied =
@@ -161,13 +167,13 @@ std::pair<std::string, std::optional<double>> error_of_predictions(const Suggest
     std::optional<double> largest;
     for (const CostCheck& one : wanted.catalogue.traits(wanted.engine.name).checked) {
         if (one.hardware == wanted.chip.name)
-            return {fmt::format("on {} half of them were off by at most {}, nine of ten by at "
-                                "most {}: checked with {} of {} {}",
-                                one.hardware, share_text(one.median_error),
-                                share_text(one.error_90),
-                                counted_text(one.rows, "measured configuration"),
-                                wanted.engine.name, one.of),
-                    one.median_error};
+            return {
+                fmt::format("on {} half of them were off by at most {}, nine of ten by at "
+                            "most {}: checked with {} of {} {}",
+                            one.hardware, share_text(one.median_error), share_text(one.error_90),
+                            counted_text(one.rows, "measured configuration"), wanted.engine.name,
+                            one.of),
+                one.median_error};
         largest = std::max(largest.value_or(0), one.median_error);
     }
     return {fmt::format("not known: none for {} was ever checked with a measurement on {}",
@@ -337,13 +343,12 @@ void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
     const bool lines = memory.ends_with('\n');
     if (lines) memory.pop_back();
     TemplateValues values = template_values(json);
-    values.texts.insert(
-        {{"memory_text", (lines ? "\n" : " ") + memory},
-         {"gain", gain_text(suggestion)},
-         {"init",
-          Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
-                   "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
-              .text()}});
+    values.texts.insert({{"memory_text", (lines ? "\n" : " ") + memory},
+                         {"gain", gain_text(suggestion)},
+                         {"init", Command{{"autotune", "init", "--model", wanted.model, "--engine",
+                                           wanted.engine.name, "--hardware", wanted.chip.name,
+                                           "--gpus", std::to_string(suggestion.devices)}}
+                                      .text()}});
     put(stdout, "{}", fill_template(suggestion_txt_in.text, values));
 }
 

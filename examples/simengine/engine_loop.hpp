@@ -91,8 +91,6 @@ public:
     void clear_prefix_cache();
     /// All requests and counters are forgotten, as after a restart.
     void restart();
-    /// Nothing happens any more.
-    void hang() { hangs_ = true; }
 
     /// When the next thing is planned.
     [[nodiscard]] std::optional<TimePoint> next() const;

@@ -30,6 +30,7 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+using servetune::log_lines;
 using servetune::StartResult;
 
 constexpr std::size_t most_flood_bytes = 256U << 20U;
@@ -75,7 +76,6 @@ private:
     void listen();
     // ---- load
     void take(const HttpRequest& request, Exchange& exchange);
-    void begin_load();
     // ---- end
     void wait_for_signals();
     void stop();
@@ -180,13 +180,9 @@ void Life::begin_start() {
     const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds;
     if (from_cache_)
         say({"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"});
-    if (!setup_.not_modelled.empty() && !options_.quiet)
-        say({fmt::format("simengine: set, and without an effect here: {}",
-                         fmt::join(setup_.not_modelled, ", "))});
     const std::vector<std::string>& lines = setup_.start.log;
-    const bool serves = setup_.start.end == StartResult::End::serves;
     // A start that goes well says what it does while it does it; one that fails says so at its end.
-    const std::size_t soon = serves && !lines.empty() ? lines.size() - 1 : 0;
+    const std::size_t soon = setup_.start.serves && !lines.empty() ? lines.size() - 1 : 0;
     for (std::size_t i = 0; i < soon; ++i)
         after(seconds * static_cast<double>(i + 1) / static_cast<double>(lines.size()), [this, i] {
             if (!options_.quiet) say({setup_.start.log[i]});
@@ -199,14 +195,14 @@ void Life::plan_end_of_start(double seconds) {
     if (faults.exit_at_load)
         return after(seconds / 2, [this] { finish(*options_.faults.exit_at_load); });
     if (faults.oom_then_hang)
-        return after(seconds / 2, [this] { say(setup_.log_lines("weights")); });
+        return after(seconds / 2, [this] { say(log_lines(*setup_.cost, "weights")); });
     if (faults.never_ready) return;
     after(seconds, [this] {
         const StartResult& start = setup_.start;
-        if (start.end == StartResult::End::serves) return be_ready();
+        if (start.serves) return be_ready();
         say(start.log);
         if (!start.cause.empty()) say({"simengine: " + start.cause});
-        if (start.end == StartResult::End::exits) finish(start.exit_code);
+        finish(1);
     });
 }
 
@@ -214,9 +210,8 @@ void Life::be_ready() {
     service_ = std::make_unique<Service>(
         context_, ServiceOptions::of(setup_, options_), servetune::present(setup_.cost),
         Service::Hooks{
-            .die = [this](const std::string& event) { die(setup_.log_lines(event)); },
-            .drop_all = [this] { server_.drop_connections(); },
-            .first_request = [this] { begin_load(); }});
+            .die = [this](const std::string& event) { die(log_lines(*setup_.cost, event)); },
+            .drop_all = [this] { server_.drop_connections(); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
     after(options_.faults.listen_late_seconds, [this] {
         ready_ = true;
@@ -253,15 +248,6 @@ void Life::take(const HttpRequest& request, Exchange& exchange) {
     service_->handle(request, exchange);
 }
 
-void Life::begin_load() {
-    if (!setup_.defect) return;
-    after(setup_.defect->seconds / options_.time_scale, [this] {
-        if (!setup_.defect->hangs) die(setup_.defect->log);
-        say(setup_.defect->log);
-        service_->loop().hang();
-    });
-}
-
 // ---- end
 
 void Life::wait_for_signals() {
@@ -291,7 +277,7 @@ void Life::finish(int code) {
 void Life::die(const std::vector<std::string>& lines) const {
     say(lines);
     (void)std::fflush(stdout);
-    _exit(setup_.defect ? setup_.defect->exit_code : 1);
+    _exit(1);
 }
 
 void Life::after(double seconds, std::function<void()> action) {

@@ -7,6 +7,7 @@
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 #include "study_file/yaml.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,25 +42,6 @@ std::string written_out(const std::string& value) {
     const std::size_t power = suffix / 2 + 1;
     const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(power));
     return std::to_string(std::llround(*number * unit));
-}
-
-OrderedJson json_of(const servetune::Yaml& yaml) {
-    if (yaml.is_mapping()) {
-        OrderedJson object = OrderedJson::object();
-        for (const auto& [key, value] : yaml.entries()) object[key] = json_of(value);
-        return object;
-    }
-    if (yaml.is_sequence()) {
-        OrderedJson array = OrderedJson::array();
-        for (const servetune::Yaml& item : yaml.items()) array.push_back(json_of(item));
-        return array;
-    }
-    if (!yaml.is_scalar()) return nullptr;
-    const servetune::Value value = yaml.value();
-    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
-    if (const auto* real = std::get_if<double>(&value)) return *real;
-    return yaml.text();
 }
 
 /// One command line while it is read.
@@ -174,12 +156,8 @@ private:
         const servetune::CommandSettings said = commands_.flags(words_, engine_);
         for (const servetune::Setting& setting : said.settings) {
             using Kind = servetune::Setting::Kind;
-            const bool known = setting.kind == Kind::parameter || setting.kind == Kind::json ||
-                               setting.kind == Kind::unread;
-            const auto& sets = setting.parameters;
-            const bool any_name_will_do =
-                !sets.empty() && sets.front()->parameter.concept_name == "served_model_name";
-            if (known && !setting.name.empty() && setting.key.empty() && !any_name_will_do)
+            if (setting.kind != Kind::launch && setting.kind != Kind::model &&
+                !setting.name.empty() && setting.key.empty())
                 argv.insert(argv.end(), setting.words.begin(), setting.words.end());
         }
         const auto known = engine_.options_flag.empty() ? facts_.flags.end()
@@ -188,7 +166,8 @@ private:
         const auto file = command_.value(known->second.name);
         if (!file) return;
         argv.push_back(engine_.options_flag + "=" + *file);
-        const OrderedJson all = json_of(servetune::Yaml::load(*file));
+        const OrderedJson all =
+            OrderedJson::parse(servetune::json_text_of(servetune::Yaml::load(*file)));
         command_.modelled.files[*file] = modelled_options(all, "").dump();
     }
 
@@ -336,23 +315,6 @@ std::optional<std::string> EngineCommand::value(const std::string& flag) const {
     return found->second.back();
 }
 
-std::vector<std::string> EngineSetup::log_lines(const std::string& event) const {
-    constexpr double mib = 1024.0 * 1024;
-    const servetune::CostModel& model = servetune::present(cost);
-    const servetune::ServingTarget& target = model.target();
-    // What is allocated when it goes wrong is a layer's weights, or about that.
-    const double piece = model.memory().weights_bytes / static_cast<double>(target.model.layers);
-    const std::vector<std::pair<std::string, std::string>> values{
-        {"model", target.model.name},
-        {"missing_mib", fmt::format("{:.2f}", piece / mib)},
-        {"device_gib", fmt::format("{:.2f}", target.hardware.memory_bytes / mib / 1024)}};
-    std::vector<std::string> lines;
-    if (const auto found = target.traits.log.find(event); found != target.traits.log.end())
-        for (const std::string& line : found->second)
-            lines.push_back(servetune::filled(line, values));
-    return lines;
-}
-
 EngineSetup set_up(const Options& options) {
     const Catalogue catalogue =
         options.search_spaces.empty() ? Catalogue::standard() : Catalogue(options.search_spaces);
@@ -396,12 +358,8 @@ EngineSetup set_up(const Options& options) {
     const servetune::Serving serving =
         reader.read(with_figures_of(setup.command, models, options.model));
     setup.parameters = serving.parameters;
-    setup.not_modelled = serving.not_modelled;
     setup.cost.emplace(serving.target, serving.settings);
-    setup.start = serving.refused.end != servetune::StartResult::End::serves
-                      ? serving.refused
-                      : servetune::start(*setup.cost, serving.parameters);
-    setup.defect = servetune::load_defect(serving.target.traits, serving.parameters);
+    setup.start = serving.refused.serves ? servetune::start(*setup.cost) : serving.refused;
     return setup;
 }
 

@@ -54,13 +54,8 @@ struct EngineSetup {
     std::string help{};  ///< not empty: it was asked for, and nothing below is set
     std::vector<std::string> served_names{};  ///< what clients may ask for
     servetune::Assignment parameters{};       ///< as the cost model understood them
-    std::vector<std::string> not_modelled{};  ///< set, and without an effect here
     std::optional<servetune::CostModel> cost{};
     servetune::StartResult start{};
-    std::optional<servetune::LoadDefect> defect{};
-
-    /// The lines that the engine's log has for this event (EngineTraits::log).
-    [[nodiscard]] std::vector<std::string> log_lines(const std::string& event) const;
 };
 
 /// Throws CommandRefused where the engine would refuse, UsageError where no engine's command is

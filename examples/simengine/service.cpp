@@ -266,7 +266,6 @@ std::optional<HttpRefusal> Service::refused_field(const std::string& body) const
 
 /// True when there is nobody left to answer.
 bool Service::fail_at_request() {
-    if (requests_ == 0 && hooks_.first_request) hooks_.first_request();
     ++requests_;
     if (requests_ == options_.faults.die_at_requests) hooks_.die("died");
     if (requests_ != options_.faults.restart_mid_run) return false;

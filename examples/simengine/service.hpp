@@ -73,7 +73,6 @@ public:
         /// The engine ends now, hard; its log has the lines of this event (EngineTraits::log).
         std::function<void(const std::string& event)> die;
         std::function<void()> drop_all;  ///< all connections end now
-        std::function<void()> first_request;
     };
     Service(boost::asio::io_context& context, ServiceOptions options,
             const servetune::CostModel& cost, Hooks hooks);

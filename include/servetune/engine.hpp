@@ -101,9 +101,8 @@ struct WeightCacheDaemon {
         parameters{};  ///< whose flags it is given too: those that the weights depend on
     std::vector<Condition> when{};      ///< all must hold, or the engine takes no weights from it
     std::vector<std::string> engine{};  ///< further words of the engine's command
-    std::map<std::string, std::string> environment{};  ///< of the daemon and of the engine
-    std::string ready{};                               ///< in its line that says that it holds them
-    std::string used{};  ///< in the engine's line that says that it mapped them
+    std::string ready{};                ///< in its line that says that it holds them
+    std::string used{};                 ///< in the engine's line that says that it mapped them
     double ready_within_seconds = 0;
     std::string since{};  ///< first engine version that has it
 };

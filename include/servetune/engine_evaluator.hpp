@@ -116,7 +116,6 @@ private:
     Configuration default_;                      ///< the space's default
     std::unique_ptr<WeightCache> weight_cache_;  ///< null: not asked for
     std::string why_no_cache_{};                 ///< as it was said last
-    int cold_failures_ = 0;                      ///< of those that failed with weights of the cache
     std::unique_ptr<Running> running_;
 };
 

@@ -79,12 +79,11 @@ struct TrialExplanation {
     std::optional<double> measured{};       ///< the objective
 };
 
-/// One level of a parameter against its default, the other parameters as in a sample of the space.
-struct Effect {
+/// One level of a parameter against the average of the parameter's levels that are not refused.
+struct MainEffect {
     std::string parameter;
     Value level;
     CredibleInterval gain{};   ///< share: 0.02 is 2 % better
-    std::size_t pairs = 0;     ///< configurations compared, with the level and with the default
     std::size_t measured = 0;  ///< configurations with a number that have the level
     /// why none of those that were tried passes, while others do: it has no gain then; empty: it
     /// has
@@ -93,55 +92,78 @@ struct Effect {
     [[nodiscard]] bool known() const { return measured > 0 && refused.empty() && gain.known(); }
 };
 
-/// Two changes together against the sum (of logarithms) of each alone.
-struct Interaction {
+/// Two parameters that do together what neither does alone.
+struct PairEffect {
     std::array<std::string, 2> parameters;
-    std::array<Value, 2> levels;
-    CredibleInterval gain{};  ///< beyond what each gives alone
+    double share =
+        0;  ///< of the variance of the objective over the space, beyond what both give alone
+    std::array<Value, 2> levels;  ///< where that is most, of those that were measured together
+    CredibleInterval gain{};      ///< there, beyond what both levels give alone
     std::size_t together =
-        0;  ///< configurations with a number that have both levels, at least `least_together`
+        0;  ///< configurations with a number that have both, at least `least_together`
 };
 
-/// What a history says of parameters, by the models that `Bayesian` fits to it. Whatever strategy
-/// asked the trials.
+/// What parameters do over the space as a whole.
 ///
-/// Effects and interactions are linear in ln(objective), so they have exact posteriors: of weights
-/// w over configurations the mean w'm and the variance w'Cw, C the joint posterior covariance, of
-/// each expert, mixed. They are averages over an even sample of the space (partial dependence;
-/// Friedman 2001), not over the configurations that were tried, and differences within pairs that
-/// differ in nothing else. An interval that holds 0 says: not known.
+/// The decomposition of variance of Hutter, Hoos, Leyton-Brown (ICML 2014), of ln(objective), over
+/// an even sample of the space: a main effect is the average with the parameter set to a level,
+/// less the average over its levels in the same configurations; an interaction is what the average
+/// of two levels together has beyond both main effects. Only feasible configurations without a
+/// refused level enter. Values are posterior means; intervals are from the posterior covariance of
+/// such averages, exact but for two things: they are of averages over a few hundred configurations,
+/// no narrower than those over all by expectation, and what a model cannot say is not in them.
+struct Effects {
+    EffectsFloor floor{};            ///< below it nothing is said
+    std::vector<MainEffect> main{};  ///< in the space's order
+    /// the three strongest, the strongest first; empty unless something is learned
+    std::vector<PairEffect> pairs{};
+
+    /// Whether any main effect is known.
+    [[nodiscard]] bool learned() const {
+        return std::any_of(main.begin(), main.end(),
+                           [](const MainEffect& one) { return one.known(); });
+    }
+    /// How many levels of a parameter `main` does not have: of many an even part is looked at, and
+    /// some have nothing to be compared with.
+    [[nodiscard]] std::size_t left_out(const Parameter& parameter) const;
+};
+
+/// What further trials would bring over a configuration, by the models.
+struct FurtherGain {
+    std::size_t trials = 0;
+    CredibleInterval gain{};  ///< mean, and 2.5 % and 97.5 % of the worlds
+    double chance_changed =
+        0;  ///< that something else is taken for better by what a change has to gain
+    std::size_t untried = 0;  ///< configurations that the trials were chosen from
+};
+
+/// What a history says of parameters, of its trials and of what nobody measured, by the models that
+/// `Bayesian` fits to it: fitted once, when they are first asked for. Whatever strategy asked the
+/// trials. An interval that holds 0 says: not known.
 class Explanation {
 public:
-    static constexpr std::size_t most_pairs = 100;  ///< of an effect: a covariance is O(pairs^2)
-    static constexpr std::size_t most_fours =
-        24;  ///< of an interaction, each of four configurations
-    static constexpr std::size_t most_interactions = 5;  ///< the strongest
-    static constexpr std::size_t most_levels = 64;       ///< of a parameter
-    static constexpr std::size_t quartiles = 5;          ///< of a real, its ends included
-    static constexpr std::size_t max_drawn =
-        2000;  ///< of which those count in which the parameter is active and the change allowed
-
-    /// All must outlive it. `beliefs`: those of `bayesian`'s options.
-    Explanation(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
-                const Beliefs& beliefs);
+    /// `problem` must outlive it.
+    Explanation(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian);
     ~Explanation();
 
-    /// Throws UsageError where there is no such trial of the search.
+    /// Why it was asked, and what was expected. Throws UsageError where there is no such trial of
+    /// the search.
     [[nodiscard]] TrialExplanation trial(std::uint64_t id) const;
-    /// What `effects` wants.
+    /// Below it nothing but `trial` and `effects` may be asked.
     [[nodiscard]] EffectsFloor floor() const;
-    /// By which the objective is compared, for whoever states a gain.
-    [[nodiscard]] FigureScale scale() const;
-    /// Of all that was told: every level of every parameter but the defaults (of more than
-    /// `most_levels` an even part), in the space's order. Empty below the floor. The other
-    /// parameters are at no level that is refused.
-    [[nodiscard]] std::vector<Effect> effects() const;
-    /// The strongest first. Of each parameter its best and its worst level but the default are
-    /// looked at, of two those that were measured together.
-    [[nodiscard]] std::vector<Interaction> interactions(const std::vector<Effect>& effects) const;
+    [[nodiscard]] Effects effects() const;
+    /// The best of so many further trials against `from`, in worlds drawn from the posterior.
+    ///
+    /// A world is a joint draw of ln(objective) of `from` and of the untried configurations with
+    /// the largest expected improvement, each of which works and keeps the limits with its chance.
+    /// A trial measures what is best in another draw (Thompson sampling; Kandasamy et al., AISTATS
+    /// 2018), all chosen at once, with the noise of four measurements: one in the search and three
+    /// rounds after it. The one that then looks best by the posterior of its figure alone is taken
+    /// where that gains `least`. The gain of a world is what this one truly has, else 0.
+    [[nodiscard]] FurtherGain further(const Configuration& from, std::size_t trials,
+                                      double least) const;
 
 private:
-    const Beliefs& given_beliefs_;
     std::unique_ptr<const FittedHistory> fitted_;
 };
 

@@ -23,7 +23,6 @@ struct LoadTest {
     LoadOptions options{};                ///< `ignore_eos` comes from the workload
     ServiceLimits limits{};               ///< for goodput
     std::optional<std::uint64_t> salt{};  ///< of this run (PlanOptions)
-    bool token_ids = false;               ///< prompts as token ids (completions)
     std::optional<Handshake>
         handshake{};  ///< nothing: the server is asked what it accepts, before the run
     std::optional<Calibration>

@@ -73,7 +73,6 @@ public:
         Serving serving{};
         StartResult start{};
         std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
-        std::optional<LoadDefect> defect{};  ///< what ends it under load
         std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };
     [[nodiscard]] Started started(const Configuration& configuration) const;

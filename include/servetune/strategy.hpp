@@ -50,6 +50,7 @@ std::vector<Trial> search_history(const Problem& problem, std::span<const Trial>
 struct Proposal {
     Configuration configuration;
     std::string why;
+    Purpose purpose = Purpose::search;
 };
 /// Nothing to propose until a pending trial is told.
 struct Waiting {};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/bayesian.hpp"
 #include "servetune/budget.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/decision.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/detail/engine/composition.hpp"
-#include "servetune/detail/host/process.hpp"
 #include "servetune/detail/host/devices.hpp"
-#include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "servetune/detail/study_file/measuring.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/objective.hpp"
@@ -138,8 +138,6 @@ struct StudyFile {
     /// What its journal was written under (StudySetup::definition), where the study is only read.
     /// What was found then counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
-    std::vector<std::string>
-        conflicting_keys{};  ///< of a study that is only read; one that is to measure is refused
     std::unique_ptr<Composition>
         composition;  ///< the engines, and the way from configurations to commands
 
@@ -308,6 +306,12 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file,
 /// for a workload whose requests cannot be planned.
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file,
                                              const std::string& hardware = "");
+
+/// Seconds that a trial is expected to take by the cost model, start to stop: of a study that starts
+/// engines or loads a server. Nothing: the engine would not start on paper, or nobody loads a
+/// server. Throws Error where the chip or the model is not known (`simulated`).
+[[nodiscard]] std::optional<double> expected_trial_seconds(const StudySetup& setup,
+                                                           const Configuration& configuration);
 
 /// One sentence and a memory plan where no configuration of the space would start; empty where one
 /// does. Looks at the default, at every configuration of a space of at most `most`, else at that

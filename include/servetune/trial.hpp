@@ -36,6 +36,7 @@ private:
 /// What a trial is measured for. The text `Trial::why` is for people and decides nothing.
 enum class Purpose {
     search,
+    smaller_command,  ///< the best of the search without settings that seem to do nothing
     confirm,       ///< a round of what looks best and the default, after the search (Confirmation)
     drift_check,   ///< the default again
     worker_check,  ///< the default on all workers at once (WorkersRun)
@@ -44,7 +45,7 @@ enum class Purpose {
 };
 
 inline constexpr auto purposes =
-    enum_names<Purpose>("search", "confirm", "drift_check", "worker_check", "cold_start", "report");
+    enum_names<Purpose>("search", "smaller_command", "confirm", "drift_check", "worker_check", "cold_start", "report");
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {

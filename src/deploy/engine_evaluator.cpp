@@ -83,26 +83,17 @@ public:
             stop_seconds += ask_default();
         if (!usable()) {
             stop_seconds += stop();
-            const std::filesystem::path folder =
-                e_.options_.folder / "trials" / std::to_string(context_.trial);
-            start(configuration_, folder);
-            if (took_no_weights()) {
-                constexpr const char* why = "the engine served without saying that it took them";
-                e_.weight_cache_->give_up(why);
-                measurement_.say(std::string("starts once more, with weights of its own: ") + why);
-                cold_ = true;
-                double lost = e_.running_->servers.started().seconds;  // before its end forgets it
-                lost += stop();
-                measurement_.waited(lost);
-                cache_seconds_ += lost;
-                start(configuration_, folder);
-            }
+            start(configuration_,
+                  e_.options_.folder / "trials" / std::to_string(context_.trial));
             start_seconds = e_.running_->servers.started().seconds;
         }
         Running& running = *e_.running_;
         from_cache_ = running.cache.has_value();  // it may have been started by an earlier trial
         running.last = configuration_;
-        const std::optional<Failure>& no_start = running.servers.started().failure;
+        std::optional<Failure> no_start = running.servers.started().failure;
+        if (!no_start && took_no_weights())
+            no_start = Failure{FailureKind::ignored_flags,
+                               "the engine served without saying that it took them"};
         Metrics quality;
         Outcome outcome = no_start ? Outcome(*no_start) : measured(running, quality);
         if (auto* failure = std::get_if<Failure>(&outcome)) {
@@ -166,7 +157,7 @@ private:
     /// leave less memory.
     [[nodiscard]] bool took_no_weights() const {
         const Running& running = *e_.running_;
-        if (!running.cache || running.servers.started().failure) return false;
+        if (!running.cache) return false;
         for (std::size_t i = 0; i < running.servers.count(); ++i) {
             const std::string copy = i == 0 ? "" : "replica-" + std::to_string(i);
             std::ifstream log(running.log.parent_path() / copy / "engine.log", std::ios::binary);
@@ -280,7 +271,7 @@ private:
     EngineEvaluator& e_;
     const Configuration& configuration_;
     const EvaluationContext& context_;
-    bool cold_;                ///< weights do not come from the cache
+    const bool cold_;          ///< weights do not come from the cache
     bool from_cache_ = false;  ///< those of the engine that was started last did
     double cache_seconds_ = 0;
     ServerMeasurement measurement_;
@@ -312,17 +303,12 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
 
 EngineEvaluator::~EngineEvaluator() = default;
 
-/// Why what was measured with weights of the cache is not believed; empty: it is. Memory is counted
-/// otherwise with a cache, so that kind of failure never; of the others a few that failed without
-/// it too are evidence enough, for each such start costs minutes.
+/// Why what was measured with weights of the cache is not believed; empty: it is.
 std::string EngineEvaluator::doubt_of(const Outcome& outcome) const {
-    constexpr int enough = 3;
     const auto* failure = std::get_if<Failure>(&outcome);
     if (failure == nullptr)
         return weight_cache_->alive() ? "" : "a daemon of the weight cache died meanwhile";
-    if (!teaches(failure->kind)) return "";
-    return failure->kind == FailureKind::out_of_memory || cold_failures_ < enough ? failure->message
-                                                                                  : "";
+    return teaches(failure->kind) ? failure->message : "";
 }
 
 Outcome EngineEvaluator::evaluated(const Configuration& configuration,
@@ -338,10 +324,7 @@ Outcome EngineEvaluator::evaluated(const Configuration& configuration,
     std::filesystem::rename(log, log.parent_path() / "engine-with-cached-weights.log", gone);
     OneTrial cold(*this, configuration, context, attempt, true);
     Outcome outcome = cold.run();
-    const auto* failed = std::get_if<Failure>(&first);
-    const auto* again = std::get_if<Failure>(&outcome);
-    if (failed != nullptr && again != nullptr && failed->kind == again->kind) ++cold_failures_;
-    if (failed != nullptr && again == nullptr) {
+    if (std::holds_alternative<Failure>(first) && !std::holds_alternative<Failure>(outcome)) {
         weight_cache_->give_up("an engine failed with them and not without: " + doubt);
         cold.say("it serves without: these weights are not kept any more");
     }

@@ -222,7 +222,7 @@ QualityGate::Found QualityGate::asked(const Server& server, const std::stop_toke
                              "better");
         return result;
     }
-    endpoint = as_agreed(endpoint, try_request(endpoint, false, false, stop));
+    endpoint = as_agreed(endpoint, try_request(endpoint, false, stop));
     endpoint.stream = false;
     const std::string extra_body = endpoint.extra_body;
     constexpr double patience_seconds = 300;

@@ -226,7 +226,7 @@ std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& w
                     [](const Workload& workload) { return workload.ignore_eos; });
     Endpoint endpoint = server.endpoint();
     try {
-        handshake_ = try_request(endpoint, ignore_eos, false, watch.load());
+        handshake_ = try_request(endpoint, ignore_eos, watch.load());
         for (const std::string& field : handshake_.refused_fields)
             say("the server refuses the field " + field + ", so it is not sent");
         endpoint = as_agreed(endpoint, handshake_);

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -24,38 +23,16 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-/// The folders for sockets that this process uses: none is taken for one that a dead tuner left.
-struct OwnFolders {
-    std::mutex mutex;
-    std::set<fs::path> all;
-};
-OwnFolders& own_folders() {
-    static OwnFolders folders;
-    return folders;
-}
-
-/// For sockets, and for this user alone. Folders of the same study whose tuner was killed are
-/// removed.
-fs::path make_private_folder(const std::string& mark) {
+/// For sockets, and for this user alone.
+fs::path make_private_folder() {
     constexpr std::size_t longest =
         40;  // a socket's path has at most 107 bytes, and its name up to 60
-    const std::scoped_lock lock(own_folders().mutex);
     fs::path parent = temporary_files();
     if (parent.string().size() > longest) parent = "/tmp";
-    const std::string name = "servetune-" + fingerprint_of(mark).text() + "-";
-    std::error_code trouble;
-    if (!mark.empty())
-        for (const fs::directory_entry& old : fs::directory_iterator(parent, trouble))
-            if (old.path().filename().string().starts_with(name) &&
-                !own_folders().all.contains(old.path())) {
-                std::error_code stays;
-                fs::remove_all(old.path(), stays);
-            }
-    std::string folder = (parent / (name + "XXXXXX")).string();
+    std::string folder = (parent / "servetune-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr)
         throw IoError("no folder for the sockets of the weight cache in " + parent.string() + ": " +
                       std::generic_category().message(errno));
-    own_folders().all.insert(folder);
     return folder;
 }
 
@@ -88,15 +65,12 @@ WeightCache::~WeightCache() {
         release();
     } catch (...) {  // NOLINT(bugprone-empty-catch): each daemon's own destructor tries again
     }
-    if (sockets_.empty()) return;
     std::error_code stays;
-    fs::remove_all(sockets_, stays);
-    const std::scoped_lock lock(own_folders().mutex);
-    own_folders().all.erase(sockets_);
+    if (!sockets_.empty()) fs::remove_all(sockets_, stays);
 }
 
 const fs::path& WeightCache::sockets() {
-    if (sockets_.empty()) sockets_ = make_private_folder(options_.mark);
+    if (sockets_.empty()) sockets_ = make_private_folder();
     return sockets_;
 }
 
@@ -142,15 +116,14 @@ std::string WeightCache::why_not_ready(const std::vector<std::string>& gpus,
                                        const std::stop_token& stop) {
     const std::set<std::string> wanted(gpus.begin(), gpus.end());
     std::set<std::string> useless;
+    bool died = false;
     for (const auto& [devices, daemon] : daemons_) {
         const bool runs = daemon->process.running();
-        if (!runs && daemon->ready) ++deaths_[daemon->key];
+        died = died || (!runs && daemon->key == held_);
         if (!runs || daemon->key != held_ || !wanted.contains(devices)) useless.insert(devices);
     }
     end(useless);
-    constexpr int most_deaths = 2;  // each costs a load
-    if (deaths_[held_] >= most_deaths)
-        return "its daemon died " + std::to_string(deaths_[held_]) + " times";
+    if (died) return "its daemon died";
     try {
         for (const std::string& devices : wanted)
             if (!daemons_.contains(devices)) start(devices, held_, commands.daemon);

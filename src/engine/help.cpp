@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "help.hpp"
 
-#include "base/files.hpp"
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"
 #include "launcher.hpp"
-#include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>
@@ -13,14 +11,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
-#include <optional>
-#include <utility>
 #include <vector>
 
 namespace servetune {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 namespace {
@@ -133,7 +127,6 @@ InstalledFlags installed_flags(const Engine& engine, HelpLimits limits) {
     if (limits.time.count() == 0)
         limits.time =
             std::max(60s, std::chrono::seconds(std::llround(engine.ready_within_seconds / 5)));
-    const KeptHelp kept(limits.kept);
     const std::vector<std::string> program = launcher_words(engine);
     if (program.empty())
         return {"",
@@ -156,85 +149,15 @@ InstalledFlags installed_flags(const Engine& engine, HelpLimits limits) {
         argv.insert(argv.end(), words.begin(), words.end());
         result.command = fmt::format("{}", fmt::join(argv, " "));
         argv.front() = file.string();
-        const std::optional<std::string> earlier = kept.find(argv);
-        const auto begin = std::chrono::steady_clock::now();
-        const RanCommand ran = earlier ? RanCommand{RanCommand::End::exited, 0, *earlier}
-                                       : run_command(argv, limits.time, limits.output_bytes);
+        const RanCommand ran = run_command(argv, limits.time, limits.output_bytes);
         std::set<std::string> flags = flags_in_help(ran.output, engine.help_of_removed);
         const std::string why = refusal(ran, limits, flags, expected);
-        if (why.empty()) {
-            if (!earlier && std::chrono::steady_clock::now() - begin >= limits.quick)
-                kept.keep(argv, ran.output);
-            return {result.command, std::move(flags), ""};
-        }
+        if (why.empty()) return {result.command, std::move(flags), ""};
         result.why_not = fmt::format("'{}' {}: it was not consulted", result.command, why);
         if (ran.end == RanCommand::End::out_of_time)
             break;  // asking in other words would take as long again
     }
     return result;
-}
-
-namespace {
-
-/// Path, size and modification time. Links are followed: a new version may be a new link.
-void add_state(const fs::path& path, std::string& to) {
-    std::error_code unknown;
-    const fs::path real = fs::canonical(path, unknown);
-    const auto written = fs::last_write_time(path, unknown);
-    const auto size = fs::is_regular_file(path, unknown) ? fs::file_size(path, unknown) : 0;
-    to += fmt::format("{} {} {} {}\n", path.string(), real.string(), size,
-                      written.time_since_epoch().count());
-}
-
-/// The folders of a Python environment get a new time when a package is installed, upgraded or
-/// removed.
-void add_packages(const fs::path& program, std::string& to) {
-    for (const fs::path& folder : package_folders(program)) add_state(folder, to);
-}
-
-}  // namespace
-
-fs::path KeptHelp::users() {
-    const fs::path folder = cache_folder();
-    return folder.empty() ? folder : folder / "help";
-}
-
-fs::path KeptHelp::file_of(const std::vector<std::string>& argv) const {
-    std::string state;
-    for (const std::string& word : argv) state += word + '\n';
-    for (const fs::path& program : {fs::path(argv.front()), interpreter_of(argv.front())}) {
-        if (program.empty()) continue;
-        add_state(program, state);
-        add_packages(program, state);
-    }
-    for (const char* name : {"PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME"})
-        if (const char* value = std::getenv(name)) {
-            state += fmt::format("{}={}\n", name, value);
-            if (fs::path(value).is_absolute()) add_state(value, state);
-        }
-    return folder_ / (fingerprint_of(state).text() + ".txt");
-}
-
-std::optional<std::string> KeptHelp::find(const std::vector<std::string>& argv) const {
-    if (folder_.empty()) return std::nullopt;
-    try {
-        const fs::path file = file_of(argv);
-        std::error_code unknown;
-        if (!fs::is_regular_file(file, unknown)) return std::nullopt;
-        return read_file(file);
-    } catch (const std::exception&) {
-        return std::nullopt;
-    }
-}
-
-void KeptHelp::keep(const std::vector<std::string>& argv, const std::string& text) const {
-    if (folder_.empty()) return;
-    try {
-        fs::create_directories(folder_);
-        write_file(file_of(argv), text);
-    } catch (
-        const std::exception&) {  // a full disk, a home that cannot be written: it is asked again
-    }
 }
 
 }  // namespace servetune

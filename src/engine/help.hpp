@@ -30,8 +30,6 @@ struct HelpLimits {
     std::chrono::milliseconds time{0};
     std::size_t output_bytes =
         4UL << 20UL;               ///< more is no help text: 60 KB is llama.cpp's, with 258 flags
-    std::filesystem::path kept{};  ///< the folder of earlier answers (KeptHelp); empty: none
-    std::chrono::milliseconds quick{1000};  ///< an answer that comes sooner is not kept
 };
 
 /// What the engine that is installed on this machine says of its own flags.
@@ -45,26 +43,5 @@ struct InstalledFlags {
 /// an answer lists the flags of `launch` (else it is only a part of the help). Never through a
 /// shell; the whole process group has ended when this returns.
 InstalledFlags installed_flags(const Engine& engine, HelpLimits limits = {});
-
-/// A folder with the help texts of installed engines: a real engine takes 8 to 60 s to print its
-/// help, because it imports PyTorch first. Whatever goes wrong with the folder, there is nothing
-/// kept.
-class KeptHelp {
-public:
-    /// Empty: nothing is kept.
-    explicit KeptHelp(std::filesystem::path folder) : folder_(std::move(folder)) {}
-    /// `help` in the user's cache (base/cache_folder.hpp); empty where there is none.
-    static std::filesystem::path users();
-
-    /// What `argv` (its first word the program's file) once printed. Nothing where the program, its
-    /// interpreter or the packages beside it have changed since, by size and modification time.
-    [[nodiscard]] std::optional<std::string> find(const std::vector<std::string>& argv) const;
-    void keep(const std::vector<std::string>& argv, const std::string& text) const;
-
-private:
-    [[nodiscard]] std::filesystem::path file_of(const std::vector<std::string>& argv) const;
-
-    std::filesystem::path folder_;
-};
 
 }  // namespace servetune

@@ -379,9 +379,6 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
                                       setting.words.end());
     for (const std::string& word : declared.engine)
         result.engine_adds.argv.push_back(with_texts(word, values));
-    for (const auto& [name, value] : declared.environment)
-        result.daemon.environment[name] = result.engine_adds.environment[name] =
-            with_texts(value, values);
     result.ready = declared.ready;
     result.used = declared.used;
     result.ready_within_seconds = declared.ready_within_seconds;
@@ -393,13 +390,9 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
     for (std::size_t i = 0; i + 1 < engine.launch.size(); ++i)
         if (engine.launch[i].starts_with('-') && engine.launch[i + 1].starts_with('{'))
             result.push_back({.place = engine.launch[i + 1], .flag = engine.launch[i]});
-    const auto setting_of = [&](const EngineSpace::Local& local) {
-        PassedSetting setting{.parameter = local.name_in_space,
-                              .declared = local.parameter->parameter.name};
-        const Parameter* found = space_->find(local.name_in_space);
-        if (found != nullptr && !found->continuous() && found->level_count() == 1)
-            setting.always = found->level(0);
-        return setting;
+    const auto setting_of = [](const EngineSpace::Local& local) {
+        return PassedSetting{.parameter = local.name_in_space,
+                             .declared = local.parameter->parameter.name};
     };
     const auto add = [&](const EngineSpace::Local& local) {
         if (local.name_in_space.empty()) return;
@@ -429,7 +422,6 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
             const EngineSpace::Local& local = space_->locals(engine).at(name);
             if (local.name_in_space.empty()) continue;
             PassedSetting setting = setting_of(local);
-            setting.always.reset();  // it is passed with the other parts
             setting.flag = group.flag;
             result.push_back(std::move(setting));
         }

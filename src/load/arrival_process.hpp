@@ -42,9 +42,6 @@ inline std::vector<double> unit_arrivals(std::size_t count, double shape, Rng& r
 ///   Poisson, b < 1 burstier, infinite an even pace. Then scaled so that the mean gap is exactly
 ///   1/r: the offered rate of a short run is no matter of luck, and compared runs offer the same.
 ///   The first request is sent at 0 (vLLM: after one gap).
-/// - ramp from r0 to r1: the same process in the time in which it is stationary, `u = r0 t + (r1 -
-///   r0) t^2 / (2 T)`, with `T = 2 (count - 1) / (r0 + r1)`: the rate rises evenly in time (Cinlar
-///   1975, time change of a Poisson process; vLLM's rises evenly in the request's index).
 /// - trace: the data set has the times; throws UsageError, as for rates that are none.
 inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t count, Rng rng) {
     const auto check = [](bool fine, const std::string& wanted, double got) {

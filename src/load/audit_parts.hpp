@@ -45,7 +45,7 @@ struct Steadiness {
 /// Compares the first part of a run with the rest, split where the two differ most: by the time per
 /// output token and, in a closed loop, by the latency. A finding needs a difference that at most
 /// one in a hundred steady runs has, and one that moves the run's mean by more than 5 %. Not
-/// checked: bursts, ramps and traces, which have no steady state, and runs that are too short.
+/// checked: bursts and traces, which have no steady state, and runs that are too short.
 /// Formula and reasons: docs/explanation/measuring.md.
 Steadiness steadiness_of(const LoadRun& run, const Arrival& arrival);
 

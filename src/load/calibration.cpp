@@ -11,8 +11,6 @@
 namespace servetune {
 namespace {
 
-constexpr std::uint32_t first_id = 1000;
-constexpr std::uint32_t last_id = 31'999;
 constexpr int most_questions = 64;        ///< a word that is left out takes at most eight
 constexpr std::size_t fewest_words = 64;  ///< with fewer prompts would look too much alike
 
@@ -96,31 +94,22 @@ bool line_end(unsigned char c) { return c == '\n' || c == '\r' || c == '\t'; }
 
 }  // namespace
 
-Symbols Symbols::of_words(const Calibration& calibration) {
-    Symbols result;
+Symbols::Symbols(const Calibration& calibration) {
     for (std::size_t i = 0; i < vocabulary_words.size(); ++i)
         if (std::find(calibration.left_out.begin(), calibration.left_out.end(), i) ==
             calibration.left_out.end())
-            result.words_.push_back(vocabulary_words[i]);
-    if (result.words_.size() < 2)
+            words_.push_back(vocabulary_words[i]);
+    if (words_.size() < 2)
         throw UsageError("calibration: at least 2 words wanted that are one token each");
-    result.count_ = static_cast<std::uint32_t>(result.words_.size());
-    result.digits_ = static_cast<std::size_t>(std::ceil(64 / std::log2(result.count_)));
-    return result;
-}
-
-Symbols Symbols::of_token_ids() {
-    Symbols result;
-    result.count_ = last_id - first_id + 1;
-    result.digits_ = static_cast<std::size_t>(std::ceil(64 / std::log2(result.count_)));
-    return result;
+    count_ = static_cast<std::uint32_t>(words_.size());
+    digits_ = static_cast<std::size_t>(std::ceil(64 / std::log2(count_)));
 }
 
 void Symbols::fill(std::vector<std::uint32_t>& symbols, std::size_t from, std::size_t to,
                    Rng rng) const {
     for (std::size_t i = from; i < to; ++i)
         symbols[i] = static_cast<std::uint32_t>(rng.index(count_));
-    if (are_words() && from == 0 && to > 0) symbols[0] = 0;
+    if (from == 0 && to > 0) symbols[0] = 0;
 }
 
 void Symbols::write_key(std::vector<std::uint32_t>& symbols, std::size_t at,
@@ -136,14 +125,6 @@ std::string Symbols::text(const std::vector<std::uint32_t>& symbols) const {
         if (i > 0) result += ' ';
         result += words_[symbols[i]];
     }
-    return result;
-}
-
-std::vector<std::int32_t> Symbols::ids(const std::vector<std::uint32_t>& symbols) const {
-    std::vector<std::int32_t> result(symbols.size());
-    std::transform(symbols.begin(), symbols.end(), result.begin(), [](std::uint32_t symbol) {
-        return static_cast<std::int32_t>(first_id + symbol);
-    });
     return result;
 }
 
@@ -180,7 +161,7 @@ Calibration calibrate(const TokenCount& count) {
     }
     // Once more as prompts really are: words in any order.
     if (single) {
-        const Symbols symbols = Symbols::of_words(result);
+        const Symbols symbols(result);
         std::vector<std::uint32_t> some(200);
         symbols.fill(some, 0, some.size(), Rng(1));
         result.exact = asked.text(symbols.text(some)) ==

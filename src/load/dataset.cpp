@@ -28,11 +28,10 @@ public:
         : workload_(workload),
           dataset_(workload.dataset),
           options_(options),
-          symbols_(options.token_ids ? Symbols::of_token_ids()
-                                     : Symbols::of_words(options.calibration)),
-          overhead_(options.token_ids ? 0 : options.calibration.overhead_tokens),
-          per_word_(options.token_ids ? 1 : options.calibration.tokens_per_word) {
-        plan_.lengths_exact = options.token_ids || options.calibration.exact;
+          symbols_(options.calibration),
+          overhead_(options.calibration.overhead_tokens),
+          per_word_(options.calibration.tokens_per_word) {
+        plan_.lengths_exact = options.calibration.exact;
     }
 
     Plan plan() {
@@ -117,8 +116,7 @@ private:
         note("sym", symbols.size());
         for (std::size_t i = from; i < symbols.size(); ++i) mix(symbols[i]);
         if (header) symbols_.write_key(symbols, symbols_.header_begin(), salted(name));
-        if (options_.token_ids) request.token_ids = symbols_.ids(symbols);
-        else request.text = symbols_.text(symbols);
+        request.text = symbols_.text(symbols);
         push(std::move(request));
     }
     /// Adds a text from a file, behind a header of its own where there is a salt.
@@ -191,7 +189,6 @@ private:
     }
 
     void sharegpt() {
-        refuse_ids();
         const std::size_t n = count();
         const FilePrompts read = read_conversations(
             path(), dataset_, n, seed(samples), options_.calibration.tokens_per_estimated_token);
@@ -207,7 +204,6 @@ private:
     }
 
     void prompts() {
-        refuse_ids();
         const FilePrompts read =
             read_prompts(path(), at_most(), options_.calibration.tokens_per_estimated_token);
         const std::size_t n = workload_.requests ? count() : read.prompts.size();
@@ -223,13 +219,6 @@ private:
         plan_.lengths_exact = false;
         describe(std::to_string(std::min(n, read.prompts.size())) + " prompts of " + dataset_.path);
     }
-    void refuse_ids() const {
-        if (options_.token_ids)
-            fail(
-                "prompts of a file are texts and cannot be sent as token ids; send them as they "
-                "are");
-    }
-
     void trace() {
         const std::vector<TraceRow> rows = read_trace(path(), at_most());
         if (workload_.requests && rows.size() < count())

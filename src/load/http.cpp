@@ -238,13 +238,6 @@ Reply post(const Endpoint& endpoint, const std::string& path, const std::string&
     return perform(endpoint, easy, timeout_seconds, give_up);
 }
 
-Reply delete_at(const Endpoint& endpoint, const std::string& path, double timeout_seconds) {
-    const HeaderList headers = headers_for(endpoint);
-    const EasyHandle easy = handle_for(endpoint, path, headers);
-    curl_easy_setopt(easy.get(), CURLOPT_CUSTOMREQUEST, "DELETE");
-    return perform(endpoint, easy, timeout_seconds, {});
-}
-
 Redactor secrets_of(const Endpoint& endpoint) {
     Redactor result;
     result.add(endpoint.api_key);

@@ -53,8 +53,6 @@ Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seco
           const GiveUp& give_up = {});
 Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body,
            double timeout_seconds, const GiveUp& give_up = {});
-/// DELETE.
-Reply delete_at(const Endpoint& endpoint, const std::string& path, double timeout_seconds);
 
 /// What no message may have: the endpoint's key, the values of its headers, the password of its
 /// URL.

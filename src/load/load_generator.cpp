@@ -40,13 +40,7 @@ void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan,
         if (followed[*follows])
             throw UsageError("two requests follow request " + std::to_string(*follows));
         followed[*follows] = true;
-        if (!plan[i].token_ids.empty())
-            throw UsageError("a turn of a conversation is text, not token ids");
     }
-    if (endpoint.api == Endpoint::Api::chat &&
-        std::any_of(plan.begin(), plan.end(),
-                    [](const PlannedRequest& request) { return !request.token_ids.empty(); }))
-        throw UsageError("token ids can be sent to the completions interface only");
 }
 
 /// What this process has open; 0 where it cannot be seen.

@@ -76,12 +76,12 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
     LoadTestResult result{};
     result.handshake =
         test.handshake ? *test.handshake
-                       : try_request(test.endpoint, test.workload.ignore_eos, test.token_ids, stop);
+                       : try_request(test.endpoint, test.workload.ignore_eos, stop);
     const Endpoint endpoint = as_agreed(test.endpoint, result.handshake);
     if (test.calibration) result.calibration = *test.calibration;
-    else if (!test.token_ids && !stop.stop_requested())
+    else if (!stop.stop_requested())
         result.calibration = calibrated(endpoint).value_or(Calibration{});
-    result.plan = plan_requests(test.workload, {test.salt, result.calibration, test.token_ids});
+    result.plan = plan_requests(test.workload, {test.salt, result.calibration});
     LoadOptions options = test.options;
     options.ignore_eos = test.workload.ignore_eos;
     const auto lost_after =

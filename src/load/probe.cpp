@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 
 namespace servetune {
@@ -60,13 +62,11 @@ bool refuses_fields(const RequestRecord& record) {
 /// One request of the load test's kind, sent and read as the load test does it.
 class TriedRequest {
 public:
-    TriedRequest(const Endpoint& endpoint, bool ignore_eos, bool token_ids,
-                 const std::stop_token& stop)
+    TriedRequest(const Endpoint& endpoint, bool ignore_eos, const std::stop_token& stop)
         : endpoint_(endpoint), ignore_eos_(ignore_eos), stop_(stop) {
         endpoint_.metrics_path.clear();
         request_.output_tokens = 1;
-        if (token_ids) request_.token_ids = {1000, 1001, 1002, 1003};
-        else request_.text = "Hello";
+        request_.text = "Hello";
     }
     [[nodiscard]] RequestRecord without(const std::vector<std::string>& fields) {
         endpoint_.refused_fields = fields;
@@ -92,73 +92,39 @@ private:
     std::stop_token stop_;
 };
 
-std::vector<std::string> and_field(std::vector<std::string> fields, const std::string& field) {
-    fields.push_back(field);
-    return fields;
-}
-std::vector<std::string> without_field(std::vector<std::string> fields, const std::string& field) {
-    std::erase(fields, field);
-    return fields;
-}
-
-/// Finds the fields without which the server accepts the request, and the answer that it gives
-/// then. At most twelve requests.
-RequestRecord find_refused(TriedRequest& request, RequestRecord record, Handshake& result) {
-    std::vector<std::string> left = request.optional_fields();
-    const auto refuse = [&](const std::string& field) {
-        result.refused_fields.push_back(field);
-        result.reasons.push_back(record.error);
-        std::erase(left, field);
-    };
-    while (refuses_fields(record) && !left.empty()) {
-        const auto named = std::find_if(left.begin(), left.end(), [&](const std::string& field) {
-            return record.error.find(field) != std::string::npos;
-        });
-        if (named != left.end()) {
-            refuse(std::string(*named));
-            record = request.without(result.refused_fields);
-            continue;
+/// All choices of them, those of few fields first.
+std::vector<std::vector<std::string>> choices_of(const std::vector<std::string>& fields) {
+    std::vector<std::vector<std::string>> result(1);
+    for (const std::string& field : fields)
+        for (std::size_t i = 0, known = result.size(); i < known; ++i) {
+            result.push_back(result[i]);
+            result.back().push_back(field);
         }
-        // It does not say which: one by one, then all.
-        for (const std::string& field : std::vector<std::string>(left)) {
-            RequestRecord one = request.without(and_field(result.refused_fields, field));
-            if (refuses_fields(one)) continue;
-            refuse(field);
-            return one;
-        }
-        for (const std::string& field : std::vector<std::string>(left)) refuse(field);
-        record = request.without(result.refused_fields);
-    }
-    return record;
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    return result;
 }
 
 }  // namespace
 
-Handshake try_request(const Endpoint& endpoint, bool ignore_eos, bool token_ids,
-                      const std::stop_token& stop) {
-    TriedRequest request(endpoint, ignore_eos, token_ids, stop);
-    const RequestRecord first = request.without({});
-    RequestRecord record = first;
+Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop_token& stop) {
+    TriedRequest request(endpoint, ignore_eos, stop);
+    RequestRecord record;
     Handshake result;
-    if (refuses_fields(first)) {
-        record = find_refused(request, first, result);
-        if (refuses_fields(record))
-            throw IoError(address_of(endpoint) +
-                          " refuses the load test's requests: " + first.error);
-        // A message may name fields that are welcome, as when it repeats the whole request.
-        for (std::size_t i = 0;
-             result.refused_fields.size() > 1 && i < result.refused_fields.size();) {
-            RequestRecord again =
-                request.without(without_field(result.refused_fields, result.refused_fields[i]));
-            if (refuses_fields(again)) {
-                ++i;
-                continue;
-            }
-            record = std::move(again);
-            result.refused_fields.erase(result.refused_fields.begin() +
-                                        static_cast<std::ptrdiff_t>(i));
-            result.reasons.erase(result.reasons.begin() + static_cast<std::ptrdiff_t>(i));
-        }
+    std::map<std::vector<std::string>, std::string> refusals;  // fields left out -> what it said
+    for (const std::vector<std::string>& left_out : choices_of(request.optional_fields())) {
+        record = request.without(left_out);
+        result.refused_fields = left_out;
+        if (!refuses_fields(record)) break;
+        refusals[left_out] = record.error;
+    }
+    if (refuses_fields(record))
+        throw IoError(address_of(endpoint) +
+                      " refuses the load test's requests: " + refusals.at({}));
+    for (const std::string& field : result.refused_fields) {
+        std::vector<std::string> with_it = result.refused_fields;
+        std::erase(with_it, field);
+        result.reasons.push_back(refusals.at(with_it));
     }
     const bool passes_by =
         record.http_status == 408 || record.http_status == 429 || record.http_status >= 500;

@@ -31,8 +31,7 @@ std::string request_body(const Endpoint& endpoint, const PlannedRequest& request
                 {{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", turns[i]}});
         messages.push_back({{"role", "user"}, {"content", request.text}});
         object["messages"] = std::move(messages);
-    } else if (!request.token_ids.empty()) object["prompt"] = request.token_ids;
-    else {
+    } else {
         std::string prompt;
         for (const std::string& turn : turns) prompt += turn + "\n";
         object["prompt"] = prompt + request.text;

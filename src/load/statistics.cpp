@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/load/statistics.hpp"
 
-#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
@@ -334,16 +333,15 @@ private:
         const std::size_t skipped = closed_loop() ? std::min(places(), successes_.size()) : 0;
         TimesOfAll all;
         for (std::size_t i = skipped; i < successes_.size(); ++i) all.add(times_of(*successes_[i]));
-        sample("time_to_first_token", std::move(all.first));
-        sample("time_to_first_token_from_schedule", std::move(all.first_from_schedule));
-        sample("time_per_output_token", std::move(all.per_token));
-        sample("latency", std::move(all.latency));
+        sample("time_to_first_token", all.first);
+        sample("time_to_first_token_from_schedule", all.first_from_schedule);
+        sample("time_per_output_token", all.per_token);
+        sample("latency", all.latency);
         if (closed_loop()) steady_state();
     }
 
-    /// Standard error of the mean and intervals of the percentiles of times in the order of
-    /// sending.
-    void sample(const std::string& family, std::vector<double> values) {
+    /// Standard error and interval of the mean of times in the order of sending.
+    void sample(const std::string& family, const std::vector<double>& values) {
         if (values.size() < 2) return;
         const auto n = static_cast<double>(values.size());
         const double mean = mean_of(values);
@@ -356,28 +354,7 @@ private:
             statistics_.standard_errors[family + "_mean_seconds"] = error;
             interval(family + "_mean_seconds", mean, t * error);
         }
-        std::sort(values.begin(), values.end());
-        const auto independent = static_cast<std::size_t>(effective);
-        for (const auto& [name, q] : {std::pair{"_p50_seconds", 0.50},
-                                      {"_p90_seconds", 0.90},
-                                      {"_p95_seconds", 0.95},
-                                      {"_p99_seconds", 0.99}}) {
-            const auto ranks = percentile_ranks(independent, q);
-            if (!ranks) {
-                note("no interval of " + family + name + ": " + std::to_string(independent) +
-                     " independent requests are too few");
-                continue;
-            }
-            // Ranks among the independent ones, stretched over all.
-            const double stretch = n / static_cast<double>(independent);
-            const double low = std::floor(static_cast<double>(ranks->low) * stretch);
-            const double high = std::ceil(static_cast<double>(ranks->high) * stretch);
-            statistics_.intervals[family + name] = {
-                values[static_cast<std::size_t>(std::max(low, 1.0)) - 1],
-                values[static_cast<std::size_t>(std::min(high, n)) - 1]};
-        }
     }
-
     /// Of a positive quantity, symmetric on a logarithmic scale.
     void interval(const std::string& metric, double mean, double half_width) {
         const double factor = mean > 0 ? std::exp(half_width / mean) : widest_factor;
@@ -527,51 +504,6 @@ double percentile(std::span<const double> sorted, double q) {
     const auto below = std::min(static_cast<std::size_t>(at), sorted.size() - 1);
     const auto above = std::min(below + 1, sorted.size() - 1);
     return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
-std::optional<Ranks> percentile_ranks(std::size_t n, double q) {
-    if (n == 0 || !(q > 0 && q < 1)) return std::nullopt;
-    // How many of n lie below the quantile is binomial: X(l) <= x_q <= X(h) unless it is below l or
-    // at least h.
-    const boost::math::binomial below(static_cast<double>(n), q);
-    const auto at_most = [&](std::size_t k) {
-        return boost::math::cdf(below, static_cast<double>(k));
-    };
-    const auto at_least = [&](std::size_t k) {
-        return boost::math::cdf(boost::math::complement(below, static_cast<double>(k - 1)));
-    };
-    const auto lowest = [&](double tail) {  // the largest l with P(B <= l - 1) <= tail; 0: none
-        std::size_t low = 0;
-        std::size_t high = n;
-        while (low < high) {
-            const std::size_t middle = (low + high + 1) / 2;
-            if (at_most(middle - 1) <= tail) low = middle;
-            else high = middle - 1;
-        }
-        return low;
-    };
-    const auto highest = [&](double tail) {  // the smallest h with P(B >= h) <= tail; n + 1: none
-        std::size_t low = 1;
-        std::size_t high = n + 1;
-        while (low < high) {
-            const std::size_t middle = (low + high) / 2;
-            if (middle <= n && at_least(middle) > tail) low = middle + 1;
-            else high = middle;
-        }
-        return low;
-    };
-    Ranks ranks{lowest(alpha / 2), highest(alpha / 2)};
-    if (ranks.high > n) {
-        ranks.high = n;
-        const double left = alpha - at_least(n);
-        ranks.low = left >= 0 ? lowest(left) : 0;
-    } else if (ranks.low == 0) {
-        ranks.low = 1;
-        const double left = alpha - at_most(0);
-        ranks.high = left >= 0 ? highest(left) : n + 1;
-    }
-    if (ranks.low < 1 || ranks.high > n) return std::nullopt;
-    return ranks;
 }
 
 }  // namespace servetune

@@ -45,20 +45,17 @@ inline constexpr std::array<std::string_view, 256> vocabulary_words{
     "total",  "short",  "big",    "until",  "times",  "later",  "family", "search", "bar",
     "single", "water",  "away",   "once"};
 
-/// What prompts of our own are made of: words, or token ids.
+/// The words that prompts of our own are made of.
 ///
 /// A prompt of words begins with the same word always: the first has no blank before it, and a
 /// vocabulary may count it differently.
 class Symbols {
 public:
-    static Symbols of_words(const Calibration& calibration);
-    /// Ids 1000 ... 31999: below are bytes and control tokens (Mistral: 0-999), above nothing in
-    /// vocabularies of 32 000.
-    static Symbols of_token_ids();
+    explicit Symbols(const Calibration& calibration);
 
     /// Symbols at the start of a prompt that a salt changes, or the numbers that stand for it; what
     /// comes before them is always the same.
-    [[nodiscard]] std::size_t header_begin() const { return words_.empty() ? 0 : 1; }
+    [[nodiscard]] std::size_t header_begin() const { return 1; }
     [[nodiscard]] std::size_t header_end() const { return header_begin() + digits_; }
 
     /// Draws symbols `from` ... `to` - 1.
@@ -67,8 +64,6 @@ public:
     /// digits.
     void write_key(std::vector<std::uint32_t>& symbols, std::size_t at, std::uint64_t key) const;
     [[nodiscard]] std::string text(const std::vector<std::uint32_t>& symbols) const;
-    [[nodiscard]] std::vector<std::int32_t> ids(const std::vector<std::uint32_t>& symbols) const;
-    [[nodiscard]] bool are_words() const { return !words_.empty(); }
 
 private:
     std::vector<std::string_view> words_;

@@ -55,15 +55,15 @@ private:
     void agree() {
         if (!test_.handshake)
             test_.handshake =
-                try_request(test_.endpoint, test_.workload.ignore_eos, test_.token_ids, stop_);
-        if (!test_.calibration && !test_.token_ids && !stop_.stop_requested())
+                try_request(test_.endpoint, test_.workload.ignore_eos, stop_);
+        if (!test_.calibration && !stop_.stop_requested())
             test_.calibration =
                 calibrated(as_agreed(test_.endpoint, *test_.handshake)).value_or(Calibration{});
     }
 
     [[nodiscard]] PlanOptions options_of(std::size_t round) const {
         return {derive_seed(test_.salt.value_or(0), round + 1),
-                test_.calibration.value_or(Calibration{}), test_.token_ids};
+                test_.calibration.value_or(Calibration{})};
     }
 
     void until_steady(std::size_t size, const Arrival& arrival) {

@@ -4,12 +4,14 @@
 #include "base/nearest.hpp"
 #include "base/present.hpp"
 #include "base/text.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -18,63 +20,48 @@ namespace {
 
 constexpr double bytes_16bit = 2;
 
-void check_positive(double value, const char* name) {
-    if (!(value > 0) || !std::isfinite(value))
-        throw UsageError(std::string(name) + " must be a positive number, got " +
-                         std::to_string(value));
-}
 /// Beyond these a command is mistaken, and products of such numbers leave 64 bits.
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
-constexpr std::int64_t most_copies = std::int64_t{1} << 20;
+constexpr double most_copies = 1 << 20;
+constexpr double above_0 = std::numeric_limits<double>::min();
+constexpr double any = std::numeric_limits<double>::max();
 
-void check_not_negative(double value, const char* name) {
-    if (!(value >= 0) || !std::isfinite(value))
-        throw UsageError(std::string(name) + " must be 0 or more, got " + std::to_string(value));
+void check(const char* name, double value, double low = above_0, double high = any) {
+    if (value >= low && value <= high) return;
+    throw UsageError(std::string(name) + ": a number " +
+                     (low == above_0 ? "above 0" : "of at least " + text_of(low)) +
+                     (high < any ? " and at most " + text_of(high) : "") + " wanted, got " +
+                     text_of(value));
 }
-void check_at_most(std::int64_t value, std::int64_t most, const char* name) {
-    if (value > most)
-        throw UsageError(std::string(name) + " must be at most " + std::to_string(most) + ", got " +
-                         std::to_string(value));
-}
-void check_count(std::int64_t value, std::int64_t most, const char* name) {
-    check_positive(static_cast<double>(value), name);
-    check_at_most(value, most, name);
+void check(const char* name, std::int64_t value, double low, double high) {
+    check(name, static_cast<double>(value), low, high);
 }
 
 void check_target(const ServingTarget& target, const ServingSettings& settings) {
-    check_positive(settings.memory_fraction, "memory_fraction");
-    if (settings.memory_fraction > 1)
-        throw UsageError("memory_fraction must be at most 1, got " +
-                         std::to_string(settings.memory_fraction));
-    check_positive(settings.cache_bits, "cache_bits");
-    for (const auto& [value, name] : {std::pair{settings.max_sequences, "max_sequences"},
-                                      {settings.max_batched_tokens, "max_batched_tokens"},
-                                      {settings.block_tokens, "block_tokens"},
-                                      {settings.stream_interval, "stream_interval"}})
-        check_count(value, most_tokens, name);
-    for (const auto& [value, name] : {std::pair{settings.tensor_parallel, "tensor_parallel"},
-                                      {settings.pipeline_parallel, "pipeline_parallel"},
-                                      {settings.data_parallel, "data_parallel"},
-                                      {settings.front_ends, "front_ends"}})
-        check_count(value, most_copies, name);
-    for (const auto& [value, name] : {std::pair{settings.micro_batch_tokens, "micro_batch_tokens"},
-                                      {settings.max_context_tokens, "max_context_tokens"},
-                                      {settings.graph_max_tokens, "graph_max_tokens"},
-                                      {settings.speculation.tokens, "speculation.tokens"}})
-        check_not_negative(static_cast<double>(value), name);
-    check_at_most(settings.speculation.tokens, most_copies, "speculation.tokens");
-    check_not_negative(settings.reserved_share, "reserved_share");
-    check_not_negative(settings.weight_offload_bytes, "weight_offload_bytes");
-    check_not_negative(settings.cache_bytes.value_or(0), "cache_bytes");
-    check_not_negative(static_cast<double>(settings.cache_tokens.value_or(0)), "cache_tokens");
-    check_positive(target.hardware.memory_bytes, "the device's memory_bytes");
-    check_positive(target.hardware.memory_bandwidth_bytes_per_second,
-                   "the device's memory_bandwidth_bytes_per_second");
-    check_positive(target.traits.bandwidth_efficiency, "bandwidth_efficiency");
-    if (settings.devices() > 1 && !target.hardware.link_bytes_per_second)
-        throw UsageError("how several " + target.hardware.name +
-                         " are linked is not known (link_bytes_per_second): one device only");
-    if (settings.devices() > 1) check_positive(target.traits.link_efficiency, "link_efficiency");
+    constexpr auto tokens = static_cast<double>(most_tokens);
+    check("memory_fraction", settings.memory_fraction, above_0, 1);
+    check("cache_bits", settings.cache_bits);
+    check("max_sequences", settings.max_sequences, 1, tokens);
+    check("max_batched_tokens", settings.max_batched_tokens, 1, tokens);
+    check("block_tokens", settings.block_tokens, 1, tokens);
+    check("stream_interval", settings.stream_interval, 1, tokens);
+    check("tensor_parallel", settings.tensor_parallel, 1, most_copies);
+    check("pipeline_parallel", settings.pipeline_parallel, 1, most_copies);
+    check("data_parallel", settings.data_parallel, 1, most_copies);
+    check("front_ends", settings.front_ends, 1, most_copies);
+    check("speculation.tokens", settings.speculation.tokens, 0, most_copies);
+    check("micro_batch_tokens", settings.micro_batch_tokens, 0, any);
+    check("max_context_tokens", settings.max_context_tokens, 0, any);
+    check("graph_max_tokens", settings.graph_max_tokens, 0, any);
+    check("reserved_share", settings.reserved_share, 0);
+    check("weight_offload_bytes", settings.weight_offload_bytes, 0);
+    check("cache_bytes", settings.cache_bytes.value_or(0), 0);
+    check("cache_tokens", settings.cache_tokens.value_or(0), 0, any);
+    check("the device's memory_bytes", target.hardware.memory_bytes);
+    check("the device's memory_bandwidth_bytes_per_second",
+          target.hardware.memory_bandwidth_bytes_per_second);
+    check("bandwidth_efficiency", target.traits.bandwidth_efficiency);
+    if (settings.devices() > 1) check("link_efficiency", target.traits.link_efficiency);
     if ((settings.weight_offload_bytes > 0) && !target.hardware.link_bytes_per_second &&
         !target.hardware.shared_memory)
         throw UsageError("the link of " + target.hardware.name +
@@ -141,8 +128,8 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     const ModelSpec& model = target_.model;
     weights_ = weights_of(model, settings_.quantization);
     attention_ = attention_of(target_.traits, settings_.attention_backend);
-    check_positive(attention_.prefill_efficiency, "prefill_efficiency of the attention back end");
-    check_positive(attention_.decode_efficiency, "decode_efficiency of the attention back end");
+    check("prefill_efficiency of the attention back end", attention_.prefill_efficiency);
+    check("decode_efficiency of the attention back end", attention_.decode_efficiency);
 
     // A step reads each expert that one of its tokens chose; the rest of the weights it reads
     // whole. Both follow from what one token reads (per_token = shared + experts k/E) and what all
@@ -166,9 +153,9 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     if (!flops)
         throw UsageError("the FLOP/s of " + target_.hardware.name + " in " + weights_.computes_in +
                          " are not known");
-    check_positive(*flops, "the device's FLOP/s");
+    check("the device's FLOP/s", *flops);
     compute_ = *flops * target_.traits.compute(weights_.computes_in);
-    check_positive(compute_, "compute_efficiency");
+    check("compute_efficiency", compute_);
     plan_memory();
     if (settings_.devices() == 1) return;
     const std::int64_t group =
@@ -314,17 +301,13 @@ double CostModel::cache_bytes(std::int64_t tokens) const {
 
 double CostModel::link(std::int64_t devices) const {
     const HardwareSpec& hardware = target_.hardware;
-    const bool one_node = !hardware.devices_per_node || devices <= *hardware.devices_per_node;
-    if (!one_node && !hardware.network_bytes_per_second)
-        throw UsageError(
-            std::to_string(devices) + " devices are more than a node of " + hardware.name +
-            " has, and what they send between nodes is not known (network_bytes_per_second)");
-    if (one_node && !hardware.link_bytes_per_second)
+    if (hardware.devices_per_node && devices > *hardware.devices_per_node)
+        throw UsageError(std::to_string(devices) + " devices are more than a node of " +
+                         hardware.name + " has, and an engine runs on one node");
+    if (!hardware.link_bytes_per_second)
         throw UsageError(std::to_string(devices) + " devices: how fast those of " + hardware.name +
                          " talk to each other is not known (link_bytes_per_second)");
-    const double one_direction =
-        one_node ? *hardware.link_bytes_per_second / 2 : *hardware.network_bytes_per_second;
-    return one_direction * target_.traits.link_efficiency;
+    return *hardware.link_bytes_per_second / 2 * target_.traits.link_efficiency;
 }
 
 double CostModel::communication_seconds(double tokens) const {
@@ -405,12 +388,8 @@ double CostModel::start_seconds() const {
 double CostModel::tokens_per_step() const {
     const Speculation& speculation = settings_.speculation;
     if (speculation.tokens == 0) return 1;
-    const auto found = target_.traits.acceptance.find(speculation.method);
-    if (found == target_.traits.acceptance.end())
-        throw UsageError("how often guesses of '" + speculation.method + "' are right in " +
-                         target_.traits.engine + " is not known");
-    return (1 - std::pow(found->second, static_cast<double>(speculation.tokens + 1))) /
-           (1 - found->second);
+    const double right = target_.traits.acceptance_of(speculation.method);
+    return (1 - std::pow(right, static_cast<double>(speculation.tokens + 1))) / (1 - right);
 }
 
 std::string MemoryPlan::text() const {

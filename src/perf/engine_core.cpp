@@ -2,13 +2,13 @@
 #include "servetune/detail/perf/engine_core.hpp"
 
 #include "block_pool.hpp"
+#include "servetune/detail/base/option_check.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <numbers>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -40,16 +40,6 @@ double attended(std::int64_t from, std::int64_t count, std::int64_t window) {
     const std::int64_t rising = std::clamp<std::int64_t>(window - from, 0, count);
     return triangle(from + 1, rising) +
            static_cast<double>(count - rising) * static_cast<double>(window);
-}
-
-void check_noise(const StepNoise& noise) {
-    for (const double cv : {noise.run_cv, noise.step_cv, noise.drift_cv})
-        if (!(cv >= 0 && cv <= 0.5))
-            throw UsageError("noise: a coefficient of variation in [0, 0.5] wanted, got " +
-                             std::to_string(cv));
-    if (!(noise.drift_period_seconds > 0))
-        throw UsageError("noise: a drift period of more than 0 seconds wanted, got " +
-                         std::to_string(noise.drift_period_seconds));
 }
 
 }  // namespace
@@ -137,7 +127,6 @@ private:
     std::int64_t window;
     std::vector<double> chances{};  ///< that the first guess is right, the first two, ...
     double run_factor = 1;
-    double drift_phase = 0;
     double step_deviation = 0;
     Rng step_rng;
     Rng guess_rng;
@@ -169,20 +158,15 @@ EngineCore::State::State(CostModel model, std::uint64_t seed, const StepNoise& v
       step_deviation(log_deviation(noise.step_cv)),
       step_rng(derive_seed(seed, of_steps)),
       guess_rng(derive_seed(seed, of_guesses)) {
-    check_noise(noise);
+    check_options("the noise", noise.why_invalid());
     Rng rng(derive_seed(seed, of_run));
     run_factor = factor(log_deviation(noise.run_cv), rng);
-    drift_phase = 2 * std::numbers::pi * rng.uniform();
     const Speculation& speculation = settings.speculation;
     if (speculation.tokens == 0) return;
-    const auto& acceptance = cost.target().traits.acceptance;
-    const auto found = acceptance.find(speculation.method);
-    if (found == acceptance.end())
-        throw UsageError("how often guesses of '" + speculation.method + "' are right in " +
-                         cost.target().traits.engine + " is not known");
+    const double right = cost.target().traits.acceptance_of(speculation.method);
     double chance = 1;
     for (std::int64_t i = 0; i < speculation.tokens; ++i)
-        chances.push_back(chance *= found->second);
+        chances.push_back(chance *= right);
 }
 
 std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t output_tokens,
@@ -524,11 +508,7 @@ std::int64_t EngineCore::State::accepted_guesses() {
 }
 
 double EngineCore::State::noise_factor() {
-    const double wave = std::sin(
-        2 * std::numbers::pi * counters.busy_seconds / noise.drift_period_seconds + drift_phase);
-    const double drift = 1 + noise.drift_cv * std::numbers::sqrt2 *
-                                 wave;  // a sine's deviation is its height / sqrt 2
-    return run_factor * factor(step_deviation, step_rng) * drift;
+    return run_factor * factor(step_deviation, step_rng);
 }
 
 EngineCore::EngineCore(CostModel cost, std::uint64_t seed, const StepNoise& noise)

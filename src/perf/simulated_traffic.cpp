@@ -25,16 +25,6 @@ private:
     std::uint64_t hash_ = 0xcbf29ce484222325ULL;
 };
 
-std::vector<std::uint64_t> pieces_of(const std::vector<std::int32_t>& token_ids) {
-    std::vector<std::uint64_t> names;
-    Chain chain;
-    for (std::size_t i = 0; i < token_ids.size(); ++i) {
-        chain.add(static_cast<std::uint32_t>(token_ids[i]));
-        if ((i + 1) % piece_tokens == 0) names.push_back(chain.name());
-    }
-    return names;
-}
-
 /// Of all texts of a plan together: the pieces of all of them have to end at the same places.
 double bytes_per_token(const std::vector<PlannedRequest>& plan) {
     double bytes = 0;
@@ -111,9 +101,7 @@ std::vector<SimulatedTraffic::Request> requests_of(const std::vector<PlannedRequ
                                           .output_tokens = planned.output_tokens,
                                           .at_seconds = planned.at_seconds,
                                           .follows = planned.follows};
-        if (!planned.follows)
-            request.pieces = planned.token_ids.empty() ? prefix_pieces(planned.text, length)
-                                                       : pieces_of(planned.token_ids);
+        if (!planned.follows) request.pieces = prefix_pieces(planned.text, length);
         const auto whole =
             static_cast<std::size_t>(std::max<std::int64_t>(planned.input_tokens, 0)) /
             piece_tokens;

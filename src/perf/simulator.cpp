@@ -111,7 +111,6 @@ private:
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_{};
     std::uint64_t order_ = 0;
     double now_ = 0;
-    double running_sum_ = 0;
     SimulatedRun run_{};
 };
 
@@ -268,9 +267,6 @@ void Simulation::start_steps() {
         if (replica.busy || replica.core.idle()) continue;
         replica.step = replica.core.step();
         replica.busy = true;
-        running_sum_ += static_cast<double>(replica.step.work.decode_sequences +
-                                            replica.step.work.prefill_sequences);
-        run_.peak_cache_use = std::max(run_.peak_cache_use, replica.step.cache_use);
         push(now_ + replica.step.seconds, Kind::step_end, i);
     }
 }
@@ -335,7 +331,6 @@ SimulatedRun Simulation::result() {
     run_.duration_seconds = last - first;
     EngineCounters& all = run_.engine;
     for (const SimulatedReplica& replica : replicas_) all += replica.core.counters();
-    run_.mean_running = all.steps > 0 ? running_sum_ / static_cast<double>(all.steps) : 0;
     run_.server = {.input_tokens = static_cast<double>(all.prompt_tokens),
                    .output_tokens = static_cast<double>(all.generated_tokens),
                    .prefix_hit_tokens = static_cast<double>(all.prefix_hit_tokens),

@@ -30,12 +30,10 @@ std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& c
         {"device_gib", two_digits(plan.device_bytes / gib)},
         {"weights_gib", two_digits(plan.weights_bytes / gib)},
         {"load_seconds", two_digits(plan.weights_bytes / traits.load_bytes_per_second)},
-        {"activation_gib", two_digits(plan.activation_bytes / gib)},
         {"graph_gib", two_digits(plan.graph_bytes / gib)},
         {"cache_gib", two_digits(available / gib)},
         {"half_cache_gib", two_digits(available / gib / 2)},
         {"cache_tokens", std::to_string(plan.cache_tokens)},
-        {"cache_blocks", std::to_string(plan.cache_blocks)},
         {"left_gib", two_digits(std::max(0.0, plan.free_bytes) / gib)},
         {"context", std::to_string(cost.max_context_tokens())},
         {"context_gib", two_digits(context_bytes / gib)},
@@ -45,30 +43,12 @@ std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& c
         {"backend", backend_of(cost)},
         {"cache_type", settings.cache_type},
         {"sequences", std::to_string(settings.max_sequences)},
-        {"batched_tokens", std::to_string(settings.max_batched_tokens)},
         {"chunk", std::to_string(settings.chunked_prefill ? settings.max_batched_tokens : -1)},
         {"missing_mib", two_digits(std::max(plan.missing_bytes, -plan.free_bytes) / gib * 1024)}};
 }
 
-std::vector<std::string> lines(const CostModel& cost, const char* event) {
-    std::vector<std::string> result;
-    const auto& log = cost.target().traits.log;
-    if (const auto found = log.find(event); found != log.end())
-        for (const std::string& line : found->second)
-            result.push_back(filled(line, cost_figures(cost)));
-    return result;
-}
-
 StartResult exits(const CostModel& cost, const char* event, double seconds, std::string cause) {
-    return {StartResult::End::exits, seconds, 1, std::move(cause), lines(cost, event)};
-}
-
-bool holds(const Defect& defect, const Assignment& parameters) {
-    const auto value = [&](std::size_t i) -> const Value* {
-        const auto found = parameters.find(defect.when.names()[i]);
-        return found != parameters.end() ? &found->second : nullptr;
-    };
-    return defect.when.evaluate(value).value_or(false);
+    return {false, seconds, std::move(cause), log_lines(cost, event)};
 }
 
 /// Why the attention back end cannot do what is asked on this chip; empty when it can.
@@ -77,15 +57,10 @@ std::string unsupported(const CostModel& cost) {
     const ServingSettings& settings = cost.settings();
     const std::string& backend = backend_of(cost);
     const AttentionTraits& attention = target.traits.attention.at(backend);
-    const auto& types = attention.cache_types;
-    if (!types.empty() && std::find(types.begin(), types.end(), settings.cache_type) == types.end())
-        return backend + " has no kernels for a cache of " + settings.cache_type;
-    const auto& chips = attention.architectures;
-    if (!chips.empty() &&
-        std::find(chips.begin(), chips.end(), target.hardware.architecture) == chips.end())
-        return backend + " is not for " + target.hardware.name + " (" +
-               target.hardware.architecture + ")";
-    return "";
+    return attention.takes(settings.cache_type, target.hardware.architecture)
+               ? ""
+               : backend + " has no kernels for a cache of " + settings.cache_type + " on " +
+                     target.hardware.name + " (" + target.hardware.architecture + ")";
 }
 
 /// What does not fit, in the order in which an engine notices.
@@ -132,38 +107,24 @@ std::string filled(std::string line,
     return line;
 }
 
-StartResult start(const CostModel& cost, const Assignment& parameters) {
-    const EngineTraits& traits = cost.target().traits;
-    if (const std::string why = unsupported(cost); !why.empty())
-        return exits(cost, "unsupported_attention", traits.start_seconds, why);
-    if (auto failed = out_of_memory(cost)) return *failed;
-
-    StartResult result;
-    result.seconds = cost.start_seconds();
-    result.log = lines(cost, "started");
-    for (const Defect& defect : traits.defects) {
-        if (!holds(defect, parameters)) continue;
-        if (defect.kind == "slow_start") result.seconds += defect.seconds;
-        if (defect.kind != "hang" && defect.kind != "exit") continue;
-        result.end = defect.kind == "hang" ? StartResult::End::hangs : StartResult::End::exits;
-        result.exit_code = defect.kind == "exit" ? 1 : 0;
-        result.seconds = traits.start_seconds + defect.seconds;
-        result.cause = defect.because;
-        result.log = defect.lines;
-        return result;
-    }
+std::vector<std::string> log_lines(const EngineTraits& traits, std::string_view event,
+                                   const std::vector<std::pair<std::string, std::string>>& values) {
+    std::vector<std::string> result;
+    if (const auto found = traits.log.find(event); found != traits.log.end())
+        for (const std::string& line : found->second) result.push_back(filled(line, values));
     return result;
 }
 
-std::optional<LoadDefect> load_defect(const EngineTraits& traits, const Assignment& parameters) {
-    for (const Defect& defect : traits.defects) {
-        if ((defect.kind != "hang_under_load" && defect.kind != "crash_under_load") ||
-            !holds(defect, parameters))
-            continue;
-        return LoadDefect{defect.kind == "hang_under_load", defect.seconds, 1, defect.because,
-                          defect.lines};
-    }
-    return std::nullopt;
+std::vector<std::string> log_lines(const CostModel& cost, std::string_view event) {
+    return log_lines(cost.target().traits, event, cost_figures(cost));
+}
+
+StartResult start(const CostModel& cost) {
+    const std::string why = unsupported(cost);
+    if (!why.empty())
+        return exits(cost, "unsupported_attention", cost.target().traits.start_seconds, why);
+    if (auto failed = out_of_memory(cost)) return *failed;
+    return {true, cost.start_seconds(), "", log_lines(cost, "started")};
 }
 
 }  // namespace servetune

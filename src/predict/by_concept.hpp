@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,35 +28,35 @@ public:
         known_ = &known;
     }
 
-    [[nodiscard]] std::optional<Value> value(std::string_view concept_name) {
+    [[nodiscard]] std::optional<Value> value(std::string_view concept_name) const {
         const EngineParameter* declared = in_force(concept_name);
         return declared != nullptr ? std::optional(known_->at(declared->parameter.name))
                                    : std::nullopt;
     }
-    [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) {
+    [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) const {
         const auto found = value(concept_name);
         const auto* is = found ? std::get_if<bool>(&*found) : nullptr;
         return is != nullptr ? *is : otherwise;
     }
-    [[nodiscard]] std::optional<double> number(std::string_view concept_name) {
+    [[nodiscard]] std::optional<double> number(std::string_view concept_name) const {
         const auto found = value(concept_name);
         return found ? number_of(*found) : std::nullopt;
     }
     /// Cut to whole, and to what leaves room to multiply: a larger one is refused where it is used.
-    [[nodiscard]] std::optional<std::int64_t> whole(std::string_view concept_name) {
+    [[nodiscard]] std::optional<std::int64_t> whole(std::string_view concept_name) const {
         constexpr std::int64_t most = std::int64_t{1} << 53;
         const auto found = number(concept_name);
         return found ? std::optional(whole_number_within(*found, -most, most)) : std::nullopt;
     }
-    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) {
+    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) const {
         return whole(concept_name).value_or(otherwise);
     }
-    [[nodiscard]] std::string text(std::string_view concept_name) {
+    [[nodiscard]] std::string text(std::string_view concept_name) const {
         const auto found = value(concept_name);
         return found ? text_of(*found) : "";
     }
     /// The value in the cost model's words (EngineParameter::means); empty: not set.
-    [[nodiscard]] std::string meaning(std::string_view concept_name) {
+    [[nodiscard]] std::string meaning(std::string_view concept_name) const {
         const EngineParameter* declared = in_force(concept_name);
         if (declared == nullptr) return "";
         const std::string text = text_of(known_->at(declared->parameter.name));
@@ -86,26 +85,11 @@ public:
                                return declared.parameter.concept_name == concept_name;
                            });
     }
-    /// Set by the command to something else than the default, and nobody asked.
-    [[nodiscard]] std::vector<std::string> not_asked() const {
-        std::vector<std::string> result;
-        for (const auto& [name, value] : set_) {
-            const EngineParameter* declared = engine_.find(name);
-            if (declared == nullptr || asked_.contains(name) || !is_active(*declared) ||
-                value == declared->parameter.default_value)
-                continue;
-            if (declared->parameter.value_when_unset == value) continue;
-            result.push_back(name);
-        }
-        return result;
-    }
-
 private:
     /// The first active parameter of the concept that has a value; null: there is none.
-    [[nodiscard]] const EngineParameter* in_force(std::string_view concept_name) {
+    [[nodiscard]] const EngineParameter* in_force(std::string_view concept_name) const {
         for (const EngineParameter& declared : engine_.parameters) {
             if (declared.parameter.concept_name != concept_name) continue;
-            asked_.insert(declared.parameter.name);
             if (known_->contains(declared.parameter.name) && is_active(declared)) return &declared;
         }
         return nullptr;
@@ -152,7 +136,6 @@ private:
     const Engine& engine_;
     const Assignment& set_;
     Assignment* known_ = nullptr;
-    std::set<std::string, std::less<>> asked_{"served_model_name"};
 };
 
 }  // namespace servetune

@@ -5,6 +5,7 @@
 #include "load/capacity.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <unordered_map>
@@ -103,7 +104,7 @@ private:
 
     [[nodiscard]] Plan read(const Configuration& configuration) {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
-        const bool refused = started.start.end != StartResult::End::serves;
+        const bool refused = !started.start.serves;
         if (started.failure && !refused && started.failure->kind == FailureKind::unsupported)
             return {};  // a figure that is not known
         if (!started.cost) return {-surely};
@@ -129,7 +130,6 @@ private:
             return kept;  // 32-bit weights are one entry more
         ServingTarget lean = target;
         lean.traits.log.clear();
-        lean.traits.defects.clear();
         return kept = std::make_shared<const ServingTarget>(std::move(lean));
     }
 
@@ -166,7 +166,7 @@ std::shared_ptr<const PriorMean> CostBelief::fitted_to(std::span<const Trial> hi
                                                        const Decision& decision) const {
     if (fitted_configurations_ > 0) return nullptr;
     std::vector<MeasuredSpeed> measured = measured_speeds(history, decision, plans_->workloads());
-    measured.resize(fitted_after(measured.size()));
+    measured.resize(std::bit_floor(measured.size()));
     if (measured.empty()) return nullptr;
     const std::lock_guard lock(guard_);
     if (!fitted_ || measured != measured_) {

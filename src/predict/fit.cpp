@@ -56,9 +56,11 @@ Point minimised(const std::function<double(const Point&)>& cost, const Point& st
     return std::min_element(simplex.begin(), simplex.end(), lower)->at;
 }
 
-SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows, const SpeedPrior& prior) {
+SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows) {
     if (rows.empty()) return {};
-    const std::array<double, 3> widths{prior.compute, prior.bandwidth, prior.overhead};
+    // Standard deviations of the logarithms of compute, bandwidth and overhead: the spread over seven
+    // published tables (docs/explanation/simulator.md).
+    constexpr std::array<double, 3> widths{0.6, 0.4, 0.8};
     const auto factors_at = [](const Point& logs) {
         return SpeedFactors{std::exp(logs[0]), std::exp(logs[1]), std::exp(logs[2])};
     };

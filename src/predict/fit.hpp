@@ -14,14 +14,6 @@ namespace servetune {
 std::vector<double> minimised(const std::function<double(const std::vector<double>&)>& cost,
                               const std::vector<double>& start, std::size_t evaluations);
 
-/// How far the factors of a machine are expected from 1: standard deviations of natural logarithms,
-/// the spread over seven published tables (docs/explanation/simulator.md).
-struct SpeedPrior {
-    double compute = 0.6;
-    double bandwidth = 0.4;
-    double overhead = 0.8;
-};
-
 /// ln(predicted / measured) of the figures of one measured configuration under these factors, each
 /// in standard deviations of the model's error.
 using SpeedErrors = std::function<std::vector<double>(const SpeedFactors&)>;
@@ -30,6 +22,6 @@ using SpeedErrors = std::function<std::vector<double>(const SpeedFactors&)>;
 /// errors of a Student-t with 4 degrees of freedom (one figure that the model does not explain
 /// moves little; Lange, Little, Taylor, JASA 84, 1989). By the same simplex as `fit`. Without a row
 /// all are 1. Deterministic.
-SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows, const SpeedPrior& prior = {});
+SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows);
 
 }  // namespace servetune

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -163,29 +162,16 @@ PredictedTrial without_idle(const SimulateEvaluator& evaluator, const Problem& p
 
 }  // namespace
 
-std::vector<DistinctPrediction> distinct(const SimulateEvaluator& evaluator, const Problem& problem,
-                                         const std::vector<const PredictedTrial*>& best,
-                                         std::size_t top, const std::stop_token& stop) {
-    std::vector<std::vector<const PredictedTrial*>> groups;
-    std::map<std::vector<std::string>, std::size_t> which;
-    for (const PredictedTrial* trial : best) {
-        const auto [known, fresh] =
-            which.emplace(figures_of(trial->outcome, problem.objective), groups.size());
-        if (fresh) groups.emplace_back();
-        groups[known->second].push_back(trial);
-    }
-    std::vector<DistinctPrediction> result;
-    for (std::size_t i = 0; i < std::min(top, groups.size()); ++i) {
-        const PredictedTrial* smallest =
-            *std::min_element(groups[i].begin(), groups[i].end(),
-                              [&](const PredictedTrial* a, const PredictedTrial* b) {
-                                  return changes_of(problem.space, a->configuration) <
-                                         changes_of(problem.space, b->configuration);
-                              });
-        const bool stopped = stop.stop_requested();  // what was found so far is still shown
-        result.push_back({stopped ? *smallest : without_idle(evaluator, problem, *smallest),
-                          groups[i].size() - 1});
-    }
+std::vector<PredictedTrial> distinct(const SimulateEvaluator& evaluator, const Problem& problem,
+                                     const std::vector<const PredictedTrial*>& best,
+                                     std::size_t top, const std::stop_token& stop) {
+    std::vector<PredictedTrial> result;
+    std::set<std::vector<std::string>> seen;
+    for (const PredictedTrial* trial : best)
+        if (result.size() < top &&
+            seen.insert(figures_of(trial->outcome, problem.objective)).second)
+            result.push_back(stop.stop_requested() ? *trial  // what was found so far is still shown
+                                                   : without_idle(evaluator, problem, *trial));
     return result;
 }
 

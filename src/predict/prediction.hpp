@@ -49,17 +49,10 @@ std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluato
 std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predictions,
                                           const Objective& objective);
 
-/// A prediction to show: the smallest command that the simulator expects it of.
-struct DistinctPrediction {
-    PredictedTrial trial{};
-    std::size_t ties = 0;  ///< other configurations among the predictions that come to the same
-};
-
-/// The `top` best of `best` (as `ranked` gives them), each with the parameters that change none of
-/// the objective's figures back at their defaults. What ties to six digits is one, with the fewest
-/// flags.
-std::vector<DistinctPrediction> distinct(const SimulateEvaluator& evaluator, const Problem& problem,
-                                         const std::vector<const PredictedTrial*>& best,
-                                         std::size_t top, const std::stop_token& stop = {});
+/// The `top` best of `best` (as `ranked` gives them), one of those with the same figures to six
+/// digits, each with the parameters that change none of the objective's figures at their defaults.
+std::vector<PredictedTrial> distinct(const SimulateEvaluator& evaluator, const Problem& problem,
+                                     const std::vector<const PredictedTrial*>& best,
+                                     std::size_t top, const std::stop_token& stop = {});
 
 }  // namespace servetune

@@ -137,14 +137,7 @@ std::optional<double> bits_of(const std::string& type) {
 StartResult refuses(const EngineTraits& traits, const char* event,
                     const std::vector<std::pair<std::string, std::string>>& values,
                     std::string cause) {
-    StartResult result;
-    result.end = StartResult::End::exits;
-    result.seconds = traits.start_seconds;
-    result.exit_code = 1;
-    result.cause = std::move(cause);
-    if (const auto lines = traits.log.find(event); lines != traits.log.end())
-        for (const std::string& line : lines->second) result.log.push_back(filled(line, values));
-    return result;
+    return {false, traits.start_seconds, std::move(cause), log_lines(traits, event, values)};
 }
 
 /// Weights of 16 bits that are held and computed in 32: twice the bytes, in memory and in each
@@ -258,12 +251,7 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
 std::string that_takes(const std::string& cache_type, const std::string& usual,
                        const ServingTarget& target) {
     const auto takes = [&](const AttentionTraits& attention) {
-        const auto& types = attention.cache_types;
-        const auto& chips = attention.architectures;
-        return (types.empty() ||
-                std::find(types.begin(), types.end(), cache_type) != types.end()) &&
-               (chips.empty() ||
-                std::find(chips.begin(), chips.end(), target.hardware.architecture) != chips.end());
+        return attention.takes(cache_type, target.hardware.architecture);
     };
     const auto& known = target.traits.attention;
     if (const auto found = known.find(usual); found == known.end() || takes(found->second))
@@ -333,10 +321,7 @@ void read_speculation(ServingSettings& settings, ByConcept& by,
     const std::string method = by.meaning("speculative_method");
     if (method.empty() || method == "none") return;
     settings.speculation.method = method;
-    if (!traits.acceptance.contains(settings.speculation.method))
-        throw UsageError("how often guesses of '" + settings.speculation.method +
-                         "' are right is not known (acceptance in traits/" + traits.engine +
-                         ".yaml)");
+    (void)traits.acceptance_of(method);
     const std::int64_t guesses = by.integer("speculative_tokens", 0);
     settings.speculation.tokens = guesses > 0 ? guesses : by.integer("speculative_ngram_tokens", 3);
     const std::string draft = by.text("draft_model");
@@ -365,7 +350,7 @@ ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<Mod
     });
 }
 
-Serving ServingReader::read(const Command& command, UnknownFlags unknown) const {
+Serving ServingReader::read(const Command& command) const {
     CommandSettings said = commands_->read(command, engine_.name);
     if (said.start != CommandSettings::Start::launcher || said.engine->name != engine_.name)
         throw UsageError("this is no command of " + engine_.name + ": " + command.text());
@@ -384,8 +369,6 @@ Serving ServingReader::read(const Command& command, UnknownFlags unknown) const 
                                      setting.text()) == parsed.unknown.end();
         // of these a parameter with a value that is not listed: a parser of one's own
         if (known || setting.not_about_speed) continue;
-        if (unknown == UnknownFlags::refused)
-            throw UsageError(engine_.name + ": " + unknown_word(setting.text()));
         if (setting.words.front().starts_with('-'))
             serving.unknown.push_back(setting.key.empty() ? setting.words.front() : setting.text());
     }
@@ -399,9 +382,6 @@ Serving ServingReader::read(const Command& command, UnknownFlags unknown) const 
     serving.target = {checkpoint->model, hardware_, traits_};
     parsed.values.merge(texts);
     ByConcept by(engine_, parsed.values, traits_, hardware_, serving.parameters);
-    const std::string alias = by.text("served_model_name");
-    serving.served_name =
-        alias.empty() ? serving.model : alias.substr(0, alias.find(' '));  // the first of several
     read_quantization(serving, by, *checkpoint);
     read_cache(serving, by);
     read_scheduling(serving.settings, by, traits_, checkpoint->model);
@@ -410,26 +390,13 @@ Serving ServingReader::read(const Command& command, UnknownFlags unknown) const 
     read_kernels(serving, by);
     read_parallel(serving.settings, by);
     read_speculation(serving.settings, by, models_, traits_);
-    serving.not_modelled = by.not_asked();
     check_rules(serving);
     return serving;
 }
 
-std::string ServingReader::unknown_word(const std::string& word) const {
-    const std::string flag = word.substr(0, word.find_first_of("= "));
-    std::vector<std::string> flags;
-    for (const EngineParameter& declared : engine_.parameters) {
-        if (!declared.destination.flag.empty()) flags.push_back(declared.destination.flag);
-        if (declared.destination.flag == flag)
-            return "'" + word + "': " + declared.parameter.domain_text() + " wanted for " + flag;
-    }
-    return "'" + word + "' is none of its flags that have a part in speed or memory" +
-           nearest_text(flag, flags);
-}
-
 /// The engine's own rules: what they forbid, it refuses at the start.
 void ServingReader::check_rules(Serving& serving) const {
-    if (serving.refused.end != StartResult::End::serves) return;
+    if (!serving.refused.serves) return;
     const std::int64_t asked = serving.settings.max_context_tokens;
     const std::int64_t made_for = serving.target.model.context_tokens;
     if (asked > made_for && traits_.log.contains("context_too_long")) {

@@ -76,13 +76,10 @@ std::unique_ptr<SimulateEvaluator> SimulateEvaluator::with(const SpeedFactors& f
 }
 
 bool SimulateEvaluator::replicates_inform() const {
-    return options_.noise.run_cv > 0 || options_.noise.step_cv > 0 || options_.noise.drift_cv > 0;
+    return options_.noise.run_cv > 0 || options_.noise.step_cv > 0;
 }
 
 Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& start) const {
-    if (start.end == StartResult::End::hangs)
-        return {FailureKind::not_ready_in_time, start.cause + ": nothing would serve within " +
-                                                    text_of(engine.ready_within_seconds) + " s"};
     const auto decisive = decisive_line(engine, start.log);
     return {decisive ? decisive->kind : FailureKind::other,
             predicted_reason(start.cause, decisive)};
@@ -103,16 +100,15 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
                                                       const Command& command) const {
     Started result;
     try {
-        result.serving = reader.read(command, UnknownFlags::kept);
+        result.serving = reader.read(command);
         result.start = result.serving.refused;
-        if (result.start.end == StartResult::End::serves) {
+        if (result.start.serves) {
             if (factors_ != SpeedFactors{})
                 result.serving.target.traits =
                     scaled(std::move(result.serving.target.traits), factors_);
             result.cost.emplace(result.serving.target, result.serving.settings);
             (void)result.cost->tokens_per_step();
-            result.start = start(*result.cost, result.serving.parameters);
-            result.defect = load_defect(result.serving.target.traits, result.serving.parameters);
+            result.start = start(*result.cost);
         }
     } catch (
         // a figure that the cost model would need: this configuration's failure, not the study's
@@ -122,7 +118,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
                                  std::string("it cannot be simulated: ") + error.what()};
         return result;
     }
-    if (result.start.end != StartResult::End::serves)
+    if (!result.start.serves)
         result.failure = failure_of(reader.engine(), result.start);
     else if (reader.engine().ready_within_seconds > 0 &&
              result.start.seconds > reader.engine().ready_within_seconds)
@@ -135,22 +131,15 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
 
 std::optional<Failure> SimulateEvaluator::died(const Started& started,
                                                const SimulatedRun& run) const {
-    const std::optional<LoadDefect> defect =
-        started.defect && started.defect->seconds < run.duration_seconds ? started.defect
-                                                                         : std::nullopt;
-    if (!defect && run.death.empty()) return std::nullopt;
-    if (defect && defect->hangs) return Failure{FailureKind::hung, defect->cause};
-    const Engine& engine = *std::find_if(
-        composition_.engines().begin(), composition_.engines().end(),
-        [&](const Engine& e) { return e.name == started.serving.target.traits.engine; });
-    std::vector<std::string> log = defect ? defect->log : std::vector<std::string>{};
-    const auto& lines = started.serving.target.traits.log;
-    if (const auto found = lines.find("load_out_of_memory"); !defect && found != lines.end())
-        log = found->second;
+    if (run.death.empty()) return std::nullopt;
+    const EngineTraits& traits = started.serving.target.traits;
+    const Engine& engine =
+        *std::find_if(composition_.engines().begin(), composition_.engines().end(),
+                      [&](const Engine& one) { return one.name == traits.engine; });
     // Whatever the engine says of it, it served before: under load is where it died.
     return Failure{
         FailureKind::crashed_under_load,
-        predicted_reason(defect ? defect->cause : run.death, decisive_line(engine, log))};
+        predicted_reason(run.death, decisive_line(engine, log_lines(*started.cost, "load_out_of_memory")))};
 }
 
 Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload,

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -110,17 +109,14 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
     return result;
 }
 
-std::size_t fitted_after(std::size_t count) { return std::bit_floor(count); }
-
 SpeedFactors factors_of(const SimulateEvaluator& evaluator,
-                        const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior) {
+                        const std::vector<MeasuredSpeed>& measured) {
     std::vector<SpeedErrors> rows;
     for (const MeasuredSpeed& one : measured) {
         const SimulateEvaluator::Started started = evaluator.started(one.configuration);
         if (started.failure || !started.cost) continue;
         ServingTarget target = started.cost->target();
         target.traits.log.clear();  // each prediction copies the traits
-        target.traits.defects.clear();
         for (const SimulatedWorkload& workload : evaluator.workloads()) {
             const auto figures = one.figures.find(workload.workload.name);
             if (figures == one.figures.end()) continue;
@@ -139,7 +135,7 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator,
             });
         }
     }
-    return fitted_factors(rows, prior);
+    return fitted_factors(rows);
 }
 
 }  // namespace servetune

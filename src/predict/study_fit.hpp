@@ -30,10 +30,6 @@ struct MeasuredSpeed {
 std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const Decision& decision,
                                            const std::vector<std::string>& workloads);
 
-/// The largest power of two of at most `count`: after so many configurations the cost model is
-/// fitted anew.
-std::size_t fitted_after(std::size_t count);
-
 /// One workload of one measured configuration, ready to be predicted under any factors.
 struct SpeedRow {
     ServingTarget target;
@@ -52,6 +48,6 @@ struct SpeedRow {
 /// `quick_estimate` as the prediction. A configuration with flags that the cost model does not know
 /// counts a quarter: its error is twice as large.
 SpeedFactors factors_of(const SimulateEvaluator& evaluator,
-                        const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior = {});
+                        const std::vector<MeasuredSpeed>& measured);
 
 }  // namespace servetune

@@ -120,21 +120,19 @@ Explained Explained::of(const ReportView& view) {
     const Problem& problem = view.problem();
     const Recommendation& result = view.recommendation;
     const Bayesian bayesian(view.setup.bayesian_options());
-    const auto fitted = fitted_history(problem, view.trials, bayesian, view.setup.beliefs);
-    const Outlook outlook(*fitted);
-    Explained explained{Effects(*fitted), what_limits(view)};
+    const Explanation models(problem, view.trials, bayesian);
+    Explained explained{models.effects(), what_limits(view)};
     const Standing* served = view.standings.find(result.recommended);
     if (result.conclusion == Conclusion::nothing_passes || served == nullptr || !served->passes())
         explained.no_more = "nothing passes yet, so there is nothing to gain over";
-    else if (!outlook.enough()) {
-        const EffectsFloor floor = EffectsFloor::of(problem.space, view.standings);
+    else if (const EffectsFloor& floor = explained.effects.floor; !floor.enough()) {
         explained.no_more =
             fmt::format("{} measured, and the models need {}",
                         counted_text(floor.measured, "configuration"), floor.needed());
     } else {
         const auto [trials, seconds] = trials_of_an_hour(view);
         MoreTrials& more = explained.more.emplace();
-        more.further = outlook.further(result.recommended, trials, problem.decision.min_gain);
+        more.further = models.further(result.recommended, trials, problem.decision.min_gain);
         more.seconds = seconds;
         more.likely = more.further.chance_changed > 0.5;
     }

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "report_view.hpp"
-#include "search/effects.hpp"
-#include "search/outlook.hpp"
+#include "servetune/explanation.hpp"
 
 #include <optional>
 #include <string>

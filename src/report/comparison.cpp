@@ -100,10 +100,6 @@ std::string junit_xml(const GateReport& report, const Redactor& secrets) {
     property("margin", short_number_text(report.margin));
     property("command of A", report.a_command);
     property("command of B", report.b_command);
-    for (const GateReport::Row& row : report.rows) {
-        property(row.what + " of A", row.a);
-        property(row.what + " of B", row.b);
-    }
     result += "    </properties>\n";
     for (const GateCheck& check : report.checks) result += xml_case(check, report, secrets);
     return result + "  </testsuite>\n</testsuites>\n";
@@ -137,11 +133,6 @@ std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
     checks.texts = 4;
     gate.show(std::move(checks));
     gate.blocks.insert(gate.blocks.end(), logs.begin(), logs.end());
-    Table settings{"settings", {"setting", "A, the baseline", "B, the candidate"}};
-    settings.texts = 3;
-    for (const GateReport::Row& row : report.rows)
-        settings.rows.push_back({{row.what, cut(row.a), row.a == row.b ? "the same" : cut(row.b)}});
-    gate.show(std::move(settings));
     for (const auto& [name, command] :
          {std::pair("A:", &report.a_command), {"B:", &report.b_command}}) {
         gate.say(name);

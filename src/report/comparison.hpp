@@ -26,16 +26,11 @@ struct GateCheck {
 
 /// What `autotune compare --gate` knows of a candidate B against a baseline A.
 struct GateReport {
-    /// A setting of both: always engine, version, model and workloads, others where they differ.
-    struct Row {
-        std::string what, a, b;
-    };
     std::string study{};     ///< of the baseline
     std::string headline{};  ///< the verdict in one sentence
     GateCheck::End end = GateCheck::End::undecided;
     std::vector<GateCheck> checks{};
     std::string a_command{}, b_command{};
-    std::vector<Row> rows{};
     double margin = 0;   ///< a share
     double seconds = 0;  ///< that all trials took
 };
@@ -46,8 +41,7 @@ struct GateReport {
 /// out of all texts. Control characters, and bytes that are not UTF-8, stand as in `printable`.
 std::string junit_xml(const GateReport& report, const Redactor& secrets);
 
-/// The same for people: the verdict, a table of checks, what differs between A and B, the commands,
-/// the figures. For `$GITHUB_STEP_SUMMARY` or a comment.
+/// The same for people: the verdict, a table of checks, the commands, the figures. For `$GITHUB_STEP_SUMMARY` or a comment.
 std::string gate_markdown(const GateReport& report, const Redactor& secrets);
 
 }  // namespace servetune

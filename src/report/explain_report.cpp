@@ -163,7 +163,7 @@ private:
         for (const Trial& one : with) imagined.id = std::max(imagined.id, one.id + 1);
         with.push_back(imagined);
         const Bayesian bayesian(setup_.bayesian_options());
-        const Explanation explanation(problem_, with, bayesian, setup_.beliefs);
+        const Explanation explanation(problem_, with, bayesian);
         const TrialExplanation expected = explanation.trial(imagined.id);
         answer_.something = expected.expected.has_value();
         if (!answer_.something) {
@@ -188,8 +188,8 @@ private:
 ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> trials,
                             std::uint64_t id) {
     const Bayesian bayesian(setup.bayesian_options());
-    const Explanation explanation(*setup.problem, trials, bayesian,
-                                  setup.beliefs);  // what it says of a trial points into it
+    // What it says of a trial points into it.
+    const Explanation explanation(*setup.problem, trials, bayesian);
     const TrialExplanation trial = explanation.trial(id);
     const Trial& of = *trial.trial;
     const Failure* failure = of.failure();
@@ -217,7 +217,7 @@ ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> tria
     OrderedJson json = json_of(explained, view);
     redact(json, setup.file.secrets);
     return {text_of(explanation_of({view, "", &explained}), setup.file.secrets), json.dump(2),
-            !explained.effects.main().empty()};
+            !explained.effects.main.empty()};
 }
 
 ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> trials,

@@ -189,7 +189,7 @@ std::string effects_figure(const Content& content) {
     if (!content.view.scale().ratios()) return "";  // its axis is in percent
     std::vector<IntervalRow> rows;
     const Effects& effects = content.explained->effects;
-    for (const MainEffect& effect : effects.main())
+    for (const MainEffect& effect : effects.main)
         if (effect.measured > 0 && effect.refused.empty())
             rows.push_back({content.clean(effect.parameter + " = " + text_of(effect.level)),
                             effect.gain.low, effect.gain.value, effect.gain.high,

@@ -208,24 +208,24 @@ OrderedJson gain_json(const CredibleInterval& gain, const FigureScale& scale) {
 
 OrderedJson effects_json(const Effects& effects, const SearchSpace& space,
                          const FigureScale& scale) {
-    OrderedJson result{{"configurations", effects.floor().measured},
-                       {"needed", effects.floor().needed()},
+    OrderedJson result{{"configurations", effects.floor.measured},
+                       {"needed", effects.floor.needed()},
                        {"learned", effects.learned()},
                        {"main", OrderedJson::array()},
                        {"left_out", OrderedJson::object()},
                        {"interactions", OrderedJson::array()}};
     for (const Parameter& parameter : space.parameters())
         if (const std::size_t more = effects.left_out(parameter);
-            more > 0 && parameter.level_count() > 1 && !effects.main().empty())
+            more > 0 && parameter.level_count() > 1 && !effects.main.empty())
             result["left_out"][parameter.name] = more;
-    for (const MainEffect& effect : effects.main())
+    for (const MainEffect& effect : effects.main)
         result["main"].push_back(
             {{"parameter", effect.parameter},
              {"level", to_json(effect.level)},
              {"gain", effect.refused.empty() ? gain_json(effect.gain, scale) : OrderedJson()},
              {"measured", effect.measured},
              {"refused", text_or_null(effect.refused)}});
-    for (const PairEffect& pair : effects.pairs())
+    for (const PairEffect& pair : effects.pairs)
         result["interactions"].push_back(
             {{"parameters", pair.parameters},
              {"share", pair.share},

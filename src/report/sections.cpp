@@ -479,7 +479,7 @@ Section interactions_section(const Content& content) {
     if (content.explained == nullptr || !content.explained->effects.learned()) return section;
     const FigureScale& scale = content.view.scale();
     std::vector<std::string> texts;
-    for (const PairEffect& pair : content.explained->effects.pairs())
+    for (const PairEffect& pair : content.explained->effects.pairs)
         if (pair.gain.known())
             texts.push_back(fmt::format(
                 "{} and {}: {:.0f} % of all differences in the space; {} = {} with {} = {} gives "
@@ -496,7 +496,7 @@ Section effects_section(const Content& content) {
     Section section{"effects", "What the parameters do"};
     if (content.explained == nullptr) return section;
     const Effects& effects = content.explained->effects;
-    const EffectsFloor& floor = effects.floor();
+    const EffectsFloor& floor = effects.floor;
     const SearchSpace& space = content.view.problem().space;
     const FigureScale& scale = content.view.scale();
     if (floor.varied == 0) return section;
@@ -516,11 +516,11 @@ Section effects_section(const Content& content) {
     section.draw(effects_figure(content));
     std::set<std::string> known;
     std::set<std::string> unknown;
-    for (const MainEffect& effect : effects.main())
+    for (const MainEffect& effect : effects.main)
         if (effect.known()) known.insert(effect.parameter);
     Table table{"The effect of each flag", {"parameter", "level", "gain", "interval", "measured"}};
     table.texts = 2;
-    for (const MainEffect& effect : effects.main()) {
+    for (const MainEffect& effect : effects.main) {
         const bool refused = !effect.refused.empty();
         if (!refused && !known.contains(effect.parameter)) {
             unknown.insert(effect.parameter);

@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "candidate_pool.hpp"
 
+#include <algorithm>
+
 namespace servetune {
 
+namespace {
+
+/// A few dimensions together: for each combination of their levels the sum of what each adds, so
+/// that a candidate costs one sum a group and not one a dimension.
+struct LevelGroup {
+    std::vector<std::size_t> dimensions{};
+    Eigen::MatrixXf
+        scaled{};  ///< n x combinations: squared distances in length scales to each observation
+    Eigen::MatrixXf alone{};  ///< n x combinations: the additive part's covariance with it
+};
+
+/// All dimensions that are tables. `share`: of the additive part for each dimension, 0: there is
+/// none.
 std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry& geometry,
                                      double share) {
     constexpr Eigen::Index most_combinations = 256;
@@ -37,6 +52,57 @@ std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry
     }
     return groups;
 }
+
+/// A model's view of a pool, block by block.
+class PoolBlocks {
+public:
+    static constexpr Eigen::Index width = 512;  ///< candidates in a block; fewer in the last
+
+    /// All must outlive it. `regressors`: pool x p, or empty where all are ones.
+    PoolBlocks(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
+               const Eigen::MatrixXf& regressors)
+        : model_(model),
+          geometry_(geometry),
+          pool_(pool),
+          regressors_(regressors),
+          share_(geometry.dimensions() > 0
+                     ? model.additive_variance / static_cast<double>(geometry.dimensions())
+                     : 0),
+          groups_(level_groups(model, geometry, share_)),
+          half_(model.half.cast<float>()),
+          linear_((model.regressors * model.coefficient_variance.asDiagonal()).cast<float>()) {}
+
+    [[nodiscard]] Eigen::Index width_from(Eigen::Index from) const {
+        return std::min(width, static_cast<Eigen::Index>(pool_.size()) - from);
+    }
+    /// w x p.
+    [[nodiscard]] Eigen::MatrixXf regressors(Eigen::Index from) const {
+        return regressors_.size() > 0
+                   ? Eigen::MatrixXf(regressors_.middleRows(from, width_from(from)))
+                   : Eigen::MatrixXf::Ones(width_from(from), linear_.cols());
+    }
+    /// n x w, the share of the regressors included.
+    [[nodiscard]] Eigen::MatrixXf covariances(Eigen::Index from) const;
+    /// seen x w: half k(x), whose squared norm is what the observations take from the variance of
+    /// x.
+    [[nodiscard]] Eigen::MatrixXf halves(const Eigen::MatrixXf& covariances) const {
+        if (half_.rows() == 0) return Eigen::MatrixXf(0, covariances.cols());
+        if (half_.rows() == covariances.rows())
+            return half_.triangularView<Eigen::Lower>() * covariances;
+        return half_.triangularView<Eigen::Lower>() *
+               Eigen::MatrixXf(covariances(model_.seen, Eigen::all));
+    }
+
+private:
+    const PoolModel& model_;
+    const LevelGeometry& geometry_;
+    const CandidatePool& pool_;
+    const Eigen::MatrixXf& regressors_;
+    double share_;  ///< of the additive part for each dimension; 0: there is none
+    std::vector<LevelGroup> groups_;
+    Eigen::MatrixXf half_;
+    Eigen::MatrixXf linear_;
+};
 
 Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
     const auto n = static_cast<Eigen::Index>(model_.points.size());
@@ -80,6 +146,11 @@ Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
     return result;
 }
 
+/// Of the prior's: what single precision leaves of a variance that is nothing.
+constexpr float least_pool_variance = 1e-6F;
+
+}  // namespace
+
 PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry,
                              const CandidatePool& pool, const Eigen::MatrixXf& regressors) {
     const auto count = static_cast<Eigen::Index>(pool.size());
@@ -90,7 +161,7 @@ PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geomet
     const Eigen::VectorXf covariance_weights = model.covariance_weights.cast<float>();
     const Eigen::VectorXf coefficient_mean = model.coefficient_mean.cast<float>();
     const Eigen::VectorXf coefficient_variance = model.coefficient_variance.cast<float>();
-    const auto prior = static_cast<float>(model.kernel.prior_variance());
+    const auto prior = static_cast<float>(model.kernel.product_variance + model.additive_variance);
     for (Eigen::Index from = 0; from < count; from += PoolBlocks::width) {
         const Eigen::MatrixXf covariances = blocks.covariances(from);
         const Eigen::MatrixXf half = blocks.halves(covariances);

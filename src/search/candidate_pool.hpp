@@ -70,6 +70,7 @@ struct PoolModel {
 
     const std::vector<EncodedPoint>& points;  ///< n
     KernelParameters kernel{};
+    double additive_variance = 0;      ///< of all dimensions together, beside the product's
     double additive_stretch = 1;       ///< of 1 / l_d^2 in the additive part
     Eigen::VectorXd weights{};         ///< n
     std::vector<Eigen::Index> seen{};  ///< the observations that the variance knows
@@ -91,6 +92,7 @@ struct PoolModel {
             seen.push_back(static_cast<Eigen::Index>(i));
         return {data.points,
                 process.kernel(),
+                0,
                 1,
                 process.weights(),
                 seen,
@@ -107,13 +109,14 @@ struct PoolModel {
         const std::vector<Eigen::Index> seen = even_part(model.points().size(), most_seen);
         return {model.points(),
                 model.kernel(),
+                model.prior_variance() - FeasibilityModel::product_variance,
                 model.additive_stretch(),
                 model.weights(),
                 seen,
                 inverse_factor(model.factor(), seen) * model.root_weights()(seen).asDiagonal(),
                 std::move(regressors),
                 Eigen::Vector2d(model.prior_mean(), 1),
-                Eigen::Vector2d(0, model.margin_variance())};
+                Eigen::Vector2d(0, FeasibilityModel::margin_variance)};
     }
 
 private:
@@ -130,23 +133,6 @@ private:
     }
 };
 
-/// A few dimensions together: for each combination of their levels the sum of what each adds, so
-/// that a candidate costs one sum a group and not one a dimension.
-struct LevelGroup {
-    std::vector<std::size_t> dimensions{};
-    Eigen::MatrixXf
-        scaled{};  ///< n x combinations: squared distances in length scales to each observation
-    Eigen::MatrixXf alone{};  ///< n x combinations: the additive part's covariance with it
-};
-
-/// All dimensions that are tables. `share`: of the additive part for each dimension, 0: there is
-/// none.
-[[nodiscard]] std::vector<LevelGroup> level_groups(const PoolModel& model,
-                                                   const LevelGeometry& geometry, double share);
-
-/// Of the prior's: what single precision leaves of a variance that is nothing.
-inline constexpr float least_pool_variance = 1e-6F;
-
 struct PoolPredictions {
     Eigen::VectorXf means;
     Eigen::VectorXf variances;
@@ -154,61 +140,10 @@ struct PoolPredictions {
     Eigen::VectorXf covariances{};
 };
 
-/// A model's view of a pool, block by block, in single precision: good to 1e-4 of the prior's
-/// standard deviation, enough to rank; the best are to be predicted again in double. O(N n (D +
-/// n)), in blocks that stay in the cache. What is not a table (continuous dimensions) is looked up
-/// point by point.
-class PoolBlocks {
-public:
-    static constexpr Eigen::Index width = 512;  ///< candidates in a block; fewer in the last
-
-    /// All must outlive it. `regressors`: pool x p, or empty where all are ones.
-    PoolBlocks(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
-               const Eigen::MatrixXf& regressors)
-        : model_(model),
-          geometry_(geometry),
-          pool_(pool),
-          regressors_(regressors),
-          share_(model.kernel.additive_variance > 0 && geometry.dimensions() > 0
-                     ? model.kernel.additive_variance / static_cast<double>(geometry.dimensions())
-                     : 0),
-          groups_(level_groups(model, geometry, share_)),
-          half_(model.half.cast<float>()),
-          linear_((model.regressors * model.coefficient_variance.asDiagonal()).cast<float>()) {}
-
-    [[nodiscard]] Eigen::Index width_from(Eigen::Index from) const {
-        return std::min(width, static_cast<Eigen::Index>(pool_.size()) - from);
-    }
-    /// w x p.
-    [[nodiscard]] Eigen::MatrixXf regressors(Eigen::Index from) const {
-        return regressors_.size() > 0
-                   ? Eigen::MatrixXf(regressors_.middleRows(from, width_from(from)))
-                   : Eigen::MatrixXf::Ones(width_from(from), linear_.cols());
-    }
-    /// n x w, the share of the regressors included.
-    [[nodiscard]] Eigen::MatrixXf covariances(Eigen::Index from) const;
-    /// seen x w: half k(x), whose squared norm is what the observations take from the variance of
-    /// x.
-    [[nodiscard]] Eigen::MatrixXf halves(const Eigen::MatrixXf& covariances) const {
-        if (half_.rows() == 0) return Eigen::MatrixXf(0, covariances.cols());
-        if (half_.rows() == covariances.rows())
-            return half_.triangularView<Eigen::Lower>() * covariances;
-        return half_.triangularView<Eigen::Lower>() *
-               Eigen::MatrixXf(covariances(model_.seen, Eigen::all));
-    }
-
-private:
-    const PoolModel& model_;
-    const LevelGeometry& geometry_;
-    const CandidatePool& pool_;
-    const Eigen::MatrixXf& regressors_;
-    double share_;  ///< of the additive part for each dimension; 0: there is none
-    std::vector<LevelGroup> groups_;
-    Eigen::MatrixXf half_;
-    Eigen::MatrixXf linear_;
-};
-
-/// Means and variances over a whole pool. `regressors`: pool x p, or empty where all are ones.
+/// Means and variances over a whole pool, in single precision: good to 1e-4 of the prior's standard
+/// deviation, enough to rank; the best are to be predicted again in double. O(N n (D + n)), in
+/// blocks that stay in the cache. What is not a table (continuous dimensions) is looked up point by
+/// point. `regressors`: pool x p, or empty where all are ones.
 [[nodiscard]] PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry,
                                            const CandidatePool& pool,
                                            const Eigen::MatrixXf& regressors);

@@ -2,8 +2,6 @@
 #pragma once
 
 #include "candidate_pool.hpp"
-#include "level_rows.hpp"
-#include "servetune/detail/search/bayesian_options.hpp"
 #include "servetune/detail/search/prior_mean.hpp"
 #include "servetune/strategy.hpp"
 
@@ -11,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,43 +20,43 @@ namespace servetune {
 /// same one for one seed; and what is believed of each.
 class Candidates {
 public:
-    using Options = CandidateOptions;
+    static constexpr std::size_t max_listed =
+        1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
+    static constexpr std::size_t max_believed =
+        20'000;  ///< where beliefs are asked for: a cost model takes some 50 us for each
+    static constexpr std::size_t most_sampled = 20'000;  ///< of what cannot be listed
 
-    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options,
-               std::uint64_t seed = 0)
-        : geometry_(problem.space), pool_(geometry_), configurations_(problem.space) {
-        const std::size_t most = beliefs.size() == 0 ? options.max_listed : options.max_believed;
+    Candidates(const Problem& problem, const Beliefs& beliefs, std::uint64_t seed = 0)
+        : geometry_(problem.space), pool_(geometry_) {
+        const std::size_t most = beliefs.size() == 0 ? max_listed : max_believed;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
             listed_ = true;
-            const bool keep = problem.feasible.size() <= static_cast<double>(options.kept_at_most);
             problem.feasible.for_each([&](const Configuration& configuration) {
-                add(configuration, beliefs);
-                if (keep) configurations_.add(configuration);
-                return true;
+                return add(configuration, beliefs), true;
             });
             return;
         }
         Rng rng(reseeded(fingerprint_of(key_of(problem)).bits, seed));
-        LevelRowSet drawn(problem.space);
+        std::set<std::uint64_t> known;
+        std::vector<Configuration> drawn;
         constexpr std::size_t most_values =
             2'500'000;  // of all parameters together: each takes some 500 ns
         const std::size_t parameters = std::max<std::size_t>(problem.space.parameters().size(), 1);
         const std::size_t sample =
-            std::min(options.sample, std::max<std::size_t>(most_values / parameters, 1));
+            std::min(most_sampled, std::max<std::size_t>(most_values / parameters, 1));
         for (std::size_t i = 0; i < 2 * sample && drawn.size() < sample; ++i)
-            drawn.insert(problem.feasible.sample(rng));
-        drawn.for_each([&](const Configuration& configuration) {
-            add(configuration, beliefs);
-            configurations_.add(configuration);
-        });
+            if (Configuration one = problem.feasible.sample(rng);
+                known.insert(one.fingerprint().bits).second)
+                drawn.push_back(std::move(one));
+        std::sort(drawn.begin(), drawn.end());
+        for (const Configuration& configuration : drawn) add(configuration, beliefs);
     }
 
     /// Asks again what is believed of each, where that has changed.
-    void believe(const Problem& problem, const Beliefs& beliefs) {
+    void believe(const Beliefs& beliefs) {
         beliefs_.clear();
         for (std::size_t i = 0; i < pool_.size(); ++i)
-            for (PriorBelief& belief : beliefs.of(configuration(problem, i)))
-                beliefs_.push_back(belief);
+            for (PriorBelief& belief : beliefs.of(configuration(i))) beliefs_.push_back(belief);
     }
 
     /// Decides where draws begin: spaces that differ have different ones.
@@ -77,9 +76,12 @@ public:
     [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
     [[nodiscard]] const CandidatePool& pool() const { return pool_; }
     [[nodiscard]] bool listed() const { return listed_; }
-    [[nodiscard]] Configuration configuration(const Problem& problem, std::size_t i) const {
-        return configurations_.size() == 0 ? problem.feasible.at(static_cast<double>(i))
-                                           : configurations_[i];
+    [[nodiscard]] Configuration configuration(std::size_t i) const {
+        if (geometry_.finite()) return geometry_.decode(pool_.point(i), {});
+        const auto from =
+            numbers_.begin() + static_cast<std::ptrdiff_t>(i * geometry_.dimensions());
+        return geometry_.decode(pool_.point(i),
+                                {from, from + static_cast<std::ptrdiff_t>(geometry_.dimensions())});
     }
     /// Of candidate i; empty where there are no sources.
     [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
@@ -87,40 +89,19 @@ public:
         const auto from = beliefs_.begin() + static_cast<std::ptrdiff_t>(i * sources);
         return {from, from + static_cast<std::ptrdiff_t>(sources)};
     }
-    /// Those that a source believes best, of those for which `may` is true: the best first, then
-    /// those within `tolerance` of it (a difference of ln), in no order.
-    template <class May>
-    [[nodiscard]] std::vector<std::size_t> best_believed(std::size_t source, Direction direction,
-                                                         double tolerance, const May& may) const {
-        const double sign = direction == Direction::maximize ? 1 : -1;
-        const std::size_t sources = beliefs_.size() / pool_.size();
-        std::vector<std::pair<double, std::size_t>> values;
-        std::optional<std::size_t> best;  // in `values`
-        for (std::size_t i = 0; i < pool_.size(); ++i) {
-            const auto& value = beliefs_[i * sources + source].log_value;
-            if (!value || !may(i)) continue;
-            values.emplace_back(sign * *value, i);
-            if (!best || values.back().first > values[*best].first) best = values.size() - 1;
-        }
-        std::vector<std::size_t> result;
-        if (!best) return result;
-        result.push_back(values[*best].second);
-        for (const auto& [value, i] : values)
-            if (i != result.front() && value >= values[*best].first - tolerance)
-                result.push_back(i);
-        return result;
-    }
 
 private:
     void add(const Configuration& configuration, const Beliefs& beliefs) {
         pool_.add(geometry_, geometry_.encode(configuration));
+        if (!geometry_.finite())
+            for (const double number : geometry_.numbers(configuration)) numbers_.push_back(number);
         for (PriorBelief& belief : beliefs.of(configuration)) beliefs_.push_back(belief);
     }
 
     LevelGeometry geometry_;
     CandidatePool pool_;
     bool listed_ = false;
-    LevelRows configurations_;
+    std::vector<double> numbers_{};  ///< of continuous dimensions, a row a candidate
     std::vector<PriorBelief> beliefs_{};
 };
 

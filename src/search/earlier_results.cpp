@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace servetune {
@@ -20,42 +21,13 @@ Value EarlierResults::plain(const Value& value) {
     return value;
 }
 
-/// All, or of very many the default, the best half and every so-manieth of the rest: where the
-/// optimum may be counts most.
-std::vector<const Trial*> EarlierResults::worth_fitting(const std::vector<Trial>& trials,
-                                                        const Objective& objective,
-                                                        const Decision& decision) {
-    const Standings standings(trials, objective, decision);
-    std::vector<const Standing*> told;
-    for (const Standing& standing : standings.all())
-        if (standing.told()) told.push_back(&standing);
-    std::vector<const Standing*> kept = told;
-    if (told.size() > most_results) {
-        const auto rank = [&](const Standing* a, const Standing* b) {
-            if (a->measured() == 0 || b->measured() == 0)
-                return a->measured() > 0 && b->measured() == 0;
-            return objective.leading().better(a->estimate().mean, b->estimate().mean);
-        };
-        std::stable_sort(told.begin() + 1, told.end(), rank);
-        constexpr std::size_t best = most_results / 2;
-        kept.assign(told.begin(), told.begin() + best);
-        for (std::size_t i = 0; i < most_results - best; ++i)
-            kept.push_back(told[best + i * (told.size() - best) / (most_results - best)]);
-    }
-    std::vector<const Trial*> result;
-    for (const Standing* standing : kept)
-        for (const Trial* trial : standing->trials)
-            if (trial->told()) result.push_back(trial);
-    return result;
-}
-
 std::vector<EarlierResults::Link> EarlierResults::links(
-    const std::vector<const Trial*>& trials, const std::map<std::string, std::string>& concepts,
+    const std::vector<Trial>& trials, const std::map<std::string, std::string>& concepts,
     const SearchSpace& space, const Assignment& constants) {
     std::map<std::string, Link> by_key;
     std::set<std::string> names;
-    for (const Trial* trial : trials)
-        for (const auto& [name, value] : trial->configuration.entries()) names.insert(name);
+    for (const Trial& trial : trials)
+        for (const auto& [name, value] : trial.configuration.entries()) names.insert(name);
     for (const std::string& name : names) {
         const auto found = concepts.find(name);
         const std::string key =
@@ -75,10 +47,10 @@ std::vector<EarlierResults::Link> EarlierResults::links(
     std::vector<Link> result;
     for (auto& [key, link] : by_key) {
         std::set<std::optional<Value>> different;
-        for (const Trial* trial : trials) {
+        for (const Trial& trial : trials) {
             std::optional<Value> here;
             for (const std::string& name : link.earlier)
-                if (const Value* value = trial->configuration.find(name); value != nullptr && !here)
+                if (const Value* value = trial.configuration.find(name); value != nullptr && !here)
                     here = plain(*value);
             link.values.push_back(here);
             different.insert(here);
@@ -200,14 +172,16 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
     : name_(std::move(name)) {
     const Objective aim{objective.leading().metric,
                         objective.leading().direction};  // its limits may be others than ours
-    const std::vector<const Trial*> fitted = worth_fitting(trials, aim, decision);
-    links_ = links(fitted, concepts, space, constants);
+    std::vector<Trial> history;
+    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
+                 [](const Trial& trial) { return trial.told(); });
+    links_ = links(history, concepts, space, constants);
     if (shared().empty()) {
         std::string varied;
         for (const Link& link : links_) varied += (varied.empty() ? "" : ", ") + link.key;
         throw UsageError(
             name_ +
-            (fitted.empty() ? " has measured nothing yet"
+            (history.empty() ? " has measured nothing yet"
              : varied.empty()
                  ? " has varied nothing yet"
                  : " has varied no parameter that this study has too; it varied: " + varied));
@@ -216,23 +190,21 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
     for (const Link& link : links_) parameters.push_back(parameter_of(link));
     problem_ = std::make_unique<Problem>(SearchSpace(std::move(parameters)), aim, decision);
     geometry_ = std::make_unique<LevelGeometry>(problem_->space);
-    std::vector<Trial> history;
-    for (std::size_t i = 0; i < fitted.size(); ++i) {
+    for (std::size_t i = 0; i < history.size(); ++i) {
         Assignment values;
         for (const Link& link : links_)
             if (const auto& value = link.values[i]) values[link.key] = *value;
-        Trial trial = *fitted[i];
-        trial.configuration = Configuration::of(values);
-        history.push_back(std::move(trial));
+        history[i].configuration = Configuration::of(values);
     }
     const Standings standings(history, aim, decision);
-    std::vector<ConfigurationEvidence> evidence = evidence_of(*problem_, standings, *geometry_, {});
+    std::vector<ConfigurationEvidence> evidence =
+        worth_learning(evidence_of(*problem_, standings, *geometry_, {}), aim, most_results);
     if (std::none_of(evidence.begin(), evidence.end(),
                      [](const ConfigurationEvidence& entry) { return entry.measured(); }))
         throw UsageError(name_ + " has no measured " + aim.leading().metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
     model_ = std::make_unique<FittedModels>(*problem_, std::move(evidence), *geometry_,
-                                            standings.noise(), LearningOptions{}, seed);
+                                            standings.noise(), seed);
     winners_ = winners_of(history, standings, aim.leading(), space, constants);
     for (Link& link : links_) {
         link.current.clear();
@@ -256,18 +228,8 @@ PriorBelief EarlierResults::belief(const Configuration& configuration) const {
         for (const std::string& name : link.names)
             if (const Value* value = configuration.find(name)) values[link.key] = plain(*value);
     }
-    const std::vector<EncodedPoint> point{geometry_->encode(Configuration::of(values))};
-    const Surrogate& surrogate = model_->objective();
-    double mean = 0;
-    for (const Expert& expert :
-         surrogate.experts()) {  // means only: O(n) where a variance would take O(n^2)
-        const Observations& data = expert.process.data();
-        const Eigen::MatrixXd level = Eigen::MatrixXd::Ones(1, data.regressors.cols());
-        const Eigen::MatrixXd cross =
-            expert.process.cross_covariance(distance_tables(*geometry_, data.points, point), level);
-        mean += expert.weight * (level.row(0).dot(data.coefficient_mean) +
-                                 cross.col(0).dot(expert.process.weights()));
-    }
+    const double mean = model_->objective().means({geometry_->encode(Configuration::of(values))},
+                                                  Eigen::MatrixXd(1, 0))(0);
     return {std::log(model_->scale().value(mean)), std::nullopt};
 }
 

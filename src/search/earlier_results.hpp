@@ -66,7 +66,7 @@ private:
         256;  ///< a fit of more takes minutes, and a belief needs no more
 
     static Value plain(const Value& value);
-    static std::vector<Link> links(const std::vector<const Trial*>& trials,
+    static std::vector<Link> links(const std::vector<Trial>& trials,
                                    const std::map<std::string, std::string>& concepts,
                                    const SearchSpace& space, const Assignment& constants);
     static Parameter parameter_of(const Link& link);
@@ -75,9 +75,6 @@ private:
                                                  const Standings& standings, const Goal& goal,
                                                  const SearchSpace& space,
                                                  const Assignment& constants) const;
-    static std::vector<const Trial*> worth_fitting(const std::vector<Trial>& trials,
-                                                   const Objective& objective,
-                                                   const Decision& decision);
 
     std::string name_;
     std::vector<Link> links_{};

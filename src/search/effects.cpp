@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "effects.hpp"
+#include "servetune/explanation.hpp"
 
 #include "candidates.hpp"
 #include "insight.hpp"
@@ -15,12 +15,26 @@
 namespace servetune {
 namespace {
 
+constexpr std::size_t most_sampled = 2000;  ///< for the variance over the space
+constexpr std::size_t most_levels =
+    8;  ///< of an ordered parameter: the default and others spread evenly
+constexpr std::size_t most_choices =
+    64;  ///< the same of one without an order: what one level does says nothing of another
+constexpr std::size_t most_pair_levels = 5;  ///< the same of each of a pair
+/// configurations for all main effects, and again for all pairs: half a second each
+constexpr std::size_t most_points = 25'000;
+constexpr std::size_t most_believed =
+    2'000;  ///< the same where beliefs are asked for: a cost model takes some 0.2 ms for each
+constexpr std::size_t most_covaried = 400;  ///< of one interval: its covariance is O(points^2)
+/// of a pair: less comes of rounding, and of grids in which rules leave nothing to compare
+constexpr double least_share = 0.001;
+constexpr std::size_t most_pairs = 3;  ///< the strongest
+
 /// All of a small space, else an even draw, in an order that says nothing; always the same.
 std::vector<Configuration> drawn_in_any_order(const Problem& problem) {
     Rng rng(fingerprint_of(Candidates::key_of(problem)).bits);
     std::vector<Configuration> result;
-    if (problem.feasible.finite() &&
-        problem.feasible.size() <= static_cast<double>(Effects::max_drawn)) {
+    if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most_sampled)) {
         problem.feasible.for_each([&](const Configuration& configuration) {
             return result.push_back(configuration), true;
         });
@@ -28,92 +42,97 @@ std::vector<Configuration> drawn_in_any_order(const Problem& problem) {
             std::swap(result[i - 1], result[rng.index(i)]);
         return result;
     }
-    for (std::size_t i = 0; i < Effects::max_drawn; ++i)
-        result.push_back(problem.feasible.sample(rng));
+    for (std::size_t i = 0; i < most_sampled; ++i) result.push_back(problem.feasible.sample(rng));
     return result;
 }
 
 std::vector<Value> levels_of(const Parameter& parameter, std::size_t most) {
     std::vector<Value> result;
-    if (parameter.by_ratio())
-        for (const std::size_t level : spread_levels(parameter, most))
-            result.push_back(parameter.level(level));
-    const std::size_t count = parameter.by_ratio()     ? 0
-                              : parameter.continuous() ? most
-                                                       : std::min(most, parameter.level_count());
-    for (std::size_t k = 0; k < count; ++k) {
-        const double u = count > 1 ? static_cast<double>(k) / static_cast<double>(count - 1) : 0;
-        if (parameter.continuous()) result.emplace_back(parameter.at_position(u));
-        else
-            result.push_back(parameter.level(static_cast<std::size_t>(
-                std::lround(u * static_cast<double>(parameter.level_count() - 1)))));
-    }
+    for (const std::size_t level : spread_levels(parameter, most))
+        result.push_back(parameter.level(level));
+    for (std::size_t k = 0; k < most && parameter.continuous(); ++k)
+        result.emplace_back(
+            parameter.at_position(static_cast<double>(k) / static_cast<double>(most - 1)));
     if (std::find(result.begin(), result.end(), parameter.default_value) == result.end())
         result.push_back(parameter.default_value);
     return result;
 }
 
 std::vector<Value> main_levels(const Parameter& parameter) {
-    return levels_of(parameter, parameter.ordered() || parameter.continuous()
-                                    ? Effects::most_levels
-                                    : Effects::most_choices);
+    return levels_of(parameter,
+                     parameter.ordered() || parameter.continuous() ? most_levels : most_choices);
 }
 
-}  // namespace
+bool varies(const Parameter& parameter) {
+    return parameter.continuous() || parameter.level_count() > 1;
+}
 
-struct Effects::Parts {
-    const FittedHistory& fitted;
-    const PendingAwareModel& model;
-    const std::vector<Configuration>& sample;
-    const RefusedLevels& refused;
-    std::vector<const Parameter*> parameters{};
+std::vector<ShownLevel> shown_levels(const SearchSpace& space) {
+    std::vector<ShownLevel> result;
+    for (const Parameter& parameter : space.parameters())
+        if (varies(parameter))
+            for (Value& level : main_levels(parameter))
+                result.push_back({&parameter, std::move(level), most_levels});
+    return result;
+}
 
-    [[nodiscard]] bool believes() const { return fitted.beliefs.size() > 0; }
+class EffectFinder {
+public:
+    /// `fitted`: above the floor; must outlive it.
+    explicit EffectFinder(const FittedHistory& fitted)
+        : fitted_(fitted),
+          evidence_(fitted.model()->evidence()),
+          refused_(fitted.standings, shown_levels(fitted.problem.space)),
+          sample_(refused_.without(drawn_in_any_order(fitted.problem))) {
+        for (const Parameter& parameter : fitted.problem.space.parameters())
+            if (varies(parameter)) parameters_.push_back(&parameter);
+    }
+
+    [[nodiscard]] std::vector<MainEffect> main() const;
+    [[nodiscard]] std::vector<PairEffect> pairs() const;
+
+private:
+    /// One pair of parameters before the strongest are chosen.
+    struct Candidate {
+        PairEffect effect;
+        VariantGrid grid;
+        Eigen::VectorXd of_cells;  ///< weights that make the effect of the averages
+        double value = 0;
+    };
+
+    /// How many rows of a grid whose cells are so many, all grids together.
+    [[nodiscard]] std::size_t rows_of(std::size_t cells) const {
+        return (fitted_.beliefs.size() > 0 ? most_believed : most_points) /
+               std::max<std::size_t>(cells, 1);
+    }
+    [[nodiscard]] double variance_over_space() const;
+    /// Nothing: they were never measured together, or too seldom. `looked_at` counts cells that the
+    /// strongest is chosen from.
+    [[nodiscard]] std::optional<Candidate> candidate(
+        const std::array<std::string, 2>& names, const std::array<std::vector<Value>, 2>& levels,
+        std::size_t rows, std::size_t& looked_at) const;
+
+    const FittedHistory& fitted_;
+    const std::vector<ConfigurationEvidence>& evidence_;
+    const RefusedLevels refused_;
+    const std::vector<Configuration> sample_;
+    std::vector<const Parameter*> parameters_{};
 };
 
-Effects::Effects(const FittedHistory& fitted) : floor_(fitted.floor) {
-    std::vector<const Parameter*> varied;
-    for (const Parameter& parameter : fitted.problem.space.parameters())
-        if (parameter.continuous() || parameter.level_count() > 1) varied.push_back(&parameter);
-    if (!floor_.enough() || varied.empty()) return;
-    std::vector<std::pair<const Parameter*, Value>> levels;
-    for (const Parameter* parameter : varied)
-        for (Value& level : main_levels(*parameter))
-            levels.emplace_back(parameter, std::move(level));
-    std::vector<ShownLevel> shown;
-    for (const auto& [parameter, level] : levels) shown.push_back({*parameter, level, most_levels});
-    const RefusedLevels refused(fitted.standings, shown);
-    const std::vector<Configuration> sample = refused.without(drawn_in_any_order(fitted.problem));
-    const Parts parts{fitted, *fitted.model(), sample, refused, varied};
-    find_main(parts);
-    if (learned()) find_pairs(parts);
-}
-
-std::size_t Effects::left_out(const Parameter& parameter) const {
-    const auto told = static_cast<std::size_t>(std::count_if(
-        main_.begin(), main_.end(),
-        [&](const MainEffect& effect) { return effect.parameter == parameter.name; }));
-    return parameter.level_count() - std::min(parameter.level_count(), told);  // a real has none
-}
-
-void Effects::find_main(const Parts& parts) {
+std::vector<MainEffect> EffectFinder::main() const {
     struct Compared {
-        const Parameter* parameter;
         std::vector<MainEffect> levels{};
         std::vector<Assignment> cells{};  ///< of those that are not refused
     };
     std::vector<Compared> compared;
     std::size_t all = 0;
     std::size_t together = 0;
-    for (const Parameter* parameter : parts.parameters) {
-        Compared& one = compared.emplace_back(Compared{parameter});
+    for (const Parameter* parameter : parameters_) {
+        Compared& one = compared.emplace_back();
         for (const Value& level : main_levels(*parameter)) {
-            const std::vector<ShownLevel> shown{{*parameter, level, most_levels}};
-            one.levels.push_back({parameter->name,
-                                  level,
-                                  {},
-                                  measured_with(parts.model.evidence(), shown),
-                                  parts.refused.why(shown)});
+            const std::vector<ShownLevel> shown{{parameter, level, most_levels}};
+            one.levels.push_back(
+                {parameter->name, level, {}, measured_with(evidence_, shown), refused_.why(shown)});
             if (one.levels.back().refused.empty()) one.cells.push_back({{parameter->name, level}});
         }
         all += one.cells.size();
@@ -121,149 +140,146 @@ void Effects::find_main(const Parts& parts) {
                         ? 1
                         : one.cells.size();  // of two levels both effects say the same
     }
-    const std::size_t rows = std::max<std::size_t>(
-        (parts.believes() ? most_believed : most_points) / std::max<std::size_t>(all, 1), 8);
+    std::vector<MainEffect> result;
     for (Compared& one : compared) {
         const auto count = static_cast<Eigen::Index>(one.cells.size());
-        VariantGrid::Averages found{Eigen::VectorXd::Zero(count), Eigen::VectorXd::Zero(count)};
-        std::vector<Prediction> posterior;
+        Eigen::VectorXd averages;
+        Eigen::VectorXd variances = Eigen::VectorXd::Zero(count);
         if (count > 1) {
-            const VariantGrid whole(parts.fitted.problem, parts.sample, std::move(one.cells), rows);
-            if (whole.size() > 0) {
-                found = whole.averages(parts.model, parts.fitted.geometry, parts.fitted.beliefs);
-                posterior =
-                    posterior_of(parts.model, parts.fitted.geometry,
-                                 whole.shortened(most_covaried)
-                                     .contrasts(Eigen::MatrixXd::Identity(count, count),
-                                                parts.fitted.geometry, parts.fitted.beliefs));
-            }
+            const VariantGrid grid(fitted_, sample_, std::move(one.cells),
+                                   std::max<std::size_t>(rows_of(all), 8));
+            averages = grid.averages();
+            variances = fitted_
+                            .posterior_of(grid.contrasts(Eigen::MatrixXd::Identity(count, count),
+                                                         most_covaried))
+                            .covariance.diagonal();
         }
         Eigen::Index cell = 0;
         for (MainEffect& effect : one.levels) {
             if (effect.refused.empty()) {
-                const Eigen::Index l = cell++;
-                if (found.counts(l) == 0 || posterior[static_cast<std::size_t>(l)].variance <= 0)
-                    continue;  // not feasible in those rows
-                effect.gain = as_gain(
-                    parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance},
-                    together);
+                const Eigen::Index c = cell++;
+                if (variances(c) <= 0) continue;  // not feasible in those rows
+                effect.gain = fitted_.as_gain({averages(c), variances(c)}, together);
             }
-            main_.push_back(std::move(effect));
+            result.push_back(std::move(effect));
         }
     }
+    return result;
 }
 
-void Effects::find_pairs(const Parts& parts) {
-    const std::vector<double> over_space =
-        means_of(parts.model, parts.fitted.geometry, parts.fitted.beliefs, parts.sample);
-    double mean = 0;
-    double variance = 0;
-    for (const double value : over_space) mean += value / static_cast<double>(over_space.size());
-    for (const double value : over_space)
-        variance += (value - mean) * (value - mean) / static_cast<double>(over_space.size());
-    if (!(variance > 1e-12)) return;
+double EffectFinder::variance_over_space() const {
+    const Eigen::VectorXd values = fitted_.means(fitted_.points_of(sample_));
+    return (values.array() - values.mean()).square().mean();
+}
 
+std::vector<PairEffect> EffectFinder::pairs() const {
+    const double variance = variance_over_space();
+    if (!(variance > 1e-12)) return {};
     std::vector<std::vector<Value>> levels;
-    for (const Parameter* parameter : parts.parameters) {
+    for (const Parameter* parameter : parameters_) {
         levels.push_back(levels_of(*parameter, most_pair_levels));
         std::erase_if(levels.back(), [&](const Value& level) {
-            return !parts.refused.why({{*parameter, level, most_pair_levels}}).empty();
+            return !refused_.why({{parameter, level, most_pair_levels}}).empty();
         });
     }
     std::size_t all = 0;
     for (std::size_t p = 0; p < levels.size(); ++p)
         for (std::size_t q = p + 1; q < levels.size(); ++q)
             all += levels[p].size() * levels[q].size();
-    const std::size_t rows = std::clamp<std::size_t>(
-        (parts.believes() ? most_believed : most_points) / std::max<std::size_t>(all, 1), 4, 200);
-    struct Candidate {
-        PairEffect effect;
-        VariantGrid grid;
-        Eigen::VectorXd of_cells;
-        double value = 0;
-    };
+    const std::size_t rows = std::clamp<std::size_t>(rows_of(all), 4, 200);
     std::vector<Candidate> candidates;
-    std::size_t looked_at = 0;  // cells that the strongest is chosen from
+    std::size_t looked_at = 0;
     for (std::size_t p = 0; p < levels.size(); ++p)
-        for (std::size_t q = p + 1; q < levels.size(); ++q) {
-            if (levels[p].size() < 2 || levels[q].size() < 2) continue;
-            const std::string& first = parts.parameters[p]->name;
-            const std::string& second = parts.parameters[q]->name;
-            std::vector<Assignment> cells;
-            for (const Value& a : levels[p])
-                for (const Value& b : levels[q]) cells.push_back({{first, a}, {second, b}});
-            VariantGrid found(parts.fitted.problem, parts.sample, std::move(cells), rows);
-            if (found.size() == 0) continue;
-            const auto count = static_cast<Eigen::Index>(found.cells().size());
-            const VariantGrid::Averages average =
-                found.averages(parts.model, parts.fitted.geometry, parts.fitted.beliefs);
-            // What no sum of a row and a column gives: t = (I - P) m, P the least squares fit of
-            // both main effects, weighted by how many rows have a cell.
-            Eigen::MatrixXd design = Eigen::MatrixXd::Zero(
-                count, static_cast<Eigen::Index>(levels[p].size() + levels[q].size()));
-            for (Eigen::Index c = 0; c < count; ++c) {
-                design(c, c / static_cast<Eigen::Index>(levels[q].size())) = 1;
-                design(c, static_cast<Eigen::Index>(levels[p].size()) +
-                              c % static_cast<Eigen::Index>(levels[q].size())) = 1;
+        for (std::size_t q = p + 1; q < levels.size(); ++q)
+            if (auto one = candidate({parameters_[p]->name, parameters_[q]->name},
+                                     {levels[p], levels[q]}, rows, looked_at)) {
+                one->effect.share /= variance;
+                if (one->effect.share >= least_share) candidates.push_back(std::move(*one));
             }
-            const Eigen::VectorXd root = average.counts.cwiseSqrt();
-            const Eigen::MatrixXd weighted = root.asDiagonal() * design;
-            const Eigen::MatrixXd fit = design *
-                                        weighted.completeOrthogonalDecomposition().pseudoInverse() *
-                                        root.asDiagonal();
-            const Eigen::MatrixXd beyond = Eigen::MatrixXd::Identity(count, count) - fit;
-            const Eigen::VectorXd t =
-                (average.counts.array() > 0).select(beyond * average.values, 0.0);
-            // Rows are those of the sample in which both are active.
-            const auto both = std::count_if(
-                parts.sample.begin(), parts.sample.end(), [&](const Configuration& one) {
-                    return one.find(first) != nullptr && one.find(second) != nullptr;
-                });
-            const double active =
-                static_cast<double>(both) / static_cast<double>(parts.sample.size());
-            std::optional<Eigen::Index> most;
-            std::size_t together = 0;
-            for (Eigen::Index c = 0; c < count; ++c) {
-                const Assignment& cell = found.cells()[static_cast<std::size_t>(c)];
-                const std::vector<ShownLevel> both_levels{
-                    {*parts.parameters[p], cell.at(first), most_pair_levels},
-                    {*parts.parameters[q], cell.at(second), most_pair_levels}};
-                const std::size_t measured = measured_with(parts.model.evidence(), both_levels);
-                if (measured < least_together || !parts.refused.why(both_levels).empty()) continue;
-                ++looked_at;
-                if (most && !(std::abs(t(c)) > std::abs(t(*most)))) continue;
-                most = c;
-                together = measured;
-            }
-            if (!most) continue;
-            const Eigen::Index strongest = *most;
-            PairEffect effect{
-                {first, second},
-                active * average.counts.dot(t.cwiseAbs2()) / average.counts.sum() / variance,
-                {}};
-            effect.levels = {found.cells()[static_cast<std::size_t>(strongest)].at(first),
-                             found.cells()[static_cast<std::size_t>(strongest)].at(second)};
-            effect.together = together;
-            candidates.push_back({std::move(effect), std::move(found),
-                                  beyond.row(strongest).transpose(), t(strongest)});
-        }
-    std::erase_if(candidates,
-                  [](const Candidate& one) { return !(one.effect.share >= least_share); });
     std::stable_sort(
         candidates.begin(), candidates.end(),
         [](const Candidate& a, const Candidate& b) { return a.effect.share > b.effect.share; });
-    if (candidates.size() > most_pairs)
-        candidates.erase(candidates.begin() + most_pairs, candidates.end());
-    for (Candidate& candidate : candidates) {
-        const Contrasts strongest =
-            candidate.grid.shortened(most_covaried)
-                .contrasts(candidate.of_cells, parts.fitted.geometry, parts.fitted.beliefs);
-        const Prediction posterior =
-            posterior_of(parts.model, parts.fitted.geometry, strongest).front();
-        candidate.effect.gain =
-            as_gain(parts.model, {candidate.value, posterior.variance}, looked_at);
-        pairs_.push_back(std::move(candidate.effect));
+    std::vector<PairEffect> result;
+    for (Candidate& one : candidates) {
+        if (result.size() == most_pairs) break;
+        const double variance_of_effect =
+            fitted_.posterior_of(one.grid.contrasts(one.of_cells, most_covaried)).covariance(0, 0);
+        one.effect.gain = fitted_.as_gain({one.value, variance_of_effect}, looked_at);
+        result.push_back(std::move(one.effect));
     }
+    return result;
+}
+
+std::optional<EffectFinder::Candidate> EffectFinder::candidate(
+    const std::array<std::string, 2>& names, const std::array<std::vector<Value>, 2>& levels,
+    std::size_t rows, std::size_t& looked_at) const {
+    if (levels[0].size() < 2 || levels[1].size() < 2) return std::nullopt;
+    std::vector<Assignment> cells;
+    for (const Value& a : levels[0])
+        for (const Value& b : levels[1]) cells.push_back({{names[0], a}, {names[1], b}});
+    VariantGrid grid(fitted_, sample_, std::move(cells), rows);
+    if (grid.size() == 0) return std::nullopt;
+    const auto count = static_cast<Eigen::Index>(grid.cells().size());
+    const Eigen::VectorXd counts = grid.counts();
+    // What no sum of a row and a column gives: t = (I - P) m, P the least squares fit of both main
+    // effects, weighted by how many rows have a cell.
+    const auto first = static_cast<Eigen::Index>(levels[0].size());
+    const auto second = static_cast<Eigen::Index>(levels[1].size());
+    Eigen::MatrixXd design = Eigen::MatrixXd::Zero(count, first + second);
+    for (Eigen::Index c = 0; c < count; ++c) {
+        design(c, c / second) = 1;
+        design(c, first + c % second) = 1;
+    }
+    const Eigen::VectorXd root = counts.cwiseSqrt();
+    const Eigen::MatrixXd weighted = root.asDiagonal() * design;
+    const Eigen::MatrixXd fit =
+        design * weighted.completeOrthogonalDecomposition().pseudoInverse() * root.asDiagonal();
+    const Eigen::MatrixXd beyond = Eigen::MatrixXd::Identity(count, count) - fit;
+    const Eigen::VectorXd t = (counts.array() > 0).select(beyond * grid.averages(), 0.0);
+
+    std::optional<Eigen::Index> strongest;
+    PairEffect effect{names, 0, {}};
+    for (Eigen::Index c = 0; c < count; ++c) {
+        const Assignment& cell = grid.cells()[static_cast<std::size_t>(c)];
+        const std::vector<ShownLevel> both{
+            {&fitted_.problem.space.at(names[0]), cell.at(names[0]), most_pair_levels},
+            {&fitted_.problem.space.at(names[1]), cell.at(names[1]), most_pair_levels}};
+        const std::size_t measured = measured_with(evidence_, both);
+        if (measured < least_together || !refused_.why(both).empty()) continue;
+        ++looked_at;
+        if (strongest && !(std::abs(t(c)) > std::abs(t(*strongest)))) continue;
+        strongest = c;
+        effect.levels = {both[0].level, both[1].level};
+        effect.together = measured;
+    }
+    if (!strongest) return std::nullopt;
+    // Rows are those of the sample in which both are active.
+    const auto active =
+        std::count_if(sample_.begin(), sample_.end(), [&](const Configuration& one) {
+            return one.find(names[0]) != nullptr && one.find(names[1]) != nullptr;
+        });
+    effect.share = static_cast<double>(active) / static_cast<double>(sample_.size()) *
+                   counts.dot(t.cwiseAbs2()) / counts.sum();
+    return Candidate{std::move(effect), std::move(grid), beyond.row(*strongest).transpose(),
+                     t(*strongest)};
+}
+
+}  // namespace
+
+std::size_t Effects::left_out(const Parameter& parameter) const {
+    const auto told = static_cast<std::size_t>(std::count_if(
+        main.begin(), main.end(),
+        [&](const MainEffect& effect) { return effect.parameter == parameter.name; }));
+    return parameter.level_count() - std::min(parameter.level_count(), told);  // a real has none
+}
+
+Effects Explanation::effects() const {
+    Effects result{fitted_->floor};
+    if (!result.floor.enough() || result.floor.varied == 0) return result;
+    const EffectFinder finder(*fitted_);
+    result.main = finder.main();
+    if (result.learned()) result.pairs = finder.pairs();
+    return result;
 }
 
 }  // namespace servetune

@@ -7,14 +7,6 @@
 
 namespace servetune {
 
-double median_of(std::vector<double> values) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    return values.size() % 2 == 1
-               ? values[values.size() / 2]
-               : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
-}
-
 bool margins_hold(const std::vector<ConfigurationEvidence>& evidence) {
     int balance = 0;
     bool known = false;
@@ -70,11 +62,11 @@ std::vector<ConfigurationEvidence> without_pending(
 }
 
 std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvidence> evidence,
-                                                  const Objective& objective) {
-    if (evidence.size() <= most_learned) return evidence;
+                                                  const Objective& objective, std::size_t most) {
+    if (evidence.size() <= most) return evidence;
     std::vector<bool> kept(evidence.size(), false);
     std::vector<std::size_t> told;
-    std::size_t left = most_learned;
+    std::size_t left = most;
     for (std::size_t i = 0; i < evidence.size(); ++i) {
         kept[i] = i == 0 || evidence[i].pending;
         if (!kept[i]) told.push_back(i);

@@ -40,8 +40,6 @@ struct ConfigurationEvidence {
     friend bool operator==(const ConfigurationEvidence&, const ConfigurationEvidence&) = default;
 };
 
-[[nodiscard]] double median_of(std::vector<double> values);
-
 /// Whether margins are known and were right of at least as many trials as they were wrong of: else
 /// they say nothing of what to try first.
 [[nodiscard]] bool margins_hold(const std::vector<ConfigurationEvidence>& evidence);
@@ -58,13 +56,14 @@ struct ConfigurationEvidence {
 [[nodiscard]] std::vector<ConfigurationEvidence> without_pending(
     const std::vector<ConfigurationEvidence>& evidence);
 
-/// At most `most_learned` entries, in their order: the first (the default), what is under way, the
+inline constexpr std::size_t most_learned = 500;
+/// At most `most` entries, in their order: the first (the default), what is under way, the
 /// best half of the others by the leading goal, and an even part of the rest, failures among it. A
 /// person's history may have ten thousand, and a fit takes O(n^3); where the optimum may be counts
 /// most.
 [[nodiscard]] std::vector<ConfigurationEvidence> worth_learning(
-    std::vector<ConfigurationEvidence> evidence, const Objective& objective);
-inline constexpr std::size_t most_learned = 500;
+    std::vector<ConfigurationEvidence> evidence, const Objective& objective,
+    std::size_t most = most_learned);
 
 /// The evidence of a history: one entry for each configuration, in the order of their first trials.
 /// The order of telling does not matter.

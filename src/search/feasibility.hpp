@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/probability.hpp"
-#include "cross_distances.hpp"
 #include "eigen.hpp"
 #include "kernel.hpp"
 #include "servetune/error.hpp"
@@ -27,28 +26,22 @@ namespace servetune {
 /// what is seen.
 class FeasibilityModel {
 public:
-    struct Options {
-        double prior_feasible =
-            0.7;  ///< a third of the configurations of the published spaces crash
-        double additive_variance = 1;
-        double product_variance = 1;
-        /// of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each
-        /// other
-        double length = 0.58;
-        /// of the coefficient of what is known beforehand, around 1: a few answers the other way
-        /// outweigh it
-        double margin_sd = 2;
-    };
+    static constexpr double prior_feasible =
+        0.7;  ///< a third of the configurations of the published spaces crash
+    static constexpr double additive_variance = 1;  ///< of each dimension
+    static constexpr double product_variance = 1;
+    /// of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each other
+    static constexpr double length = 0.58;
+    /// of the coefficient of what is known beforehand, around 1: a few answers the other way
+    /// outweigh it
+    static constexpr double margin_sd = 2;
+    static constexpr double margin_variance = margin_sd * margin_sd;
 
     /// `geometry` must outlive it. `works`: one for each point. `margins`: what is known of each
     /// beforehand, in standard deviations of the latent (a memory model's); empty: nothing.
     FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points,
-                     const std::vector<bool>& works, Options options,
-                     const std::vector<double>& margins = {})
-        : options_(options),
-          geometry_(&geometry),
-          dimensions_(geometry.dimensions()),
-          points_(std::move(points)) {
+                     const std::vector<bool>& works, const std::vector<double>& margins = {})
+        : geometry_(&geometry), dimensions_(geometry.dimensions()), points_(std::move(points)) {
         if (works.size() != points_.size() || (!margins.empty() && margins.size() != works.size()))
             throw UsageError("a model of what works needs as many answers as points");
         const auto n = static_cast<Eigen::Index>(points_.size());
@@ -60,25 +53,20 @@ public:
         }
         mean_ = prior_mean() + margins_.array();
         for (std::size_t d = 0; d < dimensions_; ++d)
-            alone_.push_back(
-                options_.additive_variance *
-                matern52(Eigen::MatrixXd(inverse_squared_length() * geometry.table(d))));
+            alone_.push_back(additive_variance *
+                             matern52(Eigen::MatrixXd(inverse_squared_length * geometry.table(d))));
         fit(with_margins(covariances(points_), margins_));
     }
 
     [[nodiscard]] const std::vector<EncodedPoint>& points() const { return points_; }
     [[nodiscard]] double prior_variance() const {
-        return (dimensions_ > 0 ? static_cast<double>(dimensions_) * options_.additive_variance
-                                : 0) +
-               options_.product_variance;
+        return static_cast<double>(dimensions_) * additive_variance + product_variance;
     }
-    /// As a kernel of the product's lengths; those of the additive part are shorter by
-    /// sqrt(additive_stretch()).
+    /// Of the product part; lengths of the additive part are shorter by sqrt(additive_stretch()).
     [[nodiscard]] KernelParameters kernel() const {
-        const double product = inverse_squared_length() / additive_stretch();
+        const double product = inverse_squared_length / additive_stretch();
         return {Eigen::VectorXd::Constant(static_cast<Eigen::Index>(dimensions_), product),
-                options_.product_variance,
-                static_cast<double>(dimensions_) * options_.additive_variance};
+                product_variance};
     }
     [[nodiscard]] double additive_stretch() const {
         return static_cast<double>(std::max<std::size_t>(dimensions_, 1));
@@ -90,7 +78,7 @@ public:
     [[nodiscard]] const Eigen::VectorXd& root_weights() const { return root_weights_; }
     /// Chosen so that a configuration of which nothing is known works with the prior's chance.
     [[nodiscard]] double prior_mean() const {
-        return normal_quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance());
+        return normal_quantile(prior_feasible) * std::sqrt(1 + prior_variance());
     }
 
     /// At some points. `margins`: one each.
@@ -105,7 +93,7 @@ public:
         if (!points_.empty() && m > 0)
             half = factor_.triangularView<Eigen::Lower>().solve(root_weights_.asDiagonal() * cross);
         for (Eigen::Index j = 0; j < m; ++j) {
-            const double prior = prior_variance() + margin_variance() * margins(j) * margins(j);
+            const double prior = prior_variance() + margin_variance * margins(j) * margins(j);
             const double variance =
                 std::max(prior - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);
             result(j) = normal_cdf(latent(j), 1 + variance);
@@ -113,47 +101,33 @@ public:
         return result;
     }
 
-    /// Of the data's points, and the variance of their coefficient around 1.
-    [[nodiscard]] const Eigen::VectorXd& margins() const { return margins_; }
-    [[nodiscard]] double margin_variance() const { return options_.margin_sd * options_.margin_sd; }
+    [[nodiscard]] const Eigen::VectorXd& margins() const { return margins_; }  ///< of the points
 
 private:
+    static constexpr double inverse_squared_length = 1 / (length * length);  ///< additive
+
     [[nodiscard]] Eigen::MatrixXd with_margins(Eigen::MatrixXd k,
                                                const Eigen::VectorXd& others) const {
-        k.noalias() += margin_variance() * margins_ * others.transpose();
+        k.noalias() += margin_variance * margins_ * others.transpose();
         return k;
     }
     /// n x m.
     [[nodiscard]] Eigen::MatrixXd covariances(const std::vector<EncodedPoint>& others) const {
-        const auto rows = static_cast<Eigen::Index>(points_.size());
-        const auto columns = static_cast<Eigen::Index>(others.size());
-        Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, columns);
-        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, columns);
-        const double product = inverse_squared_length() / additive_stretch();
-        std::vector<LevelColumns> scaled = LevelColumns::of_all(*geometry_, points_);
-        std::vector<LevelColumns> single = scaled;
-        for (Eigen::Index j = 0; j < columns; ++j)
+        Eigen::MatrixXd additive = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(points_.size()),
+                                                         static_cast<Eigen::Index>(others.size()));
+        std::vector<LevelColumns> single = LevelColumns::of_all(*geometry_, points_);
+        for (std::size_t j = 0; j < others.size(); ++j)
             for (std::size_t d = 0; d < dimensions_; ++d) {
-                const EncodedPoint& other = others[static_cast<std::size_t>(j)];
-                const auto distance = [&](const EncodedPoint& point) {
-                    return geometry_->squared_distance(d, point, other);
-                };
-                scaled[d].add(
-                    other, [&](const EncodedPoint& point) { return product * distance(point); },
-                    r2.col(j));
                 const auto of_dimension = [&](const EncodedPoint& point) {
                     return geometry_->continuous(d)
-                               ? options_.additive_variance *
-                                     matern52(inverse_squared_length() * distance(point))
-                               : alone_[d](point.levels[d], other.levels[d]);
+                               ? additive_variance *
+                                     matern52(inverse_squared_length *
+                                              geometry_->squared_distance(d, point, others[j]))
+                               : alone_[d](point.levels[d], others[j].levels[d]);
                 };
-                single[d].add(other, of_dimension, result.col(j));
+                single[d].add(others[j], of_dimension, additive.col(static_cast<Eigen::Index>(j)));
             }
-        return result + options_.product_variance * matern52(r2);
-    }
-    /// Of the additive part.
-    [[nodiscard]] double inverse_squared_length() const {
-        return 1 / (options_.length * options_.length);
+        return additive + covariance(*geometry_, points_, others, kernel());
     }
 
     /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit);
@@ -188,7 +162,6 @@ private:
         }
     }
 
-    Options options_;
     const LevelGeometry* geometry_;
     std::size_t dimensions_;
     std::vector<EncodedPoint> points_;

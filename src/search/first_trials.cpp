@@ -2,26 +2,25 @@
 #include "first_trials.hpp"
 
 #include "base/probability.hpp"
-#include "servetune/budget.hpp"
 #include "start_design.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
 namespace servetune {
 
 FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates,
-                         std::vector<ConfigurationEvidence> evidence,
-                         const BayesianOptions& options, std::size_t of_knowledge)
+                         std::vector<ConfigurationEvidence> evidence, const Beliefs& beliefs,
+                         std::size_t of_knowledge, std::size_t budget, std::uint64_t seed)
     : problem_(problem),
       candidates_(candidates),
       evidence_(std::move(evidence)),
-      options_(options),
+      beliefs_(beliefs),
       of_knowledge_(of_knowledge),
-      trials_(start_trials(candidates.geometry().dimensions(),
-                           options.trials.value_or(problem.trials.value_or(Budget{}.trials)))),
-      seed_(options.learning.seed.value_or(problem.seed)),
+      trials_(start_trials(candidates.geometry().dimensions(), budget)),
+      seed_(seed),
       margins_(margins_hold(evidence_)),
       ran_out_(problem.space, candidates.geometry(), evidence_) {
     for (const ConfigurationEvidence& entry : evidence_) points_.push_back(entry.point);
@@ -41,11 +40,11 @@ std::optional<Proposal> FirstTrials::next(const std::vector<Configuration>& sugg
 }
 
 std::optional<Proposal> FirstTrials::by_knowledge() const {
-    for (const Winner& winner : options_.beliefs.winners(problem_.space))
+    for (const Winner& winner : beliefs_.winners(problem_.space))
         if (!tried(winner.configuration) && may_work(winner.configuration))
             return Proposal{winner.configuration, winner.why};
-    for (std::size_t source = 0; source < options_.beliefs.size(); ++source)
-        if (options_.beliefs[source].winners().empty())
+    for (std::size_t source = 0; source < beliefs_.size(); ++source)
+        if (beliefs_[source].winners().empty())
             if (auto proposal = by_model(source)) return proposal;
     return std::nullopt;
 }
@@ -53,27 +52,34 @@ std::optional<Proposal> FirstTrials::by_knowledge() const {
 std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
     constexpr double as_good = 0.05;  // ln: less than any model's error
     const std::vector<bool> out = ran_out_.covers(candidates_.pool());
-    const auto may = [&](std::size_t i) {
-        return !out[i] && (!margins_ || believed_margin(candidates_.beliefs(i)) >= 0);
-    };
-    const std::vector<std::size_t> best =
-        candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
-    if (best.empty()) return std::nullopt;
-    const std::string name = options_.beliefs[source].name();
-    Configuration first = candidates_.configuration(problem_, best.front());
+    const double sign = problem_.objective.leading().direction == Direction::maximize ? 1 : -1;
+    constexpr double unknown = -std::numeric_limits<double>::infinity();
+    std::vector<double> believed(candidates_.pool().size(), unknown);
+    for (std::size_t i = 0; i < believed.size(); ++i) {
+        const std::vector<PriorBelief> beliefs = candidates_.beliefs(i);
+        if (const auto& value = beliefs[source].log_value;
+            value && !out[i] && (!margins_ || believed_margin(beliefs) >= 0))
+            believed[i] = sign * *value;
+    }
+    const auto best = std::max_element(believed.begin(), believed.end());
+    if (best == believed.end() || *best == unknown) return std::nullopt;
+    const std::string name = beliefs_[source].name();
+    Configuration first =
+        candidates_.configuration(static_cast<std::size_t>(best - believed.begin()));
     if (!tried(first)) return Proposal{std::move(first), "best by " + name};
     if (behind_default(first)) return std::nullopt;
-    std::size_t other = best.front();
+    std::optional<std::size_t> other;
     double farthest_of_them = 0;
-    for (const std::size_t i : best) {
+    for (std::size_t i = 0; i < believed.size(); ++i) {
+        if (believed[i] < *best - as_good) continue;
         const double here = squared_distance_to_nearest(candidates_.geometry(),
                                                         candidates_.pool().point(i), points_);
         if (here <= farthest_of_them) continue;
         other = i;
         farthest_of_them = here;
     }
-    if (other == best.front()) return std::nullopt;
-    return Proposal{candidates_.configuration(problem_, other),
+    if (!other) return std::nullopt;
+    return Proposal{candidates_.configuration(*other),
                     "as good by " + name + ", and unlike all that was tried"};
 }
 
@@ -82,9 +88,7 @@ std::optional<Proposal> FirstTrials::by_design(
     const auto works = [&](const Configuration& one) { return may_work(one); };
     const bool half_left =
         2 * evidence_.size() < trials_ + 1;  // the rest of the start is the design's
-    auto own = options_.own_defaults && half_left
-                   ? own_default(problem_.space, evidence_, works, seed_)
-                   : std::nullopt;
+    auto own = half_left ? own_default(problem_.space, evidence_, works, seed_) : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
     if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), works);
         found != suggestions.end())
@@ -103,7 +107,7 @@ std::optional<Proposal> FirstTrials::by_design(
         chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
     }
     Configuration far = candidates_.configuration(
-        problem_, farthest(candidates_.geometry(), candidates_.pool(), points_, chances, seed_));
+        farthest(candidates_.geometry(), candidates_.pool(), points_, chances, seed_));
     if (tried(far)) return std::nullopt;
     return Proposal{std::move(far), "far from all that was tried"};
 }
@@ -125,7 +129,7 @@ bool FirstTrials::behind_default(const Configuration& configuration) const {
 }
 
 bool FirstTrials::may_work(const Configuration& configuration) const {
-    return (!margins_ || believed_margin(options_.beliefs.of(configuration)) > -1) &&
+    return (!margins_ || believed_margin(beliefs_.of(configuration)) > -1) &&
            !ran_out_.covers({candidates_.geometry().encode(configuration)}).front();
 }
 

@@ -24,7 +24,7 @@ Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>
     return result;
 }
 
-void FittedModels::learn_objective(double noise_cv, const Options& options, std::uint64_t seed) {
+void FittedModels::learn_objective(double noise_cv, std::uint64_t seed) {
     const std::size_t sources = evidence_.empty() ? 0 : evidence_.front().beliefs.size();
     for (std::size_t j = 0; j < sources; ++j) {
         std::vector<double> known;
@@ -34,16 +34,16 @@ void FittedModels::learn_objective(double noise_cv, const Options& options, std:
         belief_centres_.push_back(known.empty() ? std::nullopt
                                                 : std::optional(median_of(std::move(known))));
     }
-    GoalData of_goal = goal_data(evidence_, 0, scale_, noise_cv, options);
+    GoalData of_goal = goal_data(evidence_, 0, scale_, noise_cv);
     std::vector<std::vector<PriorBelief>> beliefs;
     for (const std::size_t i : of_goal.rows) beliefs.push_back(evidence_[i].beliefs);
     of_goal.data.beliefs = columns(beliefs);
-    objective_ = std::make_unique<Surrogate>(geometry_, of_goal.data, seed, options.search);
+    objective_ = std::make_unique<Surrogate>(geometry_, of_goal.data, seed);
 }
 
 /// Margins in units of their spread, at least 5 %: what separates runs of one configuration at high
 /// percentiles.
-void FittedModels::learn_limits(std::size_t limits, const Options& options, std::uint64_t seed) {
+void FittedModels::learn_limits(std::size_t limits, std::uint64_t seed) {
     for (std::size_t j = 0; j < limits; ++j) {
         LimitModel& model = limits_.emplace_back();
         SurrogateData data;
@@ -65,13 +65,11 @@ void FittedModels::learn_limits(std::size_t limits, const Options& options, std:
         data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
         data.beliefs.resize(n, 0);
         model.margin =
-            std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j),
-                                        HyperparameterSearch{2, 1, options.search.iterations});
+            std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j), quick_search);
     }
 }
 
-void FittedModels::learn_what_works(const Options& options) {
-    if (options.failures == FailureModel::penalty) return;
+void FittedModels::learn_what_works() {
     std::vector<EncodedPoint> points;
     std::vector<bool> works;
     std::vector<double> margins;
@@ -86,8 +84,7 @@ void FittedModels::learn_what_works(const Options& options) {
     if (std::find(works.begin(), works.end(), false) == works.end() &&
         std::all_of(margins.begin(), margins.end(), nothing))
         return;
-    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works,
-                                                FeasibilityModel::Options{}, margins);
+    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, margins);
 }
 
 void FittedModels::find_incumbent() {

@@ -6,7 +6,6 @@
 #include "goal_data.hpp"
 #include "out_of_memory_rule.hpp"
 #include "output_scale.hpp"
-#include "servetune/detail/search/bayesian_options.hpp"
 #include "surrogate.hpp"
 
 #include <cstddef>
@@ -22,8 +21,6 @@ namespace servetune {
 /// limit's margin, and a probit process of what works. Trials that are under way change none of it.
 class FittedModels {
 public:
-    using Options = LearningOptions;
-
     /// One limit's margin.
     struct LimitModel {
         std::unique_ptr<Surrogate> margin{};  ///< null: no trial has that metric
@@ -32,8 +29,8 @@ public:
     /// `evidence`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of
     /// the leading goal.
     FittedModels(const Problem& problem, std::vector<ConfigurationEvidence> evidence,
-                 const LevelGeometry& geometry, double noise_cv, const Options& options,
-                 std::uint64_t seed, OutputScale::Tail tail = OutputScale::Tail::compressed)
+                 const LevelGeometry& geometry, double noise_cv, std::uint64_t seed,
+                 OutputScale::Tail tail = OutputScale::Tail::compressed)
         : geometry_(geometry),
           evidence_(std::move(evidence)),
           out_of_memory_(problem.space, geometry, evidence_),
@@ -44,10 +41,10 @@ public:
         scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values,
                              2 * noise_cv,
                              tail);  // a spread of noise alone would make noise worth learning
-        learn_objective(noise_cv, options, derive_seed(seed, 1));
-        learn_limits(evidence_.empty() ? 0 : evidence_.front().margins.size(), options,
+        learn_objective(noise_cv, derive_seed(seed, 1));
+        learn_limits(evidence_.empty() ? 0 : evidence_.front().margins.size(),
                      derive_seed(seed, 2));
-        learn_what_works(options);
+        learn_what_works();
         find_incumbent();
     }
 
@@ -74,9 +71,9 @@ public:
         const std::vector<std::vector<PriorBelief>>& beliefs) const;
 
 private:
-    void learn_objective(double noise_cv, const Options& options, std::uint64_t seed);
-    void learn_limits(std::size_t limits, const Options& options, std::uint64_t seed);
-    void learn_what_works(const Options& options);
+    void learn_objective(double noise_cv, std::uint64_t seed);
+    void learn_limits(std::size_t limits, std::uint64_t seed);
+    void learn_what_works();
     void find_incumbent();
 
     const LevelGeometry& geometry_;

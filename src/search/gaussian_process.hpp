@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cross_distances.hpp"
 #include "eigen.hpp"
 #include "kernel.hpp"
 #include "servetune/error.hpp"
@@ -47,17 +46,24 @@ struct Prediction {
     double variance = 0;
 };
 
+/// The same at several points, together.
+struct JointPrediction {
+    Eigen::VectorXd means{};
+    Eigen::MatrixXd covariance{};
+};
+
 /// The exact posterior for given parameters. O(n^3) to make, O(n^2) for a variance.
 class GaussianProcess {
 public:
-    /// `tables`: distances among the observations' points. Throws UsageError where numbers are not
-    /// finite or sizes differ.
-    GaussianProcess(const DistanceTables& tables, Observations data, KernelParameters kernel,
+    /// `geometry` must outlive it. Throws UsageError where numbers are not finite or sizes differ.
+    GaussianProcess(const LevelGeometry& geometry, Observations data, KernelParameters kernel,
                     double noise_variance)
-        : kernel_(std::move(kernel)), noise_variance_(noise_variance), data_(std::move(data)) {
+        : geometry_(&geometry),
+          kernel_(std::move(kernel)),
+          noise_variance_(noise_variance),
+          data_(std::move(data)) {
         check();
-        Eigen::MatrixXd k = with_regressors(covariance(tables, kernel_, data_.size(), data_.size()),
-                                            data_.regressors, data_.regressors);
+        Eigen::MatrixXd k = cross_covariance(data_.points, data_.regressors);
         k.diagonal() += noise_variance_ * data_.noise_factors;
         factorise(std::move(k));
         residual_ = data_.values - data_.regressors * data_.coefficient_mean;
@@ -73,32 +79,23 @@ public:
     /// (K + noise)^-1 (y - H mean).
     [[nodiscard]] const Eigen::VectorXd& weights() const { return weights_; }
 
-    /// Covariance of the observations with m other points, regressors included: n x m. `tables`: n
-    /// x m distances, `regressors`: m x p.
-    [[nodiscard]] Eigen::MatrixXd cross_covariance(const DistanceTables& tables,
+    /// Covariance of the observations with m other points, regressors included: n x m.
+    /// `regressors`: m x p.
+    [[nodiscard]] Eigen::MatrixXd cross_covariance(const std::vector<EncodedPoint>& points,
                                                    const Eigen::MatrixXd& regressors) const {
-        return with_regressors(covariance(tables, kernel_, size(), regressors.rows()),
+        return with_regressors(covariance(*geometry_, data_.points, points, kernel_),
                                data_.regressors, regressors);
     }
 
-    /// The same without tables, at points of `geometry`.
-    [[nodiscard]] Eigen::MatrixXd cross_covariance(const LevelGeometry& geometry,
-                                                   const std::vector<EncodedPoint>& points,
-                                                   const Eigen::MatrixXd& regressors) const {
-        return with_regressors(covariance(geometry, data_.points, points, kernel_),
-                               data_.regressors, regressors);
-    }
-
-    /// At m points: `tables` n x m, `regressors` m x p.
-    [[nodiscard]] std::vector<Prediction> predict(const DistanceTables& tables,
+    /// At m points, `regressors` m x p.
+    [[nodiscard]] std::vector<Prediction> predict(const std::vector<EncodedPoint>& points,
                                                   const Eigen::MatrixXd& regressors) const {
-        return predict_from(cross_covariance(tables, regressors), regressors);
+        return predict_from(cross_covariance(points, regressors), regressors);
     }
     /// The same where the cross covariance is at hand.
     [[nodiscard]] std::vector<Prediction> predict_from(const Eigen::MatrixXd& cross,
                                                        const Eigen::MatrixXd& regressors) const {
-        const Eigen::VectorXd means =
-            regressors * data_.coefficient_mean + cross.transpose() * weights_;
+        const Eigen::VectorXd means = means_from(cross, regressors);
         const Eigen::MatrixXd half = half_solve(cross);
         std::vector<Prediction> result;
         for (Eigen::Index j = 0; j < regressors.rows(); ++j) {
@@ -108,21 +105,20 @@ public:
         }
         return result;
     }
-
-    /// The joint posterior covariance at m points, m x m. `to_data`: n x m distances, `among`: m x
-    /// m.
-    [[nodiscard]] Eigen::MatrixXd posterior_covariance(const DistanceTables& to_data,
-                                                       const DistanceTables& among,
-                                                       const Eigen::MatrixXd& regressors) const {
-        const Eigen::MatrixXd half = half_solve(cross_covariance(to_data, regressors));
-        const Eigen::Index m = regressors.rows();
-        return with_regressors(covariance(among, kernel_, m, m), regressors, regressors) -
-               half.transpose() * half;
+    /// Its means alone: O(n) a point where a variance takes O(n^2).
+    [[nodiscard]] Eigen::VectorXd means_from(const Eigen::MatrixXd& cross,
+                                             const Eigen::MatrixXd& regressors) const {
+        return regressors * data_.coefficient_mean + cross.transpose() * weights_;
     }
-
-    /// -2 ln p(y | parameters) up to a constant: r' K^-1 r + ln |K| (GPML eq. 2.30).
-    [[nodiscard]] double deviance() const {
-        return residual_.dot(weights_) + 2 * factor_.diagonal().array().log().sum();
+    /// At m points, `regressors` m x p.
+    [[nodiscard]] JointPrediction joint(const std::vector<EncodedPoint>& points,
+                                        const Eigen::MatrixXd& regressors) const {
+        const Eigen::MatrixXd cross = cross_covariance(points, regressors);
+        const Eigen::MatrixXd half = half_solve(cross);
+        return {means_from(cross, regressors),
+                with_regressors(covariance(*geometry_, points, points, kernel_), regressors,
+                                regressors) -
+                    half.transpose() * half};
     }
 
     /// (K + noise)^-1. O(n^3).
@@ -157,13 +153,13 @@ public:
     }
 
     /// One more observation in O(n^2) in place of O(n^3): a row of the factor (L^-1 c and what is
-    /// left of its variance). `tables`: n x 1 distances to it, `regressors`: 1 x p. A point that
-    /// the others determine to rounding is given the smallest variance that the factor can hold.
-    void append(const DistanceTables& tables, const EncodedPoint& point, double value,
-                double noise_factor, const Eigen::RowVectorXd& regressors) {
+    /// left of its variance). `regressors`: 1 x p. A point that the others determine to rounding is
+    /// given the smallest variance that the factor can hold.
+    void append(const EncodedPoint& point, double value, double noise_factor,
+                const Eigen::RowVectorXd& regressors) {
         if (!std::isfinite(value) || !std::isfinite(noise_factor) || !regressors.allFinite())
             throw UsageError("a Gaussian process is conditioned on finite numbers only");
-        const Eigen::VectorXd row = half_solve(cross_covariance(tables, regressors));
+        const Eigen::VectorXd row = half_solve(cross_covariance({point}, regressors));
         const Eigen::Index n = size();
         const double total = prior_variance(regressors) + noise_variance_ * noise_factor;
         factor_.conservativeResize(n + 1, n + 1);
@@ -183,7 +179,7 @@ public:
     }
 
     [[nodiscard]] double prior_variance(const Eigen::RowVectorXd& regressors) const {
-        return kernel_.prior_variance() + regressors.cwiseAbs2().dot(data_.coefficient_variance);
+        return kernel_.product_variance + regressors.cwiseAbs2().dot(data_.coefficient_variance);
     }
 
 private:
@@ -240,6 +236,7 @@ private:
             factor_.triangularView<Eigen::Lower>().solve(right));
     }
 
+    const LevelGeometry* geometry_;
     KernelParameters kernel_;
     double noise_variance_;
     Observations data_;

@@ -23,17 +23,6 @@ double Hyperparameters::negative_log_posterior(const DistanceTables& tables,
         r2 += parameters.inverse_squared_lengths(d) * tables[static_cast<std::size_t>(d)];
     const Eigen::MatrixXd matern = r2.unaryExpr([](double value) { return matern52(value); });
     Eigen::MatrixXd k = parameters.product_variance * matern;
-    Eigen::MatrixXd additive =
-        Eigen::MatrixXd::Zero(priors_.additive ? n : 0, priors_.additive ? n : 0);
-    if (priors_.additive) {
-        for (Eigen::Index d = 0; d < dimensions_; ++d)
-            additive +=
-                (parameters.inverse_squared_lengths(d) * tables[static_cast<std::size_t>(d)])
-                    .unaryExpr([](double value) { return matern52(value); });
-        additive *= parameters.additive_variance /
-                    static_cast<double>(std::max<Eigen::Index>(dimensions_, 1));
-        k += additive;
-    }
     k.noalias() +=
         data.regressors * data.coefficient_variance.asDiagonal() * data.regressors.transpose();
     k.diagonal() += noise_variance(theta) * data.noise_factors;
@@ -52,21 +41,12 @@ double Hyperparameters::negative_log_posterior(const DistanceTables& tables,
     for (Eigen::Index d = 0; d < dimensions_; ++d) {
         const double inverse = parameters.inverse_squared_lengths(d);
         const Eigen::MatrixXd& table = tables[static_cast<std::size_t>(d)];
-        double sum = pulled_slope.cwiseProduct(table).sum();
-        if (priors_.additive) {
-            const double share = parameters.additive_variance / static_cast<double>(dimensions_);
-            sum += share * pull.cwiseProduct(table)
-                               .cwiseProduct((inverse * table).unaryExpr([](double at) {
-                                   return matern52_slope(at);
-                               }))
-                               .sum();
-        }
+        const double sum = pulled_slope.cwiseProduct(table).sum();
         gradient(d) = 0.5 * -2 * inverse * sum;
     }
     gradient(dimensions_) = 0.5 * parameters.product_variance * pull.cwiseProduct(matern).sum();
     gradient(dimensions_ + 1) =
         0.5 * std::exp(theta(dimensions_ + 1)) * pull.diagonal().dot(data.noise_factors);
-    if (priors_.additive) gradient(dimensions_ + 2) = 0.5 * pull.cwiseProduct(additive).sum();
     for (Eigen::Index i = 0; i < size(); ++i) {
         const double off = (theta(i) - prior(i).log_mean) / prior(i).log_sd;
         value += 0.5 * off * off;
@@ -95,23 +75,25 @@ std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyper
                                                     const DistanceTables& tables,
                                                     const Observations& data, std::uint64_t seed,
                                                     const HyperparameterSearch& search) {
-    if (data.points.size() > search.fitted_to) {
-        const auto [among, fewer] = thinned(tables, data, search.fitted_to);
+    // A step is O(n^3), and so many tell lengths and noise.
+    constexpr std::size_t fitted_to = 128;
+    if (data.points.size() > fitted_to) {
+        const auto [among, fewer] = thinned(tables, data, fitted_to);
         return fit_hyperparameters(hyperparameters, among, fewer, seed, search);
     }
     Rng rng(seed);
     std::vector<HyperparameterMode> found;
-    const std::size_t starts = data.points.size() > search.many
-                                   ? std::min(search.starts, search.starts_of_many)
-                                   : search.starts;
-    for (std::size_t start = 0; start < std::max<std::size_t>(starts, 1); ++start) {
+    constexpr std::size_t starts_of_many = 2;
+    const std::size_t starts =
+        data.points.size() > many_observations ? starts_of_many : search.starts;
+    for (std::size_t start = 0; start < starts; ++start) {
         const Eigen::VectorXd from =
             start == 0 ? hyperparameters.prior_mode() : hyperparameters.prior_draw(rng);
         const LbfgsResult result = minimise_lbfgs(
             [&](const Eigen::VectorXd& theta, Eigen::VectorXd& gradient) {
                 return hyperparameters.negative_log_posterior(tables, data, theta, gradient);
             },
-            from, {search.iterations});
+            from);
         if (std::isfinite(result.value)) found.push_back({result.point, result.value, 1});
     }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {

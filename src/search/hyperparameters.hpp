@@ -4,7 +4,6 @@
 #include "eigen.hpp"
 #include "gaussian_process.hpp"
 #include "lbfgs.hpp"
-#include "servetune/detail/search/hyperparameter_search.hpp"
 #include "servetune/rng.hpp"
 
 #include <cmath>
@@ -37,8 +36,6 @@ struct HyperparameterPriors {
     std::vector<LogNormal> lengths{};  ///< one for each dimension
     LogNormal product_variance{-0.6931471805599453, 1};
     LogNormal noise_variance{-6.214608098422191, 1.3};  ///< 2e-3: 4.5 % of the values' spread
-    bool additive = false;
-    LogNormal additive_variance{-2.302585092994046, 1};  ///< 0.1
 
     static HyperparameterPriors of(const LevelGeometry& geometry) {
         HyperparameterPriors priors;
@@ -50,8 +47,8 @@ struct HyperparameterPriors {
     }
 };
 
-/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln s_n^2
-/// and, where there is an additive part, ln s_a^2.
+/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln
+/// s_n^2.
 class Hyperparameters {
 public:
     /// `least_noise_variance`: below it the factor loses its digits.
@@ -61,10 +58,9 @@ public:
         : dimensions_(static_cast<Eigen::Index>(priors.lengths.size())),
           priors_(std::move(priors)) {}
 
-    [[nodiscard]] Eigen::Index size() const { return dimensions_ + (priors_.additive ? 3 : 2); }
+    [[nodiscard]] Eigen::Index size() const { return dimensions_ + 2; }
     [[nodiscard]] KernelParameters kernel(const Eigen::VectorXd& theta) const {
-        return {(-2 * theta.head(dimensions_)).array().exp(), std::exp(theta(dimensions_)),
-                priors_.additive ? std::exp(theta(dimensions_ + 2)) : 0.0};
+        return {(-2 * theta.head(dimensions_)).array().exp(), std::exp(theta(dimensions_))};
     }
     [[nodiscard]] double noise_variance(const Eigen::VectorXd& theta) const {
         return least_noise_variance + std::exp(theta(dimensions_ + 1));
@@ -91,14 +87,24 @@ public:
 private:
     [[nodiscard]] const LogNormal& prior(Eigen::Index i) const {
         if (i < dimensions_) return priors_.lengths[static_cast<std::size_t>(i)];
-        return i == dimensions_       ? priors_.product_variance
-               : i == dimensions_ + 1 ? priors_.noise_variance
-                                      : priors_.additive_variance;
+        return i == dimensions_ ? priors_.product_variance : priors_.noise_variance;
     }
 
     Eigen::Index dimensions_;
     HyperparameterPriors priors_;
 };
+
+/// From where modes of the posterior are looked for.
+struct HyperparameterSearch {
+    std::size_t starts = 6;  ///< the prior's mode and draws of the prior
+    std::size_t modes = 3;   ///< the best of them are kept
+};
+/// Where a rough model is enough.
+inline constexpr HyperparameterSearch quick_search{2, 1};
+/// Observations; of more than these two starts are enough. Few data allow several readings, each a
+/// mode of its own; with many, one of them is far likelier than the others (Rasmussen and Williams,
+/// GPML, section 5.4.1).
+inline constexpr std::size_t many_observations = 64;
 
 /// A mode of the posterior of the parameters, and its share of those that were found.
 struct HyperparameterMode {

@@ -53,12 +53,6 @@ public:
     /// The non-dominated points, the first goal rising, the second falling.
     [[nodiscard]] const std::vector<Point>& steps() const { return steps_; }
 
-    [[nodiscard]] double hypervolume() const {
-        double area = 0;
-        for (std::size_t i = 0; i < steps_.size(); ++i)
-            area += (steps_[i][0] - begin(i)) * (steps_[i][1] - reference_[1]);
-        return area;
-    }
     /// What a point adds to the hypervolume.
     [[nodiscard]] double improvement(const Point& point) const {
         double area = 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight.hpp"
 
-#include "effects.hpp"
-
 #include "base/probability.hpp"
 #include "model_cache.hpp"
 
@@ -13,99 +11,140 @@
 namespace servetune {
 
 FittedHistory::FittedHistory(const Problem& of, std::span<const Trial> all,
-                             const Bayesian& strategy, const Beliefs& known)
+                             const BayesianOptions& options)
     : problem(of),
-      bayesian(strategy),
+      given_beliefs(options.beliefs),
+      seed(options.seed.value_or(of.seed)),
       trials(search_history(of, all)),
-      beliefs(known.fitted_to(trials, of.decision)),
+      beliefs(given_beliefs.fitted_to(trials, of.decision)),
       geometry(of.space),
       standings(trials, of.objective, of.decision, of.space.default_configuration()),
       floor(EffectsFloor::of(of.space, standings)) {}
 
-std::shared_ptr<const FittedHistory> fitted_history(const Problem& problem,
-                                                    std::span<const Trial> trials,
-                                                    const Bayesian& bayesian,
-                                                    const Beliefs& beliefs) {
-    return std::make_shared<const FittedHistory>(problem, trials, bayesian, beliefs);
-}
-
 const PendingAwareModel* FittedHistory::model() const {
     std::call_once(fitted_, [&] {
         if (floor.enough())
-            model_.emplace(learned_anew(problem, standings, geometry, bayesian.options(),
+            model_.emplace(learned_anew(problem, standings, geometry, beliefs, seed,
                                         OutputScale::Tail::straight));
     });
     return model_ ? &*model_ : nullptr;
 }
 
-std::vector<Prediction> posterior_of(const PendingAwareModel& model, const LevelGeometry& geometry,
-                                     const Contrasts& contrasts) {
-    const Eigen::Index count = contrasts.weights.cols();
-    Eigen::VectorXd mean = Eigen::VectorXd::Zero(count);
-    Eigen::VectorXd square = Eigen::VectorXd::Zero(count);
-    const Eigen::MatrixXd believed = model.believed(contrasts.beliefs);
-    const auto& experts = model.objective().experts();
-    const DistanceTables to_data =
-        distance_tables(geometry, experts.front().process.data().points, contrasts.points);
-    const DistanceTables among = distance_tables(geometry, contrasts.points, contrasts.points);
-    for (const Expert& expert : experts) {
-        const Eigen::MatrixXd regressors = Surrogate::regressors(expert, believed);
-        const std::vector<Prediction> predictions = expert.process.predict(to_data, regressors);
-        Eigen::VectorXd means(contrasts.weights.rows());
-        for (Eigen::Index i = 0; i < means.size(); ++i)
-            means(i) = predictions[static_cast<std::size_t>(i)].mean;
-        const Eigen::MatrixXd covariance =
-            expert.process.posterior_covariance(to_data, among, regressors);
-        const Eigen::VectorXd own = contrasts.weights.transpose() * means;
-        const Eigen::VectorXd variances =
-            contrasts.weights.cwiseProduct(covariance * contrasts.weights)
-                .colwise()
-                .sum()
-                .transpose();
-        mean += expert.weight * own;
-        square += expert.weight * (variances.cwiseMax(0.0) + own.cwiseAbs2());
+bool holds(const Configuration& configuration, const ShownLevel& wanted) {
+    const Value* value = configuration.find(wanted.parameter->name);
+    if (value == nullptr) return false;
+    if (*value == wanted.level) return true;
+    const bool thinned = wanted.parameter->continuous() ||
+                         (std::holds_alternative<IntegerDomain>(wanted.parameter->domain) &&
+                          wanted.parameter->level_count() > wanted.shown);
+    const auto is = number_of(*value);
+    const auto should = number_of(wanted.level);
+    if (!thinned || !is || !should || wanted.shown < 2) return false;
+    const double half_step = 0.5 / static_cast<double>(wanted.shown - 1);
+    return std::abs(wanted.parameter->position_of(*is) - wanted.parameter->position_of(*should)) <=
+           half_step;
+}
+
+namespace {
+
+bool holds_all(const Configuration& configuration, const std::vector<ShownLevel>& levels) {
+    return std::all_of(levels.begin(), levels.end(),
+                       [&](const ShownLevel& level) { return holds(configuration, level); });
+}
+
+/// A failure that was not its own tells nothing of a configuration.
+bool told_of_itself(const Standing& standing) {
+    return std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
+        return trial->measurement() != nullptr ||
+               (trial->failure() != nullptr && teaches(trial->failure()->kind));
+    });
+}
+
+}  // namespace
+
+std::size_t measured_with(const std::vector<ConfigurationEvidence>& evidence,
+                          const std::vector<ShownLevel>& levels) {
+    return static_cast<std::size_t>(
+        std::count_if(evidence.begin(), evidence.end(), [&](const ConfigurationEvidence& entry) {
+            return entry.measured() && holds_all(entry.configuration, levels);
+        }));
+}
+
+std::string RefusedLevels::why(const std::vector<ShownLevel>& levels) const {
+    std::string result;
+    std::size_t tried = 0;
+    bool any_passes = false;
+    for (const Standing& standing : standings_.all()) {
+        any_passes = any_passes || standing.passes();
+        if (!holds_all(standing.configuration, levels) || !told_of_itself(standing)) continue;
+        if (standing.passes() || standing.refusal == Refusal::slower) return "";
+        if (tried++ == 0) result = standing.refused;
     }
-    std::vector<Prediction> result;
-    for (Eigen::Index j = 0; j < count; ++j)
-        result.push_back({mean(j), std::max(square(j) - mean(j) * mean(j), 0.0)});
+    if (!any_passes) return "";
+    return tried > 1 ? result + " (the first of " + std::to_string(tried) + " configurations)"
+                     : result;
+}
+
+std::vector<Configuration> RefusedLevels::without(std::vector<Configuration> configurations) const {
+    std::erase_if(configurations, [&](const Configuration& one) {
+        return std::any_of(refused_.begin(), refused_.end(),
+                           [&](const ShownLevel& refused) { return holds(one, refused); });
+    });
+    if (configurations.empty())
+        for (const Standing& standing : standings_.all())
+            if (standing.passes()) configurations.push_back(standing.configuration);
+    return configurations;
+}
+
+ModelPoints FittedHistory::points_of(std::span<const Configuration> configurations) const {
+    ModelPoints result;
+    for (const Configuration& one : configurations) {
+        result.points.push_back(geometry.encode(one));
+        result.beliefs.push_back(beliefs.of(one));
+    }
     return result;
 }
 
-CredibleInterval as_gain(const PendingAwareModel& model, const Prediction& difference,
-                         std::size_t together) {
-    const double spread = model.scale().spread();
+Eigen::VectorXd FittedHistory::means(const ModelPoints& at) const {
+    return model()->objective().means(at.points, model()->believed(at.beliefs));
+}
+
+std::vector<std::pair<double, JointPrediction>> FittedHistory::joint(const ModelPoints& at) const {
+    std::vector<std::pair<double, JointPrediction>> result;
+    for (const Expert& expert : model()->objective().experts())
+        result.emplace_back(
+            expert.weight,
+            expert.process.joint(at.points,
+                                 Surrogate::regressors(expert, model()->believed(at.beliefs))));
+    return result;
+}
+
+JointPrediction FittedHistory::posterior_of(const Contrasts& contrasts) const {
+    const Eigen::MatrixXd& weights = contrasts.weights;
+    JointPrediction result{Eigen::VectorXd::Zero(weights.cols()),
+                           Eigen::MatrixXd::Zero(weights.cols(), weights.cols())};
+    for (const auto& [weight, expert] : joint(contrasts.at)) {
+        const Eigen::VectorXd own = weights.transpose() * expert.means;
+        result.means += weight * own;
+        result.covariance +=
+            weight * (weights.transpose() * (expert.covariance * weights) + own * own.transpose());
+    }
+    result.covariance -= result.means * result.means.transpose();
+    return result;
+}
+
+CredibleInterval FittedHistory::as_gain(const Prediction& difference, std::size_t together) const {
+    const double spread = model()->scale().spread();
     const double beyond =
         0.025 / static_cast<double>(std::max<std::size_t>(together, 1));  // on either side
-    const double reach = -normal_quantile(beyond) * std::sqrt(difference.variance);
+    const double reach = -normal_quantile(beyond) * std::sqrt(std::max(difference.variance, 0.0));
     return {std::expm1(spread * difference.mean), std::expm1(spread * (difference.mean - reach)),
             std::expm1(spread * (difference.mean + reach))};
 }
 
-std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry& geometry,
-                             const Beliefs& beliefs,
-                             const std::vector<Configuration>& configurations) {
-    CandidatePool pool(geometry);
-    std::vector<std::vector<PriorBelief>> believed_of_each;
-    for (const Configuration& configuration : configurations) {
-        pool.add(geometry, geometry.encode(configuration));
-        believed_of_each.push_back(beliefs.of(configuration));
-    }
-    const Eigen::MatrixXd believed = model.believed(believed_of_each);
-    std::vector<double> result(configurations.size());
-    for (const Expert& expert : model.objective().experts()) {
-        const PoolPredictions predictions =
-            predict_pool(PoolModel::of(expert.process), geometry, pool,
-                         Surrogate::regressors(expert, believed).cast<float>());
-        for (std::size_t i = 0; i < result.size(); ++i)
-            result[i] += expert.weight *
-                         static_cast<double>(predictions.means(static_cast<Eigen::Index>(i)));
-    }
-    return result;
-}
-
-VariantGrid::VariantGrid(const Problem& problem, const std::vector<Configuration>& sample,
+VariantGrid::VariantGrid(const FittedHistory& fitted, const std::vector<Configuration>& sample,
                          std::vector<Assignment> cells, std::size_t most_rows)
-    : cells_(std::move(cells)) {
+    : fitted_(&fitted), cells_(std::move(cells)) {
     const auto active_in = [](const Assignment& cell, const Configuration& where) {
         return std::all_of(cell.begin(), cell.end(),
                            [&](const auto& entry) { return where.find(entry.first) != nullptr; });
@@ -118,8 +157,9 @@ VariantGrid::VariantGrid(const Problem& problem, const std::vector<Configuration
         for (const Assignment& cell : cells_) {
             Assignment values = configuration.assignment();
             for (const auto& [name, value] : cell) values[name] = value;
-            Configuration variant = problem.space.completed(values);
-            const bool possible = active_in(cell, variant) && problem.space.feasible(variant);
+            Configuration variant = fitted.problem.space.completed(values);
+            const bool possible =
+                active_in(cell, variant) && fitted.problem.space.feasible(variant);
             found += possible ? 1 : 0;
             row.push_back(possible ? std::optional(std::move(variant)) : std::nullopt);
         }
@@ -127,61 +167,48 @@ VariantGrid::VariantGrid(const Problem& problem, const std::vector<Configuration
     }
 }
 
-VariantGrid::Averages VariantGrid::averages(const PendingAwareModel& model,
-                                            const LevelGeometry& geometry,
-                                            const Beliefs& beliefs) const {
-    std::vector<Configuration> all;
+Eigen::VectorXd VariantGrid::counts() const {
+    Eigen::VectorXd result = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(cells_.size()));
     for (const Row& row : rows_)
-        for (const auto& cell : row)
-            if (cell) all.push_back(*cell);
-    const std::vector<double> means = means_of(model, geometry, beliefs, all);
-    const auto cells = static_cast<Eigen::Index>(cells_.size());
-    Averages result{Eigen::VectorXd::Zero(cells), Eigen::VectorXd::Zero(cells)};
-    std::size_t from = 0;
-    for (const Row& row : rows_) {
-        double sum = 0;
-        std::size_t count = 0;
-        for (const auto& cell : row)
-            if (cell) sum += means[from + count++];
-        for (std::size_t c = 0; c < row.size(); ++c) {
-            if (!row[c]) continue;
-            result.values(static_cast<Eigen::Index>(c)) +=
-                means[from++] - sum / static_cast<double>(count);
-            ++result.counts(static_cast<Eigen::Index>(c));
-        }
-    }
-    result.values.array() /= result.counts.array().max(1);
+        for (std::size_t c = 0; c < row.size(); ++c)
+            result(static_cast<Eigen::Index>(c)) += row[c] ? 1 : 0;
     return result;
 }
 
-Contrasts VariantGrid::contrasts(const Eigen::MatrixXd& sums, const LevelGeometry& geometry,
-                                 const Beliefs& beliefs) const {
-    std::vector<double> counts(cells_.size(), 0);
-    for (const Row& row : rows_)
-        for (std::size_t c = 0; c < row.size(); ++c) counts[c] += row[c] ? 1 : 0;
-    Contrasts result;
+Contrasts VariantGrid::contrasts(const Eigen::MatrixXd& sums, std::size_t most) const {
+    VariantGrid first = *this;
+    first.rows_.resize(std::min(rows_.size(), std::max<std::size_t>(most / cells_.size(), 8)));
+    const Eigen::VectorXd counts = first.counts();
+    std::vector<Configuration> points;
     std::vector<Eigen::RowVectorXd> weights;
-    for (const Row& row : rows_) {
+    for (const Row& row : first.rows_) {
         Eigen::RowVectorXd whole = Eigen::RowVectorXd::Zero(sums.cols());
         double count = 0;
+        const auto own = [&](std::size_t c) -> Eigen::RowVectorXd {
+            const auto cell = static_cast<Eigen::Index>(c);
+            return sums.row(cell) / counts(cell);
+        };
         for (std::size_t c = 0; c < row.size(); ++c)
-            if (row[c]) {
-                whole += sums.row(static_cast<Eigen::Index>(c)) / counts[c];
-                ++count;
-            }
+            if (row[c]) whole += own(c), ++count;
         for (std::size_t c = 0; c < row.size(); ++c) {
             const auto& cell = row[c];
             if (!cell) continue;
-            result.points.push_back(geometry.encode(*cell));
-            result.beliefs.push_back(beliefs.of(*cell));
-            weights.emplace_back(sums.row(static_cast<Eigen::Index>(c)) / counts[c] -
-                                 whole / count);
+            points.push_back(*cell);
+            weights.emplace_back(own(c) - whole / count);
         }
     }
+    Contrasts result{fitted_->points_of(points), {}};
     result.weights.resize(static_cast<Eigen::Index>(weights.size()), sums.cols());
     for (std::size_t i = 0; i < weights.size(); ++i)
         result.weights.row(static_cast<Eigen::Index>(i)) = weights[i];
     return result;
+}
+
+Eigen::VectorXd VariantGrid::averages() const {
+    const auto count = static_cast<Eigen::Index>(cells_.size());
+    const Contrasts all =
+        contrasts(Eigen::MatrixXd::Identity(count, count), rows_.size() * cells_.size());
+    return all.weights.transpose() * fitted_->means(all.at);
 }
 
 }  // namespace servetune

@@ -29,54 +29,76 @@ inline double matern52_slope(double r2) {
 
 /// The covariance of the part of an objective that no regressor explains:
 ///
-///     k(x, x') = s_p^2 M(sum_d T_d / l_d^2)  +  s_a^2 / D  sum_d M(T_d / l_d^2)
+///     k(x, x') = s_p^2 M(sum_d T_d / l_d^2)
 ///
-/// M: Matern-5/2, T_d: squared distances of LevelGeometry. The product lets parameters interact;
-/// the additive part (0 where it is not wanted) learns main effects from few data (Duvenaud,
-/// Nickisch, Rasmussen, Additive Gaussian Processes, NeurIPS 2011).
+/// M: Matern-5/2, T_d: squared distances of LevelGeometry.
 struct KernelParameters {
     Eigen::VectorXd inverse_squared_lengths{};  ///< 1 / l_d^2, one for each dimension
     double product_variance = 0.5;              ///< s_p^2
-    double additive_variance = 0;               ///< s_a^2
-
-    [[nodiscard]] double prior_variance() const { return product_variance + additive_variance; }
 };
 
 /// Squared distances between two lists of points, one matrix for each dimension.
 using DistanceTables = std::vector<Eigen::MatrixXd>;
 
 /// |a| x |b| for each dimension. O(|a| |b| D).
-inline DistanceTables distance_tables(const LevelGeometry& geometry,
-                                      const std::vector<EncodedPoint>& a,
-                                      const std::vector<EncodedPoint>& b) {
-    DistanceTables result;
-    result.reserve(geometry.dimensions());
-    for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
-        Eigen::MatrixXd& table = result.emplace_back(a.size(), b.size());
-        for (std::size_t j = 0; j < b.size(); ++j)
-            for (std::size_t i = 0; i < a.size(); ++i)
-                table(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
-                    geometry.squared_distance(d, a[i], b[j]);
-    }
-    return result;
-}
+[[nodiscard]] DistanceTables distance_tables(const LevelGeometry& geometry,
+                                             const std::vector<EncodedPoint>& a,
+                                             const std::vector<EncodedPoint>& b);
 
-/// k between the points of the tables. O(rows cols D). `rows`, `cols` for a space without
-/// dimensions, where k is the variance everywhere.
-inline Eigen::MatrixXd covariance(const DistanceTables& tables, const KernelParameters& parameters,
-                                  Eigen::Index rows, Eigen::Index cols) {
-    if (tables.empty()) return Eigen::MatrixXd::Constant(rows, cols, parameters.prior_variance());
-    Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, cols);
-    Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(rows, cols);
-    const bool additive = parameters.additive_variance > 0;
-    for (std::size_t d = 0; d < tables.size(); ++d) {
-        const double inverse = parameters.inverse_squared_lengths(static_cast<Eigen::Index>(d));
-        r2 += inverse * tables[d];
-        if (additive) sum += matern52(Eigen::MatrixXd(inverse * tables[d]));
+/// A number for each of n observed points and any other one that depends on their levels in one
+/// dimension, such as their distance there: a column of n for each level of the other, made when
+/// the level is first met. Adding it takes n additions a dimension and candidate. Tables of all
+/// distances (`distance_tables`) of thousands of candidates take hundreds of megabytes.
+class LevelColumns {
+public:
+    /// Both must outlive it.
+    LevelColumns(const LevelGeometry& geometry, std::size_t dimension,
+                 const std::vector<EncodedPoint>& seen)
+        : dimension_(dimension),
+          continuous_(geometry.continuous(dimension)),
+          seen_(&seen),
+          made_(geometry.level_count(dimension), false),
+          columns_(static_cast<Eigen::Index>(continuous_ ? 0 : seen.size()),
+                   static_cast<Eigen::Index>(geometry.level_count(dimension))) {}
+
+    /// Adds to `sums` what `with(point)` says of each observed point and `other`.
+    template <class With, class Column>
+    void add(const EncodedPoint& other, const With& with, Column&& sums) {
+        if (continuous_) {
+            for (std::size_t i = 0; i < seen_->size(); ++i)
+                sums(static_cast<Eigen::Index>(i)) += with((*seen_)[i]);
+            return;
+        }
+        const std::size_t level = other.levels[dimension_];
+        auto column = columns_.col(static_cast<Eigen::Index>(level));
+        if (!made_[level])
+            for (std::size_t i = 0; i < seen_->size(); ++i)
+                column(static_cast<Eigen::Index>(i)) = with((*seen_)[i]);
+        made_[level] = true;
+        sums += column;
     }
-    Eigen::MatrixXd result = parameters.product_variance * matern52(r2);
-    if (additive) result += parameters.additive_variance / static_cast<double>(tables.size()) * sum;
-    return result;
-}
+
+    [[nodiscard]] static std::vector<LevelColumns> of_all(const LevelGeometry& geometry,
+                                                          const std::vector<EncodedPoint>& seen) {
+        std::vector<LevelColumns> result;
+        result.reserve(geometry.dimensions());
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d)
+            result.emplace_back(geometry, d, seen);
+        return result;
+    }
+
+private:
+    std::size_t dimension_;
+    bool continuous_;
+    const std::vector<EncodedPoint>* seen_;
+    std::vector<bool> made_;
+    Eigen::MatrixXd columns_;
+};
+
+/// k between `seen` and `others`.
+[[nodiscard]] Eigen::MatrixXd covariance(const LevelGeometry& geometry,
+                                         const std::vector<EncodedPoint>& seen,
+                                         const std::vector<EncodedPoint>& others,
+                                         const KernelParameters& parameters);
 
 }  // namespace servetune

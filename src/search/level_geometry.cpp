@@ -21,10 +21,8 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
         const auto linked = parameter.concept_name.empty()
                                 ? dimensions_.end()
                                 : std::find_if(dimensions_.begin(), dimensions_.end(), shares);
-        if (linked != dimensions_.end()) {
-            linked->parameters.push_back(i);
-            linked->name = parameter.concept_name;
-        } else dimensions_.push_back({parameter.name, {i}});
+        if (linked != dimensions_.end()) linked->parameters.push_back(i);
+        else dimensions_.push_back({{i}});
     }
     dimension_of_.resize(space.parameters().size());
     for (std::size_t d = 0; d < dimensions_.size(); ++d)
@@ -191,6 +189,54 @@ EncodedPoint LevelGeometry::encode(const Configuration& configuration) const {
     return point;
 }
 
+std::vector<double> LevelGeometry::numbers(const Configuration& configuration) const {
+    std::vector<double> result;
+    for (const Dimension& dimension : dimensions_) {
+        const Value* value =
+            dimension.real_level
+                ? configuration.find(space_.parameters()[dimension.parameters.front()].name)
+                : nullptr;
+        result.push_back(value == nullptr ? 0 : number_of(*value).value_or(0));
+    }
+    return result;
+}
+
+Configuration LevelGeometry::decode(const EncodedPoint& point,
+                                    const std::vector<double>& numbers) const {
+    std::vector<Configuration::Entry> entries;
+    for (std::size_t i = 0; i < space_.parameters().size(); ++i) {
+        const Parameter& parameter = space_.parameters()[i];
+        if (!dimension_of_[i]) {
+            entries.emplace_back(parameter.name, parameter.level(0));
+            continue;
+        }
+        const std::size_t d = *dimension_of_[i];
+        const Dimension& dimension = dimensions_[d];
+        const std::uint32_t level = point.levels[d];
+        if (dimension.real_level == level) {
+            entries.emplace_back(parameter.name,
+                                 parameter.continuous()
+                                     ? Value(numbers[d])
+                                     : Value(static_cast<std::int64_t>(numbers[d])));
+            continue;
+        }
+        const std::size_t k = place_of(dimension, i);
+        const std::uint32_t end = k + 1 < dimension.first_level.size()
+                                      ? dimension.first_level[k + 1]
+                                      : dimension.real_level.value_or(dimension.inactive);
+        if (level >= dimension.first_level[k] && level < end)
+            entries.emplace_back(parameter.name, parameter.level(level - dimension.first_level[k]));
+    }
+    return Configuration(std::move(entries));
+}
+
+/// Of a parameter among those of its dimension.
+std::size_t LevelGeometry::place_of(const Dimension& dimension, std::size_t parameter) {
+    return static_cast<std::size_t>(
+        std::find(dimension.parameters.begin(), dimension.parameters.end(), parameter) -
+        dimension.parameters.begin());
+}
+
 void LevelGeometry::encode(std::size_t which, const Value& value, EncodedPoint& point) const {
     const std::size_t d = *dimension_of_[which];
     const Dimension& dimension = dimensions_[d];
@@ -201,10 +247,7 @@ void LevelGeometry::encode(std::size_t which, const Value& value, EncodedPoint& 
         point.levels[d] = *dimension.real_level;
         return;
     }
-    const auto k = static_cast<std::size_t>(
-        std::find(dimension.parameters.begin(), dimension.parameters.end(), which) -
-        dimension.parameters.begin());
-    point.levels[d] = dimension.first_level[k] +
+    point.levels[d] = dimension.first_level[place_of(dimension, which)] +
                       static_cast<std::uint32_t>(parameter.level_of(value).value_or(0));
 }
 

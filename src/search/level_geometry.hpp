@@ -54,10 +54,6 @@ public:
     explicit LevelGeometry(SearchSpace space);
 
     [[nodiscard]] std::size_t dimensions() const { return dimensions_.size(); }
-    /// Of a dimension: the parameter's name, or the concept of several.
-    [[nodiscard]] const std::string& name(std::size_t dimension) const {
-        return dimensions_[dimension].name;
-    }
     /// Number of levels of a dimension, the inactive one included (it is the last). Of a continuous
     /// one: unset, inactive and the reals.
     [[nodiscard]] std::size_t level_count(std::size_t dimension) const {
@@ -78,6 +74,11 @@ public:
     [[nodiscard]] std::optional<std::size_t> dimension_of(std::size_t parameter) const {
         return dimension_of_[parameter];
     }
+    /// Of each continuous dimension the number itself, for positions are rounded; of others 0.
+    [[nodiscard]] std::vector<double> numbers(const Configuration& configuration) const;
+    /// The configuration of a point. `numbers`: its own; not read where all dimensions are finite.
+    [[nodiscard]] Configuration decode(const EncodedPoint& point,
+                                       const std::vector<double>& numbers) const;
     /// Sets the dimension of a parameter to what `value` is there.
     void encode(std::size_t parameter, const Value& value, EncodedPoint& point) const;
 
@@ -103,7 +104,6 @@ public:
 
 private:
     struct Dimension {
-        std::string name;
         std::vector<std::size_t> parameters{};     ///< of the space
         std::vector<std::uint32_t> first_level{};  ///< of each of them
         std::uint32_t inactive = 0;
@@ -127,6 +127,7 @@ private:
     static std::string category(const Value& value) {
         return std::to_string(value.index()) + text_of(value);
     }
+    static std::size_t place_of(const Dimension& dimension, std::size_t parameter);
     void embed_ordered(Dimension& dimension) const;
     void embed_categories(Dimension& dimension) const;
     void embed_real(Dimension& dimension) const;

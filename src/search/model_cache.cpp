@@ -1,52 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_cache.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 namespace servetune {
 
+namespace {
+
+/// Start points of the fits depend on the study's seed, the space and the amount told.
 std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, std::uint64_t seed) {
     std::size_t told = 0;
     for (const Standing& standing : standings.all()) told += standing.told() ? 1 : 0;
     return reseeded(derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told), seed);
 }
 
+}  // namespace
+
 std::shared_ptr<const FittedModels> fitted_models(
     const Problem& problem, const Standings& standings,
     const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
-    const LearningOptions& options, OutputScale::Tail tail) {
-    return std::make_shared<const FittedModels>(
-        problem, without_pending(evidence), geometry, standings.noise(), options,
-        seed_of_fits(problem, standings, options.seed.value_or(problem.seed)), tail);
+    std::uint64_t seed, OutputScale::Tail tail) {
+    return std::make_shared<const FittedModels>(problem, without_pending(evidence), geometry,
+                                                standings.noise(),
+                                                seed_of_fits(problem, standings, seed), tail);
 }
 
 PendingAwareModel learned_from(const Problem& problem, const Standings& standings,
                                std::shared_ptr<const FittedModels> told,
-                               std::vector<ConfigurationEvidence> evidence,
-                               const LearningOptions& options) {
-    return {problem,
-            std::move(told),
-            std::move(evidence),
-            standings.noises(),
-            options,
-            seed_of_fits(problem, standings, options.seed.value_or(problem.seed))};
+                               std::vector<ConfigurationEvidence> evidence, std::uint64_t seed) {
+    return {problem, std::move(told), std::move(evidence), standings.noises(),
+            seed_of_fits(problem, standings, seed)};
 }
 
 PendingAwareModel learned_anew(const Problem& problem, const Standings& standings,
-                               const LevelGeometry& geometry, const BayesianOptions& options,
-                               OutputScale::Tail tail) {
-    std::vector<Trial> history;
-    for (const Standing& standing : standings.all())
-        for (const Trial* trial : standing.trials) history.push_back(*trial);
-    std::sort(history.begin(), history.end(),
-              [](const Trial& a, const Trial& b) { return a.id < b.id; });
-    const Beliefs beliefs = options.beliefs.fitted_to(history, problem.decision);
+                               const LevelGeometry& geometry, const Beliefs& beliefs,
+                               std::uint64_t seed, OutputScale::Tail tail) {
     std::vector<ConfigurationEvidence> evidence =
         worth_learning(evidence_of(problem, standings, geometry, beliefs), problem.objective);
-    auto told = fitted_models(problem, standings, evidence, geometry, options.learning, tail);
-    return learned_from(problem, standings, std::move(told), std::move(evidence), options.learning);
+    auto told = fitted_models(problem, standings, evidence, geometry, seed, tail);
+    return learned_from(problem, standings, std::move(told), std::move(evidence), seed);
 }
 
 }  // namespace servetune

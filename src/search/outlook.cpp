@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "outlook.hpp"
+#include "servetune/explanation.hpp"
 
 #include "candidates.hpp"
 #include "insight.hpp"
@@ -14,40 +14,33 @@
 namespace servetune {
 namespace {
 
+constexpr std::size_t most_drawn = 2000;  ///< of the space; scored one by one
+constexpr std::size_t most_joint =
+    250;                    ///< of these, by expected improvement: their covariance is O(n^3)
+constexpr double runs = 4;  ///< once in the search, and three rounds after it
+constexpr std::size_t most_worlds = 1000;  ///< drawn: a chance of 5 % is good to 0.7 points
+
 /// Values of all points in one world, standardised: n.
 using World = Eigen::VectorXd;
 
 /// Joint draws from the mixture: of each expert as many as it weighs.
-std::vector<World> drawn_worlds(const PendingAwareModel& model, const LevelGeometry& geometry,
-                                const std::vector<EncodedPoint>& points,
-                                const std::vector<std::vector<PriorBelief>>& beliefs, Rng& rng) {
-    const Eigen::MatrixXd believed = model.believed(beliefs);
-    const auto& experts = model.objective().experts();
-    const DistanceTables to_data =
-        distance_tables(geometry, experts.front().process.data().points, points);
-    const DistanceTables among = distance_tables(geometry, points, points);
-    const auto n = static_cast<Eigen::Index>(points.size());
+std::vector<World> drawn_worlds(const FittedHistory& fitted, const ModelPoints& at, Rng& rng) {
+    const auto n = static_cast<Eigen::Index>(at.points.size());
     std::vector<World> result;
-    double weight = 0;
-    for (const Expert& expert : experts) {
-        weight += expert.weight;
+    double all = 0;
+    for (const auto& [weight, expert] : fitted.joint(at)) {
+        all += weight;
         const auto until = static_cast<std::size_t>(
-            std::lround(std::min(weight, 1.0) * static_cast<double>(Outlook::worlds)));
+            std::lround(std::min(all, 1.0) * static_cast<double>(most_worlds)));
         if (until <= result.size()) continue;
-        const Eigen::MatrixXd regressors = Surrogate::regressors(expert, believed);
-        const std::vector<Prediction> predictions = expert.process.predict(to_data, regressors);
-        Eigen::VectorXd means(n);
-        for (Eigen::Index i = 0; i < n; ++i)
-            means(i) = predictions[static_cast<std::size_t>(i)].mean;
-        Eigen::MatrixXd covariance =
-            expert.process.posterior_covariance(to_data, among, regressors);
+        Eigen::MatrixXd covariance = expert.covariance;
         covariance.diagonal().array() +=
             1e-8 * std::max(covariance.diagonal().maxCoeff(), 1e-6);  // rounding
         const Eigen::MatrixXd factor = Eigen::LLT<Eigen::MatrixXd>(covariance).matrixL();
         while (result.size() < until) {
             Eigen::VectorXd normal(n);
             for (Eigen::Index i = 0; i < n; ++i) normal(i) = rng.normal();
-            result.push_back(means + factor.triangularView<Eigen::Lower>() * normal);
+            result.push_back(expert.means + factor.triangularView<Eigen::Lower>() * normal);
         }
     }
     return result;
@@ -57,64 +50,55 @@ double world_quantile(const std::vector<double>& sorted, double share) {
     return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
 }
 
-}  // namespace
-
-bool Outlook::enough() const { return fitted_.model() != nullptr; }
-
-std::vector<Configuration> Outlook::untried(const Configuration& from) const {
+/// Neighbours of `from` and an even draw, always the same one, of what has no outcome.
+std::vector<Configuration> untried(const FittedHistory& fitted, const Configuration& from) {
     std::set<Configuration> told;
-    for (const Trial& trial : fitted_.trials)
+    for (const Trial& trial : fitted.trials)
         if (trial.told()) told.insert(trial.configuration);
     std::vector<Configuration> result;
     std::set<Configuration> seen;
     const auto add = [&](const Configuration& one) {
         if (!told.contains(one) && seen.insert(one).second) result.push_back(one);
     };
-    if (fitted_.problem.feasible.finite() &&
-        fitted_.problem.feasible.size() <= static_cast<double>(most_drawn)) {
-        fitted_.problem.feasible.for_each([&](const Configuration& one) { return add(one), true; });
+    const FeasibleSet& feasible = fitted.problem.feasible;
+    if (feasible.finite() && feasible.size() <= static_cast<double>(most_drawn)) {
+        feasible.for_each([&](const Configuration& one) { return add(one), true; });
         return result;
     }
-    for (const Configuration& one : neighbours(fitted_.problem.space, from))
-        if (result.size() < most_drawn && fitted_.problem.space.feasible(one)) add(one);
-    Rng rng(fingerprint_of(Candidates::key_of(fitted_.problem)).bits);
+    for (const Configuration& one : neighbours(fitted.problem.space, from))
+        if (result.size() < most_drawn && fitted.problem.space.feasible(one)) add(one);
+    Rng rng(fingerprint_of(Candidates::key_of(fitted.problem)).bits);
     for (std::size_t i = 0; i < 2 * most_drawn && result.size() < most_drawn; ++i)
-        add(fitted_.problem.feasible.sample(rng));
+        add(feasible.sample(rng));
     return result;
 }
 
-FurtherGain Outlook::further(const Configuration& from, std::size_t trials, double least) const {
-    const std::vector<Configuration> candidates = untried(from);
+}  // namespace
+
+FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
+                                 double least) const {
+    const std::vector<Configuration> candidates = untried(*fitted_, from);
     FurtherGain result{trials, {}, 0, candidates.size()};
     if (candidates.empty() || trials == 0) return result;
-    std::vector<EncodedPoint> points;
-    std::vector<std::vector<PriorBelief>> beliefs;
-    for (const Configuration& one : candidates) {
-        points.push_back(fitted_.geometry.encode(one));
-        beliefs.push_back(fitted_.beliefs.of(one));
-    }
-    const std::vector<CandidateScore> scores = fitted_.model()->scores(points, beliefs);
+    const PendingAwareModel& model = *fitted_->model();
+    const ModelPoints all = fitted_->points_of(candidates);
+    const std::vector<CandidateScore> scores = model.scores(all.points, all.beliefs);
     std::vector<std::size_t> order(candidates.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto worth = [&](std::size_t i) {
-        return scores[i].log_improvement + scores[i].log_works + scores[i].log_limits;
-    };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return worth(a) > worth(b); });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return scores[a].total() > scores[b].total();
+    });
     order.resize(std::min(order.size(), most_joint));
 
-    std::vector<EncodedPoint> joint{fitted_.geometry.encode(from)};
-    std::vector<std::vector<PriorBelief>> believed{fitted_.beliefs.of(from)};
+    std::vector<Configuration> joint{from};
     std::vector<double> chances{1};
     for (const std::size_t i : order) {
-        joint.push_back(points[i]);
-        believed.push_back(beliefs[i]);
+        joint.push_back(candidates[i]);
         chances.push_back(std::exp(scores[i].log_works + scores[i].log_limits));
     }
-    Rng rng(derive_seed(fingerprint_of(Candidates::key_of(fitted_.problem)).bits,
-                        fitted_.trials.size()));
-    const std::vector<World> drawn =
-        drawn_worlds(*fitted_.model(), fitted_.geometry, joint, believed, rng);
+    Rng rng(derive_seed(fingerprint_of(Candidates::key_of(fitted_->problem)).bits,
+                        fitted_->trials.size()));
+    const std::vector<World> drawn = drawn_worlds(*fitted_, fitted_->points_of(joint), rng);
     // What passes in each world, and the best that does: what a trial chosen by it measures.
     std::vector<std::vector<char>> passes;
     std::vector<Eigen::Index> best;
@@ -129,8 +113,7 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
         best.push_back(top);
     }
     const auto better_by = [&](std::size_t w, Eigen::Index j) { return drawn[w](j) - drawn[w](0); };
-    const double noise =
-        fitted_.problem.replicates_inform ? fitted_.model()->noise_variance() / runs : 0;
+    const double noise = fitted_->problem.replicates_inform ? model.noise_variance() / runs : 0;
     std::vector<double> means(chances.size(), 0.0);
     std::vector<double> squares(chances.size(), 0.0);
     for (std::size_t w = 0; w < drawn.size(); ++w)
@@ -139,7 +122,7 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
             means[j] += difference / static_cast<double>(drawn.size());
             squares[j] += difference * difference / static_cast<double>(drawn.size());
         }
-    const double worth_having = std::log1p(least) / fitted_.model()->scale().spread();
+    const double worth_having = std::log1p(least) / model.scale().spread();
     std::vector<double> gains;
     std::size_t changed = 0;
     for (std::size_t w = 0; w < drawn.size(); ++w) {
@@ -160,7 +143,7 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
             gained = better_by(w, chosen);
             another = true;
         }
-        gains.push_back(std::expm1(fitted_.model()->scale().spread() * gained));
+        gains.push_back(std::expm1(model.scale().spread() * gained));
         changed += another ? 1 : 0;
     }
     std::sort(gains.begin(), gains.end());

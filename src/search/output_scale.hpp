@@ -9,6 +9,14 @@
 
 namespace servetune {
 
+inline double median_of(std::vector<double> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    return values.size() % 2 == 1
+               ? values[values.size() / 2]
+               : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
+}
+
 /// From an objective's numbers to what a Gaussian process is fitted to, and back: z = (ln y -
 /// centre) / spread, the sign turned where less is better, so that more is better always.
 /// Logarithms, because effects of flags multiply. Below -2 the scale is compressed, z <- -2 - ln(1
@@ -34,13 +42,13 @@ public:
         std::vector<double> logs;
         for (const double value : values) logs.push_back(sign_ * std::log(value));
         if (logs.empty()) return;
-        centre_ = median(logs);
+        centre_ = median_of(logs);
         std::vector<double> better;  // the half that matters: outliers of the worse one have no say
         for (const double value : logs)
             if (value >= centre_) better.push_back(value - centre_);
         // 1.4826: from the median of absolute deviations to a standard deviation of a normal. The
         // usual spread counts as two observations.
-        const double seen = 1.4826 * median(better);
+        const double seen = 1.4826 * median_of(better);
         const auto count = static_cast<double>(better.size());
         constexpr double prior_count = 2;
         spread_ =
@@ -71,12 +79,6 @@ private:
     [[nodiscard]] double unclipped(double z) const {
         return z >= knee_ ? z : knee_ - std::expm1(knee_ - z);
     }
-    static double median(std::vector<double> values) {
-        std::sort(values.begin(), values.end());
-        const std::size_t n = values.size();
-        return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-    }
-
     double sign_;
     double knee_;  ///< below it values are compressed
     double centre_ = 0;

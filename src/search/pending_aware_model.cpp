@@ -10,8 +10,7 @@ namespace servetune {
 PendingAwareModel::PendingAwareModel(const Problem& problem,
                                      std::shared_ptr<const FittedModels> told,
                                      std::vector<ConfigurationEvidence> evidence,
-                                     const std::vector<double>& noise_cv,
-                                     const LearningOptions& options, std::uint64_t seed)
+                                     const std::vector<double>& noise_cv, std::uint64_t seed)
     : told_(std::move(told)), evidence_(std::move(evidence)), objective_(told_->objective()) {
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
@@ -27,8 +26,8 @@ PendingAwareModel::PendingAwareModel(const Problem& problem,
     at_evidence_ = objective_.mixed(points, believed(beliefs));
     if (!problem.objective.several()) return;
     const Tradeoff::Leading leading{objective_, believed(beliefs)};
-    tradeoff_ = std::make_unique<Tradeoff>(problem, evidence_, leading, told_->geometry(), noise_cv,
-                                           options, derive_seed(seed, 3));
+    tradeoff_ = std::make_unique<Tradeoff>(problem, evidence_, leading, told_->geometry(),
+                                           noise_cv[1], derive_seed(seed, 3));
 }
 
 std::vector<CandidateScore> PendingAwareModel::scores(

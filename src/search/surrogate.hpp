@@ -24,7 +24,6 @@ struct SurrogateData {
     Eigen::VectorXd noise_factors{};  ///< 1 / replicates
     Eigen::MatrixXd beliefs{};  ///< n x q, in units of the values; no column: nothing is believed
     LogNormal noise_variance{-6.214608098422191, 1.3};
-    bool additive = false;
 };
 
 /// One Gaussian process of several, and how much it is believed.
@@ -53,10 +52,9 @@ public:
     /// values. At 40 trials of the simulated study: 3 points of regret better than without a bound
     static constexpr double belief_worth = 5;
 
-    /// `geometry` must outlive it. `seed` of the starts.
+    /// `geometry` must outlive it. `seed`: of the starts.
     Surrogate(const LevelGeometry& geometry, const SurrogateData& data, std::uint64_t seed,
-              const HyperparameterSearch& search = {})
-        : geometry_(&geometry) {
+              const HyperparameterSearch& search = {}) {
         const DistanceTables tables = distance_tables(geometry, data.points, data.points);
         std::vector<Expert> plain = experts(geometry, tables, data, {}, seed, search);
         std::vector<Eigen::Index> columns(
@@ -103,8 +101,7 @@ public:
         std::vector<std::vector<Prediction>> result;
         for (const Expert& expert : experts_) {
             const Eigen::MatrixXd h = regressors(expert, beliefs);
-            result.push_back(expert.process.predict_from(
-                expert.process.cross_covariance(*geometry_, points, h), h));
+            result.push_back(expert.process.predict(points, h));
         }
         return result;
     }
@@ -120,9 +117,31 @@ public:
         std::vector<Beside> result;
         for (const Expert& expert : experts_) {
             const Eigen::MatrixXd h = regressors(expert, beliefs);
-            const Eigen::MatrixXd cross = expert.process.cross_covariance(*geometry_, points, h);
+            const Eigen::MatrixXd cross = expert.process.cross_covariance(points, h);
             result.push_back({expert.process.predict_from(cross, h),
                               cross.transpose() * expert.process.covariance_weights(i)});
+        }
+        return result;
+    }
+    /// Of the mixture, the means alone.
+    [[nodiscard]] Eigen::VectorXd means(const std::vector<EncodedPoint>& points,
+                                        const Eigen::MatrixXd& beliefs) const {
+        constexpr std::size_t together = 1024;  // the covariances of 500 observations: 4 MB
+        Eigen::VectorXd result = Eigen::VectorXd::Zero(beliefs.rows());
+        for (const Expert& expert : experts_) {
+            const Eigen::MatrixXd h = regressors(expert, beliefs);
+            for (std::size_t from = 0; from < points.size(); from += together) {
+                const std::vector<EncodedPoint> some(
+                    points.begin() + static_cast<std::ptrdiff_t>(from),
+                    points.begin() +
+                        static_cast<std::ptrdiff_t>(std::min(points.size(), from + together)));
+                const auto first = static_cast<Eigen::Index>(from);
+                const auto count = static_cast<Eigen::Index>(some.size());
+                const Eigen::MatrixXd own = h.middleRows(first, count);
+                result.segment(first, count) +=
+                    expert.weight *
+                    expert.process.means_from(expert.process.cross_covariance(some, own), own);
+            }
         }
         return result;
     }
@@ -147,32 +166,13 @@ public:
         return result;
     }
 
-    /// Of each value the chance that the mixture gives to less, from all other values, noise
-    /// included (leave one out, with the hyperparameters that were fitted to all). Even over [0, 1]
-    /// where the predictive intervals are calibrated: a 90 % interval holds a value whose chance is
-    /// between 0.05 and 0.95. O(n^3).
-    [[nodiscard]] std::vector<double> leave_one_out_chances() const {
-        std::vector<double> result(static_cast<std::size_t>(experts_.front().process.size()), 0.0);
-        for (const Expert& expert : experts_) {
-            const std::vector<Prediction> predictions = expert.process.leave_one_out();
-            for (std::size_t i = 0; i < result.size(); ++i) {
-                const double off = expert.process.data().values(static_cast<Eigen::Index>(i)) -
-                                   predictions[i].mean;
-                result[i] += expert.weight * normal_cdf(off, predictions[i].variance);
-            }
-        }
-        return result;
-    }
-
     /// A trial that is under way, as if it gave what is expected of it: variances shrink, means
     /// stay (kriging believer; Ginsbourger, Le Riche, Carraro 2010).
     void believe(const EncodedPoint& point, const Eigen::RowVectorXd& beliefs) {
         for (Expert& expert : experts_) {
-            const DistanceTables tables =
-                distance_tables(*geometry_, expert.process.data().points, {point});
             const Eigen::MatrixXd row = regressors(expert, beliefs);
-            const double expected = expert.process.predict(tables, row).front().mean;
-            expert.process.append(tables, point, expected, 1, row);
+            const double expected = expert.process.predict({point}, row).front().mean;
+            expert.process.append(point, expected, 1, row);
         }
     }
 
@@ -218,13 +218,12 @@ private:
         observations.coefficient_variance(0) = 1;
         HyperparameterPriors priors = HyperparameterPriors::of(geometry);
         priors.noise_variance = data.noise_variance;
-        priors.additive = data.additive;
         const Hyperparameters hyperparameters(priors);
         std::vector<Expert> result;
         for (const HyperparameterMode& mode :
              fit_hyperparameters(hyperparameters, tables, observations, seed, search))
             result.push_back(
-                {GaussianProcess(tables, observations, hyperparameters.kernel(mode.theta),
+                {GaussianProcess(geometry, observations, hyperparameters.kernel(mode.theta),
                                  hyperparameters.noise_variance(mode.theta)),
                  mode.weight, columns});
         return result;
@@ -241,7 +240,6 @@ private:
         return sum;
     }
 
-    const LevelGeometry* geometry_;
     std::vector<Expert> experts_{};
     double belief_weight_ = 0;
 };

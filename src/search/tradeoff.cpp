@@ -2,141 +2,90 @@
 #include "tradeoff.hpp"
 #include "base/present.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace servetune {
 
-FrontValue::FrontValue(const std::vector<std::vector<double>>& means,
-                       const std::vector<double>& reference, const std::vector<double>& weights) {
-    if (reference.size() == 2) {
-        std::vector<Staircase::Point> points;
-        for (const std::vector<double>& mean : means) points.push_back({mean[0], mean[1]});
-        staircase_.emplace(std::move(points), Staircase::Point{reference[0], reference[1]});
-        return;
-    }
-    // Each goal in units of what lies between reference and best: no goal has more say because it
-    // varies more.
-    std::vector<double> best = means.front();
-    for (const std::vector<double>& mean : means)
-        for (std::size_t k = 0; k < best.size(); ++k) best[k] = std::max(best[k], mean[k]);
-    std::vector<double> scaled;
-    for (std::size_t k = 0; k < best.size(); ++k)
-        scaled.push_back(weights[k] / std::max(best[k] - reference[k], 1e-9));
-    scalar_.emplace(std::move(scaled), std::move(best));
-    best_ = scalar_->value(means.front());
-    for (const std::vector<double>& mean : means) best_ = std::max(best_, scalar_->value(mean));
-}
-
 Tradeoff::Tradeoff(const Problem& problem, const std::vector<ConfigurationEvidence>& evidence,
-                   const Leading& leading, const LevelGeometry& geometry,
-                   const std::vector<double>& noise_cv, const LearningOptions& options,
-                   std::uint64_t seed) {
+                   const Leading& leading, const LevelGeometry& geometry, double noise_cv,
+                   std::uint64_t seed)
+    : second_(
+          learned(problem.objective.goals[1], evidence, geometry, noise_cv, derive_seed(seed, 0))) {
     std::vector<EncodedPoint> points;
-    std::size_t trials = 0;
-    for (const ConfigurationEvidence& entry : evidence) {
-        points.push_back(entry.point);
-        trials += entry.trials;
-    }
-    const std::vector<Goal>& goals = problem.objective.goals;
-    for (std::size_t k = 1; k < goals.size(); ++k)
-        models_.push_back(learned(goals[k], k, evidence, geometry, noise_cv[k], options,
-                                  derive_seed(seed, k - 1)));
-    Rng rng(derive_seed(derive_seed(seed, goals.size() - 1), trials));
-    weights_ = Chebyshev::drawn_weights(goals.size(), rng);
-
-    at_evidence_ = further(points);
-    at_evidence_.insert(at_evidence_.begin(), leading.process.mixed(points, leading.beliefs));
-    const std::vector<std::vector<double>> means = passing_means(evidence, at_evidence_, none);
+    for (const ConfigurationEvidence& entry : evidence) points.push_back(entry.point);
+    at_evidence_ = {leading.process.mixed(points, leading.beliefs), of_second(points)};
+    const std::vector<Staircase::Point> means = passing_means(evidence, at_evidence_, none);
     if (means.empty()) return;
-    std::vector<std::size_t> passing;
-    for (std::size_t i = 0; i < evidence.size(); ++i)
-        if (evidence[i].passes) passing.push_back(i);
-    const std::vector<std::size_t> best = non_dominated(means);
-    for (const std::size_t i : best) front_.push_back(passing[i]);
-    for (std::size_t k = 0; k < goals.size(); ++k) {
-        double low = means[best.front()][k];
-        double high = low;
-        for (const std::size_t i : best) {
-            low = std::min(low, means[i][k]);
-            high = std::max(high, means[i][k]);
-        }
-        reference_.push_back(low - std::max(depth * (high - low), least_depth));
-    }
-    value_.emplace(means, reference_, weights_);
-    std::vector<std::vector<Prediction>> weightiest{
-        leading.process.predict(points, leading.beliefs).front()};
+    constexpr double lowest = -std::numeric_limits<double>::infinity();
+    const std::vector<Staircase::Point> front = Staircase(means, {lowest, lowest}).steps();
+    // The first goal rises along the front, the second falls.
+    const std::array<double, 2> ranges{front.back()[0] - front.front()[0],
+                                       front.front()[1] - front.back()[1]};
+    const Staircase::Point worst{front.front()[0], front.back()[1]};
+    for (std::size_t k = 0; k < 2; ++k)
+        reference_[k] = worst[k] - std::max(depth * ranges[k], least_depth);
+    front_.emplace(means, reference_);
     const Eigen::MatrixXd nothing(static_cast<Eigen::Index>(points.size()), 0);
-    for (const GoalModel& model : models_)
-        weightiest.push_back(model.process->predict(points, nothing).front());
-    value_by_weightiest_.emplace(passing_means(evidence, weightiest, none), reference_, weights_);
+    const BothGoals weightiest{leading.process.predict(points, leading.beliefs).front(),
+                               second_.predict(points, nothing).front()};
+    front_by_weightiest_.emplace(passing_means(evidence, weightiest, none), reference_);
 }
 
 /// As the leading goal is learned, without knowledge.
-Tradeoff::GoalModel Tradeoff::learned(const Goal& goal, std::size_t k,
-                                      const std::vector<ConfigurationEvidence>& evidence,
-                                      const LevelGeometry& geometry, double noise_cv,
-                                      const LearningOptions& options, std::uint64_t seed) {
+Surrogate Tradeoff::learned(const Goal& goal, const std::vector<ConfigurationEvidence>& evidence,
+                            const LevelGeometry& geometry, double noise_cv, std::uint64_t seed) {
     std::vector<double> measured;
     for (const ConfigurationEvidence& entry : evidence)
-        if (entry.measured()) measured.push_back(entry.means[k]);
+        if (entry.measured()) measured.push_back(entry.means[1]);
     const OutputScale scale(goal.direction == Direction::maximize, measured, 2 * noise_cv);
-    const SurrogateData data = goal_data(evidence, k, scale, noise_cv, options).data;
-    GoalModel result{scale, std::make_unique<Surrogate>(geometry, data, seed, options.search)};
+    Surrogate result(geometry, goal_data(evidence, 1, scale, noise_cv).data, seed);
     for (const ConfigurationEvidence& entry : evidence)
-        if (entry.under_way()) result.process->believe(entry.point, Eigen::RowVectorXd(0));
+        if (entry.under_way()) result.believe(entry.point, Eigen::RowVectorXd(0));
     return result;
 }
 
-std::vector<std::vector<Prediction>> Tradeoff::further(
-    const std::vector<EncodedPoint>& points) const {
-    std::vector<std::vector<Prediction>> result;
-    const Eigen::MatrixXd nothing(static_cast<Eigen::Index>(points.size()), 0);
-    for (const GoalModel& model : models_) result.push_back(model.process->mixed(points, nothing));
-    return result;
+std::vector<Prediction> Tradeoff::of_second(const std::vector<EncodedPoint>& points) const {
+    return second_.mixed(points, Eigen::MatrixXd(static_cast<Eigen::Index>(points.size()), 0));
 }
 
-std::vector<std::vector<double>> Tradeoff::passing_means(
-    const std::vector<ConfigurationEvidence>& evidence,
-    const std::vector<std::vector<Prediction>>& goals, std::size_t without) {
-    std::vector<std::vector<double>> result;
-    for (std::size_t i = 0; i < evidence.size(); ++i) {
-        if (!evidence[i].passes || i == without) continue;
-        std::vector<double>& point = result.emplace_back();
-        for (const std::vector<Prediction>& goal : goals) point.push_back(goal[i].mean);
-    }
+std::vector<Staircase::Point> Tradeoff::passing_means(
+    const std::vector<ConfigurationEvidence>& evidence, const BothGoals& goals,
+    std::size_t without) {
+    std::vector<Staircase::Point> result;
+    for (std::size_t i = 0; i < evidence.size(); ++i)
+        if (evidence[i].passes && i != without)
+            result.push_back({goals[0][i].mean, goals[1][i].mean});
     return result;
 }
 
 void Tradeoff::score(const std::vector<EncodedPoint>& points,
                      std::vector<CandidateScore>& scores) const {
-    const std::vector<std::vector<Prediction>> others = further(points);
-    for (std::size_t i = 0; i < points.size(); ++i) {
-        std::vector<Prediction> goals{scores[i].objective};
-        for (const std::vector<Prediction>& goal : others) goals.push_back(goal[i]);
-        scores[i].log_improvement = present(value_).log_expected_improvement(goals);
-    }
+    const std::vector<Prediction> second = of_second(points);
+    for (std::size_t i = 0; i < points.size(); ++i)
+        scores[i].log_improvement =
+            present(front_).log_expected_improvement(scores[i].objective, second[i]);
 }
 
 void Tradeoff::rank(const PoolPredictions& leading, const LevelGeometry& geometry,
                     const CandidatePool& pool, bool explore, Eigen::VectorXf& result) const {
-    std::vector<PoolPredictions> others;
-    for (const GoalModel& model : models_)
-        others.push_back(predict_pool(PoolModel::of(model.process->experts().front().process),
-                                      geometry, pool, {}));
-    std::vector<Prediction> goals(others.size() + 1);
-    std::vector<double> hoped(goals.size());
-    const FrontValue& value = present(value_by_weightiest_);
+    const PoolPredictions second =
+        predict_pool(PoolModel::of(second_.experts().front().process), geometry, pool, {});
+    const auto at = [](const PoolPredictions& goal, Eigen::Index i) {
+        return Prediction{static_cast<double>(goal.means(i)),
+                          static_cast<double>(goal.variances(i))};
+    };
+    const auto hoped = [](const Prediction& one) { return one.mean + std::sqrt(one.variance); };
+    const Staircase& front = present(front_by_weightiest_);
     for (Eigen::Index i = 0; i < result.size(); ++i) {
-        double log_sd = 0;
-        for (std::size_t k = 0; k < goals.size(); ++k) {
-            const PoolPredictions& from = k == 0 ? leading : others[k - 1];
-            goals[k] = {static_cast<double>(from.means(i)), static_cast<double>(from.variances(i))};
-            hoped[k] = goals[k].mean + std::sqrt(goals[k].variance);
-            log_sd += 0.5 * std::log(goals[k].variance);
-        }
+        const Prediction a = at(leading, i);
+        const Prediction b = at(second, i);
         double score = 0;
-        if (explore) score = value.improvement(hoped) > 0 ? log_sd : log_sd - 100;
-        else score = value.log_expected_improvement(goals);
+        if (explore) {
+            score = 0.5 * std::log(a.variance) + 0.5 * std::log(b.variance);
+            if (!(front.improvement({hoped(a), hoped(b)}) > 0)) score -= 100;
+        } else score = front.log_expected_improvement(a, b);
         result(i) = static_cast<float>(score);
     }
 }
@@ -147,26 +96,21 @@ void Tradeoff::rank(const PoolPredictions& leading, const LevelGeometry& geometr
 std::optional<std::pair<std::size_t, double>> Tradeoff::best_replicate(
     const std::vector<ConfigurationEvidence>& evidence, double noise_variance) const {
     std::optional<std::pair<std::size_t, double>> result;
+    const auto moved = [](const Prediction& one, double noise) {
+        return Prediction{one.mean, one.variance * one.variance / (one.variance + noise)};
+    };
     for (std::size_t i = 0; i < evidence.size(); ++i) {
         if (!evidence[i].passes || evidence[i].pending) continue;
-        const std::vector<std::vector<double>> others = passing_means(evidence, at_evidence_, i);
+        const std::vector<Staircase::Point> others = passing_means(evidence, at_evidence_, i);
         if (others.empty()) continue;
-        const FrontValue beside(others, reference_, weights_);
-        std::vector<Prediction> moved;
-        std::vector<double> now;
-        for (std::size_t k = 0; k < at_evidence_.size(); ++k) {
-            const Prediction& prediction = at_evidence_[k][i];
-            const double noise =
-                k == 0 ? noise_variance
-                       : models_[k - 1].process->experts().front().process.noise_variance();
-            moved.push_back({prediction.mean, prediction.variance * prediction.variance /
-                                                  (prediction.variance + noise)});
-            now.push_back(prediction.mean);
-        }
-        const double then = std::exp(beside.log_expected_improvement(moved));
-        const double change = then - beside.improvement(now);
-        constexpr double rounding =
-            1e-6;  // of both, that the integral of three goals and more carries
+        const Staircase beside(others, reference_);
+        const Prediction& first = at_evidence_[0][i];
+        const Prediction& second = at_evidence_[1][i];
+        const double then = std::exp(beside.log_expected_improvement(
+            moved(first, noise_variance),
+            moved(second, second_.experts().front().process.noise_variance())));
+        const double change = then - beside.improvement({first.mean, second.mean});
+        constexpr double rounding = 1e-6;  // of both
         if (change <= rounding * then) continue;
         if (const double value = std::log(change); !result || value > result->second)
             result = {i, value};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "candidate_pool.hpp"
 #include "evidence.hpp"
+#include "output_scale.hpp"
 #include "surrogate.hpp"
 
 #include <algorithm>
@@ -18,14 +18,10 @@ namespace servetune {
 /// What a trial of a configuration takes, start to end, failures included: one that crashes at once
 /// is cheap, one that runs into a time limit is dear. A Gaussian process of ln(seconds), its prior
 /// mean the median of what was told.
-///
-/// An acquisition per second is ln alpha(x) - ln E[seconds(x)] (Snoek, Larochelle, Adams, Practical
-/// Bayesian Optimization of Machine Learning Algorithms, NIPS 2012, section 3.2, in the logarithm).
 class TrialCost {
 public:
     /// Configurations without `seconds` are left out. `geometry` must outlive it.
-    TrialCost(const LevelGeometry& geometry, const std::vector<ConfigurationEvidence>& evidence,
-              const HyperparameterSearch& search)
+    TrialCost(const LevelGeometry& geometry, const std::vector<ConfigurationEvidence>& evidence)
         : geometry_(geometry) {
         std::vector<double> logs;
         SurrogateData data;
@@ -48,36 +44,14 @@ public:
         data.noise_factors = Eigen::VectorXd::Ones(n);
         data.noise_variance = {2 * std::log(noise / unit_), 1.0};
         data.beliefs.resize(n, 0);
-        process_ = std::make_unique<Surrogate>(geometry_, data, asked,
-                                               HyperparameterSearch{2, 1, search.iterations});
+        process_ = std::make_unique<Surrogate>(geometry_, data, asked, quick_search);
     }
 
-    /// ln E[seconds] at each point less that of the median trial; zeros where nothing was told.
-    [[nodiscard]] std::vector<double> log_seconds(const std::vector<EncodedPoint>& points) const {
-        std::vector<double> result(points.size(), 0.0);
-        if (!process_) return result;
-        const std::vector<Prediction> predictions =
-            process_->mixed(points, Eigen::MatrixXd(points.size(), 0));
-        for (std::size_t i = 0; i < points.size(); ++i)
-            result[i] = expected(predictions[i].mean, predictions[i].variance);
-        return result;
-    }
-
-    /// E[seconds] at a point; nothing where nothing was told.
+    /// E[seconds] at a point, a log-normal; nothing where nothing was told.
     [[nodiscard]] std::optional<double> seconds(const EncodedPoint& point) const {
-        return process_ ? std::optional(std::exp(centre_ + log_seconds({point}).front()))
-                        : std::nullopt;
-    }
-
-    /// Takes the same from a ranking of a whole pool, in single precision.
-    void rank(const CandidatePool& pool, Eigen::VectorXf& ranking) const {
-        if (!process_) return;
-        const PoolPredictions predictions =
-            predict_pool(PoolModel::of(process_->experts().front().process), geometry_, pool, {});
-        for (Eigen::Index i = 0; i < ranking.size(); ++i)
-            ranking(i) -=
-                static_cast<float>(expected(static_cast<double>(predictions.means(i)),
-                                            static_cast<double>(predictions.variances(i))));
+        if (!process_) return std::nullopt;
+        const Prediction one = process_->mixed({point}, Eigen::MatrixXd(1, 0)).front();
+        return std::exp(centre_ + (unit_ * one.mean + 0.5 * unit_ * unit_ * one.variance));
     }
 
 private:
@@ -86,11 +60,6 @@ private:
     static constexpr double noise =
         0.05;  ///< of the logarithm: one configuration's trials, an engine's start included
     static constexpr double farthest = 4;  ///< units
-
-    /// Of a log-normal.
-    [[nodiscard]] double expected(double mean, double variance) const {
-        return unit_ * mean + 0.5 * unit_ * unit_ * variance;
-    }
 
     const LevelGeometry& geometry_;
     double centre_ = 0;

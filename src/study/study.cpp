@@ -330,7 +330,7 @@ AskResult Study::Loop::next(const Budget& budget, double began) {
     if (auto* proposal = std::get_if<Proposal>(&answer)) {
         check_feasible(proposal->configuration, "strategy '" + strategy_.name() + "' proposed ");
         return AskResult(
-            add(std::move(proposal->configuration), Purpose::search, std::move(proposal->why)));
+            add(std::move(proposal->configuration), proposal->purpose, std::move(proposal->why)));
     }
     if (auto* finished = std::get_if<Finished>(&answer))
         return next_to_confirm(budget, seconds, history,

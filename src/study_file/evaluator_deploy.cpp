@@ -12,6 +12,8 @@
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
 
+#include <fmt/format.h>
+
 namespace servetune {
 namespace {
 
@@ -163,19 +165,6 @@ std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_
     return {from, from + static_cast<std::ptrdiff_t>(size)};
 }
 
-/// The GPUs of each worker, as lists: neighbours in the list.
-std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers) {
-    std::vector<std::string> result;
-    if (workers < 2 || gpus.empty()) return result;
-    const auto size = static_cast<std::int64_t>(names_of_gpus(gpus).size() / workers);
-    for (const auto& group : groups_of_devices(gpus, {}, size)) {
-        result.emplace_back();
-        for (const std::string& gpu : group)
-            result.back() += (result.back().empty() ? "" : ",") + gpu;
-    }
-    return result;
-}
-
 bool touches_answers(const Parameter& parameter) {
     constexpr std::array<std::string_view, 6> concepts{"quantization",      "weight_dtype",
                                                        "kv_cache_dtype",    "value_cache_dtype",
@@ -251,7 +240,7 @@ void check_weight_cache(const StudyFile& file) {
 constexpr const char* image_not_here = "not here";
 
 std::string path_of_image(const std::string& image) {
-    return of_later_versions + "evaluator.deploy.container.image " + image;
+    return file_paths + "evaluator.deploy.container.image " + image;
 }
 
 /// What an image is now, or was when the journal was written; empty: nobody knows.
@@ -262,35 +251,22 @@ std::string pinned_image(const StudyFile& file, const Launcher& launcher,
     return kept->second == image_not_here ? "" : kept->second;
 }
 
-/// Servers of roles have a log each.
-std::string place_of_logs(const StudyFile& file) {
-    const std::vector<Parameter>& parameters = file.composition->parameters();
-    const bool roles = std::any_of(parameters.begin(), parameters.end(),
-                                   [](const Parameter& one) { return one.name == "roles"; });
-    return std::string("its log is trials/ID/engine.log") +
-           (roles ? "; of each server of roles, trials/ID/SERVER/engine.log." : ".");
-}
-
 std::string note_of_launcher(const StudyFile& file) {
     const DeployChoice& choice = choice_of(file);
     const Launcher* launcher = choice.options.deploy.launcher.get();
-    if (launcher == nullptr)
-        return "Every trial started the engine on this machine and ended it; " +
-               place_of_logs(file);
+    const std::string logs = " Its logs are in trials/ID.";
+    if (launcher == nullptr) return "Every trial started the engine on this machine." + logs;
     if (choice.wrapped)
         return "Every trial was started elsewhere, by the launcher " + choice.wrapped->name +
-               ". The load test ran on this machine, and its requests went over the network or "
-               "through a connection of the launcher's. Its machine was not watched for "
-               "disturbances; " +
-               place_of_logs(file);
+               ", and loaded from this machine; its own was not watched for disturbances." + logs;
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = pinned_image(file, *launcher, image);
         images += (images.empty() ? "" : "; ") + image +
                   (pinned.empty() ? " (not here now)" : " = " + pinned);
     }
-    return "Every trial started the engine in a container of " + launcher->name() +
-           " and removed it; " + place_of_logs(file) + " Images: " + images + ".";
+    return "Every trial started the engine in a container of " + launcher->name() + "." + logs +
+           " Images: " + images + ".";
 }
 
 class DeployType final : public EvaluatorType {
@@ -318,7 +294,6 @@ public:
     }
     void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
                const RunHooks& hooks) const override {
-        check_objective_of_load_test(file);
         setup.problem = problem_of(file);
         auto& choice = std::get<DeployChoice>(file.measuring);
         EngineEvaluator::Options& options = choice.options;
@@ -350,11 +325,13 @@ public:
                 "them under `gpus` of `deploy`");
         options.trial_folders = std::make_shared<TrialFolders>();
         const EngineEvaluator::Options whole = options;
-        const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers);
+        const std::vector<std::string> gpus = names_of_gpus(whole.deploy.gpus);
         for (std::size_t worker = 0; worker < choice.workers; ++worker) {
             EngineEvaluator::Options mine = whole;
             mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
-            if (!gpus.empty()) mine.deploy.gpus = gpus[worker];
+            if (choice.workers > 1)
+                mine.deploy.gpus =
+                    fmt::format("{}", fmt::join(part_of(gpus, worker, choice.workers), ","));
             auto evaluator = std::make_unique<EngineEvaluator>(
                 *file.composition, file.model,
                 StudyWorkloads{file.workloads, file.report_workloads}, mine);
@@ -370,7 +347,7 @@ public:
             for (const auto& [word, text] : wrapped->lines) {
                 if (word != "data") continue;
                 const std::size_t blank = text.find(' ');
-                definition[of_later_versions + "evaluator.deploy." + wrapped->name + "." +
+                definition[file_paths + "evaluator.deploy." + wrapped->name + "." +
                            text.substr(0, blank)] =
                     fingerprint_of(setup.file.secrets.with_fingerprints(text.substr(blank + 1)))
                         .text();
@@ -390,7 +367,7 @@ public:
             std::string asked;
             for (const auto* list : {&quality.prompts, &quality.command})
                 for (const std::string& text : *list) asked += text + "\n";
-            definition[of_later_versions + "quality.asked"] = fingerprint_of(asked).text();
+            definition[file_paths + "quality.asked"] = fingerprint_of(asked).text();
         }
         add_environment("evaluator.deploy.environment.", options.deploy.environment,
                         setup.file.secrets, definition);

@@ -32,7 +32,6 @@ public:
     }
     void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
                const RunHooks& /*hooks*/) const override {
-        check_objective_of_load_test(file);
         setup.problem = problem_of(file);
         for (const Parameter& parameter : setup.problem->space.parameters())
             if (is_load_level(parameter.name))
@@ -94,7 +93,6 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
     const auto chip =
         hardware_in(hardware.empty() ? file.machine.chip() : hardware, catalogue.all_hardware());
     if (!chip) return {};
-    const auto percent = [](double error) { return text_of(std::round(error * 100)) + " %"; };
     std::vector<std::string> result;
     for (const Engine& engine : file.composition->engines()) {
         EngineTraits traits;
@@ -106,19 +104,14 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
         const auto check =
             std::find_if(traits.checked.begin(), traits.checked.end(),
                          [&](const CostCheck& one) { return one.hardware == chip->name; });
-        std::string elsewhere;
-        for (const CostCheck& one : traits.checked)
-            elsewhere += (elsewhere.empty() ? "; it was on " : ", ") + one.hardware +
-                         " (median error " + percent(one.median_error) + ")";
         const std::string predicted = "the cost model of " + engine.name;
         if (check == traits.checked.end())
-            result.push_back(predicted + " was never checked on " + chip->name + elsewhere);
+            result.push_back(predicted + " was never checked on " + chip->name);
         else if (check->median_error > large_error)
-            result.push_back(predicted + " is off by " + percent(check->median_error) + " on " +
+            result.push_back(predicted + " is off by " +
+                             text_of(std::round(check->median_error * 100)) + " % on " +
                              chip->name + " (median over " + std::to_string(check->rows) +
-                             (check->rows == 1 ? " row" : " rows") +
-                             " when left out of its fit, nine of ten within " +
-                             percent(check->error_90) + "; " + check->of + ")");
+                             " rows of " + check->of + ")");
     }
     return result;
 }
@@ -150,6 +143,46 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
                                        file.machine.usd_per_device_hour, file.objective.limits};
     return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers),
                                                std::move(workloads), std::move(options));
+}
+
+namespace {
+
+/// The load tests of a configuration, one after the other; nothing: one of them would not end well.
+std::optional<double> load_seconds(const SimulateEvaluator& evaluator,
+                                   const SimulateEvaluator::Started& started,
+                                   const StudyFile& file) {
+    if (started.failure) return std::nullopt;
+    double sum = 0;
+    for (const Workload& workload : file.workloads) {
+        const auto same = [&](const SimulatedWorkload& one) {
+            return one.workload.name == workload.name;
+        };
+        const auto found =
+            std::find_if(evaluator.workloads().begin(), evaluator.workloads().end(), same);
+        if (found == evaluator.workloads().end()) return std::nullopt;
+        const Outcome outcome = evaluator.measured(started, *found, 0);
+        const auto* measurement = std::get_if<Measurement>(&outcome);
+        if (measurement == nullptr) return std::nullopt;
+        const auto duration = measurement->metrics.find("duration_seconds");
+        if (duration == measurement->metrics.end()) return std::nullopt;
+        sum += duration->second.value;
+    }
+    return sum;
+}
+
+}  // namespace
+
+std::optional<double> expected_trial_seconds(const StudySetup& setup,
+                                             const Configuration& configuration) {
+    const StudyFile& file = setup.file;
+    const bool deploys = std::holds_alternative<DeployChoice>(file.measuring);
+    if (!deploys && !std::holds_alternative<AttachChoice>(file.measuring) &&
+        !std::holds_alternative<SimulateChoice>(file.measuring))
+        return std::nullopt;
+    const std::unique_ptr<SimulateEvaluator> evaluator = simulated(file);
+    const SimulateEvaluator::Started started = evaluator->started(configuration);
+    const auto load = load_seconds(*evaluator, started, file);
+    return load ? std::optional(*load + (deploys ? started.start.seconds : 0)) : std::nullopt;
 }
 
 std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem,

@@ -110,8 +110,7 @@ void add_facts(const StudyFile& file, MeasureOptions& options);
 /// These, and what the program that runs the trials lends.
 void add_hooks_and_facts(const StudyFile& file, const RunHooks& hooks, MeasureOptions& options);
 /// Throws ParseError for goals and limits that our own load test, real or simulated, does not
-/// measure; a workload's own figure is `name@workload`. `objective`: where they stand in the file;
-/// null: not known.
-void check_objective_of_load_test(const StudyFile& file, const Yaml* objective = nullptr);
+/// measure; a workload's own figure is `name@workload`. `objective`: where they stand in the file.
+void check_objective_of_load_test(const StudyFile& file, const Yaml& objective);
 
 }  // namespace servetune

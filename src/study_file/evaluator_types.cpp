@@ -177,7 +177,6 @@ public:
     }
     void build(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
                const RunHooks& hooks) const override {
-        check_objective_of_load_test(file);
         setup.problem = problem_of(file);
         const auto& attach = std::get<AttachChoice>(file.measuring);
         AttachEvaluator::Options options = attach.options;

@@ -74,6 +74,7 @@ Objective goals_and_limits(const Yaml& node, bool words) {
     if (goals.empty())
         node.fail(
             "an objective has a goal: maximize or minimize, with a metric or a list of metrics");
+    if (goals.size() > 2) node.fail("at most two goals wanted; make limits of the others");
     Objective result(std::move(goals));
     AllErrors errors;
     if (const Yaml* limits = node.find(keys::objective.limits))
@@ -124,22 +125,17 @@ void look_for_load(const Yaml& root, StudyFile& study) {
             if (goal == nullptr) continue;
             for (Workload& workload : study.workloads) {
                 Arrival& arrival = workload.arrival;
-                const bool any = goal->word.starts_with("goodput");
-                if (workload.dataset.kind == Dataset::Kind::multi_turn)
-                    item.fail("'" + workload.name +
-                              "' has conversations, whose turns wait for answers, so that a load "
-                              "that is asked for is not reached; give "
-                              "it another dataset");
-                if (arrival.searched() && !any && arrival.kind != goal->arrival)
-                    item.fail("'" + workload.name +
-                              "' looks for another load; give all workloads the arrival " +
-                              std::string(name_in(arrival_kinds, goal->arrival)));
-                if (arrival.searched()) continue;
-                if (arrival.kind == Arrival::Kind::trace)
+                const bool same = arrival.kind == goal->arrival ||
+                                  (arrival.searched() && goal->word.starts_with("goodput"));
+                const bool of_rates = arrival.kind == Arrival::Kind::rate ||
+                                      arrival.kind == Arrival::Kind::concurrency ||
+                                      arrival.kind == Arrival::Kind::all_at_once;
+                if (workload.dataset.kind == Dataset::Kind::multi_turn || !(same || of_rates))
                     item.fail(
-                        "the largest load is looked for at a constant rate or concurrency, and '" +
-                        workload.name +
-                        "' has an arrival of another kind; give it `arrival: {largest_rate: {}}`");
+                        "the largest load is looked for with single requests at a constant "
+                        "rate or concurrency, the same for all workloads, and '" +
+                        workload.name + "' has another dataset or arrival");
+                if (same) continue;
                 arrival.kind = goal->arrival;
             }
         }
@@ -149,9 +145,8 @@ void look_for_load(const Yaml& root, StudyFile& study) {
     if (!searched) return;
     if (std::none_of(study.objective.limits.begin(), study.objective.limits.end(), grows_with_load))
         objective.fail(
-            "the largest load that keeps the limits is looked for, and no limit grows with load; "
-            "add one such as "
-            "limits: [\"ttft_p95 <= 500ms\"]");
+            "no limit grows with load, which the largest load needs: add one such as limits: "
+            "[\"ttft_p95 <= 500ms\"]");
     const bool goodput =
         std::any_of(study.objective.goals.begin(), study.objective.goals.end(),
                     [](const Goal& goal) { return goal.metric.starts_with("goodput_"); });
@@ -159,9 +154,8 @@ void look_for_load(const Yaml& root, StudyFile& study) {
     if (goodput && !service.time_to_first_token_seconds && !service.time_per_output_token_seconds &&
         !service.latency_seconds)
         objective.fail(
-            "goodput counts the requests that keep a limit on time to first token, time per output "
-            "token or latency, and "
-            "there is none for all workloads");
+            "goodput counts requests that keep a limit on ttft, tpot or latency: add one for all "
+            "workloads");
     for (const auto* list : {&study.workloads, &study.report_workloads})
         for (const Workload& workload : *list) {
             if (!workload.arrival.searched() || !workload.requests) continue;
@@ -177,30 +171,9 @@ void look_for_load(const Yaml& root, StudyFile& study) {
     if (const Yaml* space = root.find(keys::study.space))
         for (const auto& [name, node] : space->entries())
             if (is_load_level(name))
-                node.fail(
-                    "the workloads look for their largest load already; leave this out, or give "
-                    "them fixed arrivals");
+                node.fail("the workloads look for their largest load already; leave this out");
 }
 
-std::string larger_looks_better(const StudyFile& study) {
-    const std::string& metric = study.objective.leading().metric;
-    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) ||
-        study.machine.devices.value_or(1) < 2)
-        return "";
-    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-        deploy != nullptr && deploy->options.fill_devices)
-        return "";
-    constexpr std::array<std::string_view, 3> layouts{
-        "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
-    for (const Parameter& parameter : study.composition->parameters())
-        if ((parameter.name == "roles" ||
-             std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
-            parameter.level_count() > 1)
-            return "layouts of different numbers of devices compete by " + metric +
-                   ", and the largest will look best; maximize " + per_device(metric) +
-                   " to compare what a device does";
-    return "";
-}
 namespace {
 
 /// Why a study of this kind never measures power, whatever the machine is; empty: it may.
@@ -278,11 +251,10 @@ private:
 
 }  // namespace
 
-void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
+void check_objective_of_load_test(const StudyFile& file, const Yaml& objective) {
     AllErrors errors;
     const LoadTestMetrics metrics(file);
-    const auto check = [&](const std::string& metric, std::string_view under, const Yaml* at,
-                           bool any) {
+    const auto check = [&](const std::string& metric, const Yaml& at, bool any) {
         const auto [name, workload] = MetricKey::of(metric);
         std::vector<std::string> workloads;
         for (const Workload& one : file.workloads) workloads.push_back(one.name);
@@ -295,23 +267,16 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
             wrong = "a load test has no metric '" + metric +
                     "'; it has: " + listed(nearest_first(name, metrics.known));
         else if (!why.empty()) wrong = "'" + metric + "' " + why;
-        if (wrong.empty()) return;
-        errors.in([&] {
-            if (at != nullptr) at->fail(wrong);
-            throw ParseError(file.source.file.string() + ": '" + std::string(under) +
-                             "': " + wrong);
-        });
+        if (!wrong.empty()) errors.in([&] { at.fail(wrong); });
     };
-    for (const Goal& goal : file.objective.goals) check(goal.metric, "objective", objective, false);
-    const Yaml* limits = objective == nullptr ? nullptr : objective->find(keys::objective.limits);
+    for (const Goal& goal : file.objective.goals) check(goal.metric, objective, false);
+    const Yaml* limits = objective.find(keys::objective.limits);
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i) {
         const std::string& metric = file.objective.limits[i].metric;
         const std::string_view name = MetricKey::of(metric).name;
         const bool measured_beside =
             name.starts_with("trial_") || (file.quality && name == quality_drop);
-        check(metric, "objective.limits",
-              limits != nullptr && limits->is_sequence() ? &limits->items()[i] : limits,
-              measured_beside);
+        check(metric, limits->is_sequence() ? limits->items()[i] : *limits, measured_beside);
     }
     errors.throw_any();
 }

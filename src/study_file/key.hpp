@@ -42,7 +42,6 @@ struct KeyType {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     bool above_low = false;                     ///< `low` itself is refused
-    bool below_high = false;                    ///< `high` itself is refused
     std::span<const std::string_view> words{};  ///< of a word
     const KeyType* element = nullptr;           ///< of a list and a mapping; of either, the first
     const KeyType* other = nullptr;             ///< of either, the second
@@ -81,20 +80,19 @@ class Yaml;
 /// Of a parameter that a command has: the engine's file says it.
 constexpr KeyMark of_engine_flag = of_flag | of_engine;
 
-/// A key that a mapping may have: one row of a table (keys.hpp). A row that is bound to a member
+/// A key that a mapping may have: one row of a table (keys.hpp). What it means says
+/// search_spaces/FORMAT.md, which the schemas take it from. A row that is bound to a member
 /// (`row`, key_reader.hpp) is read by `read_table` alone.
 struct Key {
     std::string_view name;
     const KeyType* type;
-    std::string_view doc;
     KeyMark marks;
     /// Reads what stands under the key into the member of an `*owner`; null: a reader does it.
     void (*into)(const KeyType& type, const Yaml& node, void* object) = nullptr;
     const void* owner = nullptr;  ///< `owner_id` of the object's type
 
-    constexpr Key(std::string_view name_of_key, const KeyType& what, std::string_view meaning,
-                  KeyMark known = optional_key)
-        : name(name_of_key), type(&what), doc(meaning), marks(known) {}
+    constexpr Key(std::string_view name_of_key, const KeyType& what, KeyMark known = optional_key)
+        : name(name_of_key), type(&what), marks(known) {}
     [[nodiscard]] constexpr bool has(KeyMark mark) const { return (marks & mark) != 0; }
 };
 
@@ -130,7 +128,7 @@ inline constexpr auto words_in = [] {
     return result;
 }();
 
-/// The types of keys: `Key{"model", is::text, "what is served"}`.
+/// The types of keys: `Key{"model", is::text}`.
 namespace is {
 
 using Form = KeyType::Form;
@@ -172,8 +170,6 @@ template <std::int64_t low, std::int64_t high>
 inline constexpr KeyType number_in{Form::number, {}, {}, low, high};
 inline constexpr KeyType efficiency{Form::number, {}, "a share: more than 0, at most 1", 0, 1,
                                     true};
-inline constexpr KeyType chance{Form::number, {},  "a number of at least 0, below 1", 0, 1,
-                                false,        true};
 
 inline constexpr KeyType share{Form::share, "share"};
 inline constexpr KeyType duration{Form::duration, "duration"};

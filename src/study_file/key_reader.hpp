@@ -129,16 +129,15 @@ void read_word(const Yaml& mapping, const Key& key, Meaning& into) {
 }
 
 // Rows of tables that are bound to a member, or to a member of a member, of the object that is
-// read: `row<&Budget::trials>("trials", is::integer_from<1>, "...")`.
+// read: `row<&Budget::trials>("trials", is::integer_from<1>)`.
 
 template <class Owner, class Member>
 Owner owner_of_member(Member Owner::*);
 
 template <auto first, auto... rest>
-constexpr Key row(std::string_view name, const KeyType& type, std::string_view doc,
-                  KeyMark marks = optional_key) {
+constexpr Key row(std::string_view name, const KeyType& type, KeyMark marks = optional_key) {
     using Owner = decltype(owner_of_member(first));
-    Key key(name, type, doc, marks);
+    Key key(name, type, marks);
     key.into = [](const KeyType& as, const Yaml& node, void* object) {
         read_as(as, node, ((static_cast<Owner*>(object)->*first).*....*rest));
     };
@@ -148,9 +147,9 @@ constexpr Key row(std::string_view name, const KeyType& type, std::string_view d
 
 /// The same of a word that stands for a meaning (`is::one_of<names>`).
 template <const auto& names, auto first, auto... rest>
-constexpr Key word_row(std::string_view name, std::string_view doc, KeyMark marks = optional_key) {
+constexpr Key word_row(std::string_view name, KeyMark marks = optional_key) {
     using Owner = decltype(owner_of_member(first));
-    Key key(name, is::one_of<names>, doc, marks);
+    Key key(name, is::one_of<names>, marks);
     key.into = [](const KeyType&, const Yaml& node, void* object) {
         read_word_as<names>(node, ((static_cast<Owner*>(object)->*first).*....*rest));
     };
@@ -159,10 +158,10 @@ constexpr Key word_row(std::string_view name, std::string_view doc, KeyMark mark
 }
 
 /// Rows of a table whose key, member of the table and member of `T`, the object that is read, have
-/// one name: `BOUND_KEY(trials, is::integer_from<1>, "...")`. A free key is bound to nothing.
+/// one name: `BOUND_KEY(trials, is::integer_from<1>)`. A free key is bound to nothing.
 #define FREE_KEY(name, ...) \
     Key name { #name, __VA_ARGS__ }
 #define BOUND_KEY(name, ...) Key name = row<&T::name>(#name, __VA_ARGS__)
-#define WORD_KEY(name, words, ...) Key name = word_row<words, &T::name>(#name, __VA_ARGS__)
+#define WORD_KEY(name, words, ...) Key name = word_row<words, &T::name>(#name __VA_OPT__(, ) __VA_ARGS__)
 
 }  // namespace servetune

@@ -22,32 +22,7 @@ namespace fs = std::filesystem;
 struct Source {
     std::shared_ptr<const PriorMean> belief{};  ///< null: it knows nothing here
     std::string text;
-    std::vector<std::string> warnings{};
 };
-
-/// Flags under `arguments` of which nobody here knows whether they have a part in speed, a sentence
-/// each.
-std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEvaluator& evaluator,
-                                        const SearchSpace& space) {
-    std::vector<std::string> result;
-    const std::vector<Engine>& engines = study.composition->engines();
-    for (const Engine& engine : engines) {
-        std::vector<std::string> known;
-        for (const EngineParameter& declared : engine.parameters)
-            if (!declared.destination.flag.empty()) known.push_back(declared.destination.flag);
-        known.insert(known.end(), engine.not_about_speed.begin(), engine.not_about_speed.end());
-        const Configuration usual = engines.size() > 1 ? space.completed({{"engine", engine.name}})
-                                                       : space.default_configuration();
-        for (const std::string& word : evaluator.started(usual).serving.unknown)
-            result.push_back(study.source.file.string() + ": 'arguments': what '" + word +
-                             "' does to the speed and memory of " + engine.name +
-                             " is not known; the cost model leaves it out and is believed less" +
-                             nearest_text(word, known));
-    }
-    return result;
-}
-
-std::string aim_text(const Objective& objective) { return objective.leading().text(); }
 
 /// Values that the study has without searching them.
 Assignment constants_of(const StudyFile& study) {
@@ -55,7 +30,7 @@ Assignment constants_of(const StudyFile& study) {
     return {{"engine", study.composition->engines().front().name}};
 }
 
-Source cost_model(const StudyFile& study, const SearchSpace& space) {
+Source cost_model(const StudyFile& study) {
     try {
         if (study.workloads.empty()) throw UsageError("the study names no workload");
         if (study.machine.chip().empty())
@@ -65,7 +40,6 @@ Source cost_model(const StudyFile& study, const SearchSpace& space) {
             throw UsageError(
                 "it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
-        std::vector<std::string> warnings = flags_left_out(study, *evaluator, space);
         const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.machine.chip() + " " + study.model;
         for (const Engine& engine : study.composition->engines())
@@ -75,14 +49,13 @@ Source cost_model(const StudyFile& study, const SearchSpace& space) {
             if (!own.empty()) rests_on += read_text(own, study.source.snapshot);
         auto belief = std::make_shared<CostBelief>(
             std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
-        if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
-            return {std::move(belief),
-                    "the cost model, of memory only: it does not estimate " +
-                        study.objective.leading().metric + " (" + fingerprint_of(rests_on).text() +
-                        ")",
-                    std::move(warnings)};
-        return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")",
-                std::move(warnings)};
+        const bool estimated =
+            QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric).has_value();
+        return {std::move(belief), (estimated ? "the cost model ("
+                                              : "the cost model, of memory only: it does not "
+                                                "estimate " +
+                                                    study.objective.leading().metric + " (") +
+                                       fingerprint_of(rests_on).text() + ")"};
     } catch (const Error& error) {
         return {nullptr, std::string("the cost model knows nothing here: ") + error.what()};
     }
@@ -94,60 +67,34 @@ bool same_journal(const fs::path& named, const fs::path& own_folder) {
                                                  SqliteJournal::file_of(own_folder), not_there);
 }
 
-Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice,
-                     const SearchSpace& space) {
-    const fs::path& named = choice.path;
-    std::error_code unknown;
-    if (study.source.of_journal && !fs::exists(SqliteJournal::file_of(named), unknown))
-        return {nullptr, "the study in " + named.string() + " is not here", {}};
-    const SqliteJournal journal = SqliteJournal::read(named);
-    const std::string name = "the study '" + journal.study_name() + "' in " + named.string();
+/// What was measured elsewhere.
+struct Observations {
+    std::string name;     ///< of messages: `the study 'x' in FOLDER`
+    std::string text;     ///< the same for a journal
+    std::string content;  ///< what it rests on
+    std::vector<Trial> trials{};
+};
+
+Observations observed_by_study(const StudyFile& study, const fs::path& folder) {
+    const SqliteJournal journal = SqliteJournal::read(folder);
+    Observations result{"the study '" + journal.study_name() + "' in " + folder.string(),
+                        "the study '" + journal.study_name() + "', ", ""};
     const auto definition = journal.definition();
     const auto aim = definition.find("objective");
     // Of several goals the leading one comes first: that is what the optimizer takes knowledge of.
     if (aim == definition.end() ||
-        aim->second.substr(0, aim->second.find(", ")) != aim_text(study.objective))
-        throw UsageError(
-            name + " was to " + (aim == definition.end() ? "do something unknown" : aim->second) +
-            ", this one is to " + aim_text(study.objective) + ": it can teach nothing about that");
-    std::vector<Trial> trials;
-    std::string content;
+        aim->second.substr(0, aim->second.find(", ")) != study.objective.leading().text())
+        throw UsageError(result.name + " was to " +
+                         (aim == definition.end() ? "do something unknown" : aim->second) +
+                         ", this one is to " + study.objective.leading().text() +
+                         ": it can teach nothing about that");
     for (Trial& trial : journal.trials()) {
         if (!trial.of_search() || !trial.told()) continue;
-        content += trial.configuration.text() + json_of(*trial.outcome) + "\n";
-        trials.push_back(std::move(trial));
+        result.content += trial.configuration.text() + json_of(*trial.outcome) + "\n";
+        result.trials.push_back(std::move(trial));
     }
-    auto belief = std::make_shared<EarlierResults>(
-        name, trials, concepts_of(trials, study.catalogue()), study.objective, study.decision,
-        space, constants_of(study));
-    return {std::move(belief), "the study '" + journal.study_name() + "', " +
-                                   std::to_string(trials.size()) + " trials (" +
-                                   fingerprint_of(content).text() + ")"};
-}
-
-Source measured_table(const StudyFile& study, const fs::path& file, const SearchSpace& space) {
-    const std::string text = read_text(file, study.source.snapshot);
-    const MeasuredTable table = parse_table(text, file.string());
-    std::set<std::string> metrics;
-    for (const MeasuredTable::Row& row : table.rows)
-        if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
-            for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
-    if (!metrics.contains(study.objective.leading().metric))
-        throw UsageError(
-            "the table " + file.string() + " has no metric '" + study.objective.leading().metric +
-            "'; it has: " +
-            listed(nearest_first(study.objective.leading().metric,
-                                 std::vector<std::string>(metrics.begin(), metrics.end()))));
-    if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
-        throw UsageError("the table " + file.string() +
-                         " has rows of several workloads: the study must name those that count "
-                         "under 'workloads'");
-    const std::vector<Trial> trials = trials_of(table, space, study.weighted_workloads());
-    auto belief = std::make_shared<EarlierResults>(
-        "the table " + file.string(), trials, concepts_of(trials, study.catalogue()),
-        study.objective, study.decision, space, constants_of(study));
-    return {std::move(belief), "a table of " + std::to_string(trials.size()) + " configurations (" +
-                                   fingerprint_of(text).text() + ")"};
+    result.text += std::to_string(result.trials.size()) + " trials";
+    return result;
 }
 
 /// As the space has it where it does: digits may be text there.
@@ -158,8 +105,8 @@ Value value_of_cell(const std::string& cell, const Parameter* parameter) {
     return value;
 }
 
-}  // namespace
-
+/// The rows as trials: one for each different configuration, numbered as they stand; of `workloads`
+/// (name, weight) together where the table has workloads, and then only where each has a row.
 std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& space,
                              const std::vector<std::pair<std::string, double>>& workloads) {
     std::vector<Configuration> configurations;
@@ -212,6 +159,46 @@ std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& spac
     }
     return result;
 }
+
+Observations observed_in_table(const StudyFile& study, const fs::path& file,
+                               const SearchSpace& space) {
+    Observations result{"the table " + file.string(), "a table of ",
+                        read_text(file, study.source.snapshot)};
+    const MeasuredTable table = parse_table(result.content, file.string());
+    std::set<std::string> metrics;
+    for (const MeasuredTable::Row& row : table.rows)
+        if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
+            for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
+    const std::string& aim = study.objective.leading().metric;
+    if (!metrics.contains(aim))
+        throw UsageError(
+            result.name + " has no metric '" + aim + "'; it has: " +
+            listed(nearest_first(aim, std::vector<std::string>(metrics.begin(), metrics.end()))));
+    if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
+        throw UsageError(result.name +
+                         " has rows of several workloads: the study must name those that count "
+                         "under 'workloads'");
+    result.trials = trials_of(table, space, study.weighted_workloads());
+    result.text += std::to_string(result.trials.size()) + " configurations";
+    return result;
+}
+
+Source measured_source(const StudyFile& study, const KnowledgeChoice& choice,
+                       const SearchSpace& space) {
+    const bool of_study = choice.kind == KnowledgeChoice::Kind::study;
+    std::error_code unknown;
+    if (of_study && study.source.of_journal &&
+        !fs::exists(SqliteJournal::file_of(choice.path), unknown))
+        return {nullptr, "the study in " + choice.path.string() + " is not here"};
+    const Observations seen = of_study ? observed_by_study(study, choice.path)
+                                       : observed_in_table(study, choice.path, space);
+    return {std::make_shared<EarlierResults>(
+                seen.name, seen.trials, concepts_of(seen.trials, study.catalogue()),
+                study.objective, study.decision, space, constants_of(study)),
+            seen.text + " (" + fingerprint_of(seen.content).text() + ")"};
+}
+
+}  // namespace
 
 std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
                                                const Catalogue& catalogue) {
@@ -351,17 +338,14 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
         if (choice.kind == KnowledgeChoice::Kind::study && same_journal(choice.path, own_folder))
             throw UsageError("knowledge: " + choice.path.string() +
                              " is this study's own journal; what it measured it knows anyway");
-        Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)
-                        : choice.kind == KnowledgeChoice::Kind::study
-                            ? earlier_study(study, choice, space)
-                            : measured_table(study, choice.path, space);
+        Source source = choice.kind == KnowledgeChoice::Kind::cost_model
+                            ? cost_model(study)
+                            : measured_source(study, choice, space);
         if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
             throw UsageError("knowledge: " + source.text +
                              " is there twice; it would be believed twice");
         if (choice.by_default && !source.belief) continue;
         if (source.belief) sources.push_back(std::move(source.belief));
-        result.warnings.insert(result.warnings.end(), source.warnings.begin(),
-                               source.warnings.end());
         result.texts.push_back(std::move(source.text));
     }
     result.beliefs = Beliefs(std::move(sources), std::move(recipes));

@@ -8,8 +8,6 @@ namespace servetune {
 /// What a study's `knowledge` comes to: sources for the optimizer, and each in words.
 struct GatheredKnowledge {
     Beliefs beliefs{};
-    std::vector<std::string>
-        warnings{};         ///< what a person should know of a source, a sentence each
     /// one of each choice, with a fingerprint of what it rests on; of one that knows nothing here
     /// too
     std::vector<std::string> texts{};
@@ -22,12 +20,6 @@ struct GatheredKnowledge {
 /// model without the hardware's or the model's figures knows nothing, which is no error.
 GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space,
                                    const std::filesystem::path& own_folder = {});
-
-/// A table's rows as the trials of a study: one for each different configuration, numbered as they
-/// stand; of `workloads` (name, weight) together where the table has workloads, and then only where
-/// every one of them has a row. Throws UsageError where a table with workloads has none of these.
-std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& space,
-                             const std::vector<std::pair<std::string, double>>& workloads);
 
 /// Parameter -> concept, by the engines that ship: `vllm.max_num_seqs` by its engine, a name alone
 /// where all engines that have it mean the same by it.

@@ -42,10 +42,6 @@ void read_objective(const Yaml& node, bool words, StudyFile& study);
 /// search for the largest load needs. Throws ParseError.
 void look_for_load(const Yaml& root, StudyFile& study);
 
-/// Where layouts of several sizes compete by a figure that grows with the devices, the largest wins
-/// for no merit: what to say of that, or nothing.
-std::string larger_looks_better(const StudyFile& study);
-
 /// `strategy`: a name, or a mapping of one name to its options. `node` may be nullptr: the default.
 /// `replaced`: the name that counts in place of the file's, or nothing. Throws UsageError where
 /// `replaced` is no strategy.
@@ -54,10 +50,10 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
 /// The name alone, of a study whose space could not be read.
 void check_strategy(const Yaml& node);
 
-/// What the study says outside of `space` of something that its commands set themselves: under
-/// `arguments`, in the evaluator's `environment` and in the options of its containers. The engine
-/// would take one of the two, in every trial the same. A message for each, with its place.
-std::vector<std::string> conflicting_settings(const Yaml& root, const StudyFile& study);
+/// Throws for what the study says outside of `space` of something that its commands set themselves:
+/// under `arguments` and in the evaluator's `environment`. The engine would take one of the two, in
+/// every trial the same.
+void check_conflicting_settings(const Yaml& root, const StudyFile& study);
 
 /// What a study's file says, `use:` resolved, as `path -> text`: all of it, but for what the
 /// definition has otherwise (`resolved`) and what is `ignored`. A key that is added to the format

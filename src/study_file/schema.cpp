@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <map>
+#include <sstream>
 
 namespace servetune {
 namespace {
@@ -33,8 +35,7 @@ OrderedJson bounded_json(const KeyType& type) {
     OrderedJson result{{"type", type.form == KeyType::Form::integer ? "integer" : "number"}};
     if (!std::isinf(type.low))
         result[type.above_low ? "exclusiveMinimum" : "minimum"] = number_json(type, type.low);
-    if (!std::isinf(type.high))
-        result[type.below_high ? "exclusiveMaximum" : "maximum"] = number_json(type, type.high);
+    if (!std::isinf(type.high)) result["maximum"] = number_json(type, type.high);
     return result;
 }
 
@@ -47,8 +48,36 @@ OrderedJson words_json(const KeyType& type) {
     return {{"enum", words}};
 }
 
+/// What a page says of each key in the tables below its headings `### TABLE`: `TABLE.key` -> text.
+using Meanings = std::map<std::string, std::string, std::less<>>;
+constexpr std::string_view required_mark = " (**required**)";
+
+Meanings meanings_in(const std::string& page) {
+    Meanings result;
+    std::string table;
+    std::istringstream lines(page);
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("### ")) table = line.substr(4);
+        const auto name_ends = line.find("` | ");
+        const auto type_ends = line.find(" | ", std::min(name_ends, line.size() - 1) + 4);
+        if (!line.starts_with("| `") || !line.ends_with(" |") || type_ends >= line.size() - 2)
+            continue;
+        std::string text = line.substr(type_ends + 3, line.size() - type_ends - 5);
+        if (text.ends_with(required_mark)) text.resize(text.size() - required_mark.size());
+        result[table + "." + line.substr(3, name_ends - 3)] = std::move(text);
+    }
+    return result;
+}
+
+std::string meaning_of(const KeyType& table, const Key& key, const Meanings& meanings) {
+    const auto found = meanings.find(std::string(table.table) + "." + std::string(key.name));
+    return found == meanings.end() ? "" : found->second;
+}
+
 class SchemaWriter {
 public:
+    explicit SchemaWriter(Meanings meanings) : meanings_(std::move(meanings)) {}
+
     OrderedJson write(const KeyType& file) {
         OrderedJson schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                            {"title", "servetune " + std::string(file.table)}};
@@ -74,7 +103,7 @@ private:
         bool uses_another = false;
         for (const Key& key : type.keys()) {
             OrderedJson value = of_type(*key.type);
-            value["description"] = key.doc;
+            value["description"] = meaning_of(type, key, meanings_);
             result["properties"][std::string(key.name)] = value;
             if (key.has(required)) required_keys.push_back(key.name);
             uses_another = uses_another || key.name == keys::study.use.name;
@@ -118,7 +147,8 @@ private:
         return of_type(type.form == KeyType::Form::text ? is::value : type);
     }
 
-    std::vector<const KeyType*> wanted_;
+    Meanings meanings_;
+    std::vector<const KeyType*> wanted_{};
 };
 
 }  // namespace
@@ -129,9 +159,9 @@ std::vector<std::string> schema_kinds() {
     return result;
 }
 
-std::string json_schema(std::string_view kind) {
+std::string json_schema(std::string_view kind, const std::string& page) {
     for (const KeyType* type : file_types)
-        if (type->table == kind) return SchemaWriter().write(*type).dump(2) + "\n";
+        if (type->table == kind) return SchemaWriter(meanings_in(page)).write(*type).dump(2) + "\n";
     throw UsageError("there is no schema of '" + std::string(kind) +
                      "'; known: " + listed(nearest_first(kind, schema_kinds())));
 }
@@ -139,14 +169,15 @@ std::string json_schema(std::string_view kind) {
 namespace {
 
 /// The rows of a table of keys, as Markdown.
-std::string markdown_table(const KeyType& table) {
+std::string markdown_table(const KeyType& table, const Meanings& meanings) {
     std::string result = "| key | what | meaning |\n|---|---|---|\n";
     for (const Key& key : table.keys()) {
         std::string what = key.type->text();
         for (auto at = what.find('|'); at != std::string::npos; at = what.find('|', at + 1))
             what.replace(at, 1, "&#124;");
-        result += "| `" + std::string(key.name) + "` | " + what + " | " + std::string(key.doc) +
-                  (key.has(required) ? " (**required**)" : "") + " |\n";
+        result += "| `" + std::string(key.name) + "` | " + what + " | " +
+                  meaning_of(table, key, meanings) +
+                  std::string(key.has(required) ? required_mark : "") + " |\n";
     }
     return result;
 }
@@ -154,6 +185,7 @@ std::string markdown_table(const KeyType& table) {
 }  // namespace
 
 std::string with_key_tables(const std::string& page) {
+    const Meanings meanings = meanings_in(page);
     std::string result = page;
     for (const KeyType* table : key_tables()) {
         const std::string heading = "\n### " + std::string(table->table) + "\n\n";
@@ -166,14 +198,14 @@ std::string with_key_tables(const std::string& page) {
         const auto begin = there ? table_begin : body;
         std::size_t end = begin;  // of the rows that stand there
         while (end < result.size() && result[end] == '|') end = result.find('\n', end) + 1;
-        result.replace(begin, end - begin, markdown_table(*table) + (there ? "" : "\n"));
+        result.replace(begin, end - begin, markdown_table(*table, meanings) + (there ? "" : "\n"));
     }
     return result;
 }
 
 std::string schema_text(std::string_view kind) {
-    if (kind != "format") return json_schema(kind);
-    return with_key_tables(read_file(Catalogue::standard().root() / "FORMAT.md"));
+    const std::string page = read_file(Catalogue::standard().root() / "FORMAT.md");
+    return kind == "format" ? with_key_tables(page) : json_schema(kind, page);
 }
 
 std::vector<const KeyType*> key_tables() {

@@ -85,50 +85,15 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
-/// Whether servers of roles are told their own address, to pass it on to each other.
-bool roles_tell_address(const Engine& engine) {
-    if (!engine.roles) return false;
-    const auto tells = [](const std::string& word) {
-        return word.find("{host}") != std::string::npos;
-    };
-    return std::any_of(
-        engine.roles->each.begin(), engine.roles->each.end(), [&](const EngineRole& role) {
-            return std::any_of(role.arguments.begin(), role.arguments.end(), tells) ||
-                   std::any_of(role.environment.begin(), role.environment.end(),
-                               [&](const auto& variable) { return tells(variable.second); });
-        });
-}
-
-/// Roles say themselves how many engines there are; engines of several trials that each wait for a
-/// cluster could wait for each other; a job has no address before it starts; the simulator and a
-/// program of the user's own have one command.
-void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
-                               const std::vector<Engine>& engines) {
-    if (std::holds_alternative<CommandChoice>(study.measuring) ||
-        std::holds_alternative<SimulateChoice>(study.measuring))
-        node.fail("roles are several servers, which only `deploy` starts: use it, or leave roles out");
+/// Roles say themselves how many engines there are, which tell each other their address: jobs have
+/// none before they start. A program of the user's own would start one of them.
+void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study) {
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    if (deploy == nullptr) return;
-    if (deploy->options.fill_devices)
+    if (deploy != nullptr ? deploy->in_jobs() || deploy->options.fill_devices
+                          : std::holds_alternative<CommandChoice>(study.measuring))
         node.fail(
-            "`replicas: fill` and roles exclude each other, for roles say how many engines there "
-            "are: leave one of them out");
-    if (deploy->workers > 1 && deploy->in_jobs())
-        node.fail(
-            "several jobs for each of several trials could wait for each other for ever: give "
-            "`workers: 1`");
-    // A study may name the address of its one node.
-    const std::vector<std::string> listen =
-        deploy->in_jobs() ? deploy->wrapped->setting("listen") : std::vector<std::string>{};
-    const bool address_is_known =
-        !listen.empty() && listen.front() != "0.0.0.0" && listen.front() != "::";
-    if (deploy->in_jobs() && !address_is_known)
-        for (const Engine& engine : engines)
-            if (roles_tell_address(engine))
-                node.fail("engines of " + engine.name +
-                          " in roles tell each other their address, and in jobs it is not known "
-                          "before they start: use this machine, a "
-                          "container or ssh, or leave roles out");
+            "roles are several servers, which `deploy` starts on this machine, in containers or by "
+            "ssh, without `replicas: fill`: use that, or leave roles out");
 }
 
 /// `roles: {prefill: {count: [1, 2], max_num_seqs: 64}}`.
@@ -227,22 +192,10 @@ void check_names_engine(const std::string& name, const Yaml& node,
         node.fail("'" + name + "' is none of the study's engines");
 }
 
-/// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
-/// over hosts.
-std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study) {
+/// Devices that a trial of this study may take; nothing where it takes none.
+std::optional<DeviceLimit> device_limit(const StudyFile& study) {
     if (evaluator_of(study).traits.served_by != ServedBy::a_new_start) return std::nullopt;
-    if (!study.machine.devices) return DeviceLimit{};
-    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    const auto chip = deploy != nullptr && deploy->wrapped &&
-                              deploy->wrapped->name == keys::deploy.kubernetes.name
-                          ? hardware_in(study.machine.hardware, study.catalogue().all_hardware())
-                          : std::nullopt;
-    if (chip && chip->devices_per_node && *chip->devices_per_node < *study.machine.devices)
-        root.at(keys::study.hardware)
-            .fail("an engine runs on one host: `hardware: {count: N}` with N from 1 to " +
-                  std::to_string(*chip->devices_per_node) + " wanted, got " +
-                  std::to_string(*study.machine.devices));
-    return DeviceLimit{*study.machine.devices, true};
+    return study.machine.devices ? DeviceLimit{*study.machine.devices, true} : DeviceLimit{};
 }
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
@@ -386,7 +339,7 @@ private:
                     }
                 });
         if (roles_ == nullptr) return;
-        errors_.in([&] { refuse_what_roles_exclude(*roles_, study_, description_.engines); });
+        errors_.in([&] { refuse_what_roles_exclude(*roles_, study_); });
         errors_.in([&] {
             read_roles_of_study(*roles_, own_ || served_by_ == ServedBy::a_running_server,
                                 description_);
@@ -406,7 +359,7 @@ private:
 
     /// Chip, devices, model and images.
     void read_surroundings() {
-        if (!own_) description_.devices = read_devices(root_, study_);
+        if (!own_) description_.devices = device_limit(study_);
         description_.adds_engine_default = !replayed();
         if (!replayed()) {  // what was measured ran
             description_.architecture = architecture_of(study_);

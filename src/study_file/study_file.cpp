@@ -169,10 +169,7 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
         for (std::string& warning : unchecked_versions(*study.composition, catalogue))
             study.warnings.push_back(std::move(warning));
     });
-    std::vector<std::string> twice = conflicting_settings(root, study);
-    if (machine.kept)
-        study.conflicting_keys = std::move(twice);  // it ran so, and its report says it
-    else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
+    errors.in([&] { check_conflicting_settings(root, study); });
 }
 
 /// In place of a workload that could not be read, only to read the rest: the study is refused.
@@ -211,29 +208,6 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
     });
 }
 
-/// Workloads whose requests are longer than what the model was made for, a sentence each.
-std::vector<std::string> longer_than_model(const StudyFile& study) {
-    std::vector<std::string> result;
-    if (!is_load_test(study.measuring)) return result;
-    const std::optional<ServedModel> served =
-        served_model(study.model, study.catalogue().all_models());
-    if (!served) return result;
-    for (const auto* list : {&study.workloads, &study.report_workloads})
-        for (const Workload& workload : *list) {
-            const Dataset& data = workload.dataset;
-            const std::int64_t asked = data.input_tokens.value_or(0) +
-                                       data.prefix_tokens.value_or(0) +
-                                       data.output_tokens.value_or(0);
-            if (asked > served->model.context_tokens)
-                result.push_back(
-                    "the workload '" + workload.name + "' asks for " + std::to_string(asked) +
-                    " tokens a request, and " + served->model.name + " was made for " +
-                    std::to_string(served->model.context_tokens) +
-                    ": engines refuse longer requests unless a flag extends the context");
-        }
-    return result;
-}
-
 void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& errors,
                 StudyFile& study) {
     if (const Yaml* quality = outside ? nullptr : root.find(keys::study.quality)) {
@@ -248,11 +222,8 @@ void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& 
     if (has_goals && is_load_test(study.measuring))
         errors.in([&] {
             look_for_load(root, study);
-            if (!outside) check_objective_of_load_test(study, root.find(keys::study.objective));
+            if (!outside) check_objective_of_load_test(study, root.at(keys::study.objective));
         });
-    if (has_goals && study.composition != nullptr)
-        if (const std::string warning = larger_looks_better(study); !warning.empty())
-            study.warnings.push_back(warning);
     if (study.decision.never_worse_than && study.workloads.size() == 1)
         errors.in([&] {
             root.at(keys::study.never_worse_than)
@@ -306,14 +277,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, study); });
     read_what_is_searched(root, catalogue, outside, machine, errors, study);
     read_traffic(root, catalogue, own_space, errors, study);
-    for (std::string& warning : longer_than_model(study))
-        study.warnings.push_back(std::move(warning));
     read_goals(root, written, outside, errors, study);
-    for (const std::string& one : study.conflicting_keys)
-        study.notes.push_back("Take care, its results may be of one server: " + one);
-    if (study.composition != nullptr)
-        if (const std::string note = larger_looks_better(study); !note.empty())
-            study.notes.push_back("Take care: " + note + ".");
     errors.in([&] {
         const Yaml* node = root.find(keys::study.strategy);
         if (study.composition != nullptr)
@@ -433,7 +397,7 @@ BayesianOptions StudySetup::bayesian_options() const {
     if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
     options.beliefs = beliefs;
     options.suggestions = suggestions;
-    options.learning.seed = file.seed;
+    options.seed = file.seed;
     return options;
 }
 
@@ -458,8 +422,6 @@ StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder,
         GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
         setup.beliefs = std::move(knowledge.beliefs);
         setup.knowledge = std::move(knowledge.texts);
-        file.warnings.insert(file.warnings.end(), knowledge.warnings.begin(),
-                             knowledge.warnings.end());
         for (const std::filesystem::path& suggested : file.suggestions)
             for (Configuration& one :
                  read_suggestions(suggested, *file.composition, setup.problem->space))

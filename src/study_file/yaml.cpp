@@ -250,24 +250,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> gone_keys
     {"give_up", "trials end early once they are surely 10 % slower than the best"},
 }};
 
-/// What may stand in place of an unknown key: those that are spelled alike first; where none is,
-/// the required ones and others that come first in the table.
-std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names,
-                            std::span<const Key> known) {
+/// What may stand in place of an unknown key, those that are spelled alike first.
+std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names) {
     for (const auto& [gone, instead] : gone_keys)
         if (gone == wrong) return "it is no key any more: " + std::string(instead);
     constexpr std::size_t few = 8, longest_name = 64;  // a whole text is like no name
     if (names.empty()) return "none is known here";
-    const std::string_view word = std::string_view(wrong).substr(0, longest_name);
-    const std::vector<std::string> nearest = nearest_first(word, names);
-    const bool alike = 2 * edit_distance(word, nearest.front()) <= word.size();
-    if (alike || names.size() <= few) return "known: " + listed(nearest);
-    std::vector<std::string> likely;
-    for (const bool first : {true, false})
-        for (const Key& key : known)
-            if (key.has(required) == first && likely.size() < few) likely.emplace_back(key.name);
-    return "known are " + listed(likely) + " and others: search_spaces/FORMAT.md lists all " +
-           std::to_string(names.size());
+    return "known: " +
+           listed(nearest_first(std::string_view(wrong).substr(0, longest_name), names)) +
+           (names.size() > few ? "; search_spaces/FORMAT.md has all" : "");
 }
 
 }  // namespace
@@ -279,7 +270,7 @@ void Yaml::check_keys(std::span<const Key> known) const {
     for (const auto& [key, child] : entries())
         if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())
             errors.in([&, key = key, &child = child] {
-                child.fail("unknown key; " + known_keys_text(key, names, known));
+                child.fail("unknown key; " + known_keys_text(key, names));
             });
     for (const Key& key : known)
         if (key.has(required)) errors.in([&] { (void)at(key); });
@@ -288,7 +279,7 @@ void Yaml::check_keys(std::span<const Key> known) const {
 
 const Yaml& Yaml::at(const Key& key) const {
     if (const Yaml* child = find(key)) return *child;
-    fail("the key '" + std::string(key.name) + "' is missing (" + std::string(key.doc) + ")");
+    fail("the key '" + std::string(key.name) + "' is missing: " + key.type->wanted_text());
 }
 
 const Yaml* Yaml::entry(std::string_view name) const {

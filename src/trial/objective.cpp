@@ -70,6 +70,8 @@ std::string Goal::why_unusable(const Metrics& metrics, bool as_ratio) const {
 std::string Objective::why_invalid() const {
     OptionCheck check;
     check.that(!goals.empty(), "goals", "at least one", "none");
+    check.that(goals.size() <= 2, "goals", "at most two (make limits of the others)",
+               std::to_string(goals.size()));
     std::vector<std::string> names;
     for (const Goal& goal : goals) {
         check.that(!goal.metric.empty(), "goals", "the name of a metric", "none");

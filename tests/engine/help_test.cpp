@@ -164,51 +164,6 @@ TEST_CASE("an engine that does not answer is said so in one line") {
               " --help' printed more than 1000 bytes and was stopped: it was not consulted");
 }
 
-TEST_CASE(
-    "an installed engine: its answer is kept until the program, its interpreter or its packages "
-    "change") {
-    const TemporaryFolder folder;
-    const std::filesystem::path asked = folder.path() / "asked";
-    const std::filesystem::path packages = folder.path() / "lib/python3.12/site-packages";
-    std::filesystem::create_directories(folder.path() / "bin");
-    std::filesystem::create_directories(packages);
-    const auto write = [&](const std::string& flags) {
-        folder.write("bin/engine", "#!/bin/sh\necho asked >> '" + asked.string() +
-                                       "'\nprintf ' --model M\\n --port P\\n" + flags + "'\n");
-        std::filesystem::permissions(folder.path() / "bin/engine",
-                                     std::filesystem::perms::owner_all);
-    };
-    const auto times = [&] {
-        return std::filesystem::exists(asked)
-                   ? read_file(asked).size() / std::string("asked\n").size()
-                   : 0;
-    };
-    HelpLimits limits;
-    limits.kept = folder.path() / "kept";
-    limits.quick = std::chrono::milliseconds(0);
-    const std::string engine = (folder.path() / "bin/engine").string();
-    write("");
-    const auto flags = [&] { return asked_for_help(engine, limits).flags; };
-    CHECK(flags() == Flags{"--model", "--port"});
-    CHECK(flags() == Flags{"--model", "--port"});
-    CHECK(times() == 1);
-    std::filesystem::create_directories(packages / "engine-2.dist-info");  // as an upgrade does
-    CHECK(flags() == Flags{"--model", "--port"});
-    CHECK(times() == 2);
-    write(" --new\\n");
-    CHECK(flags() == Flags{"--model", "--new", "--port"});
-    CHECK(times() == 3);
-    // Where nothing can be kept it is asked each time; what failed is asked again.
-    limits.kept = folder.path() / "bin/engine/kept";
-    CHECK(flags() == Flags{"--model", "--new", "--port"});
-    CHECK(times() == 4);
-    limits.kept = folder.path() / "kept";
-    folder.write("bin/engine", "#!/bin/sh\necho asked >> '" + asked.string() + "'\nexit 1\n");
-    CHECK(flags().empty());
-    CHECK(flags().empty());
-    CHECK(times() == 6);
-}
-
 TEST_CASE("an engine that hangs is stopped with everything it started") {
     const TemporaryFolder folder;
     const std::string hanging = help_script(

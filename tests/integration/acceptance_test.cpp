@@ -105,8 +105,7 @@ TEST_CASE(
         INFO("step " << step);
         CHECK(passes(ended.out, step));
     }
-    CHECK(not_here(ended.out, 7,
-                   "there is no nvidia-smi, amd-smi or tegrastats on the PATH"));
+    CHECK(not_here(ended.out, 7, "there is no nvidia-smi, amd-smi or tegrastats on the PATH"));
     CHECK(ended.out.find("step 8  NOT HERE  ") != std::string::npos);  // with a podman or without
     CHECK(not_here(ended.out, 9, "0 GPU(s) seen, two wanted"));
     CHECK(not_here(ended.out, 10, "vllm's load generator does not start here: "));
@@ -124,7 +123,7 @@ TEST_CASE(
 TEST_CASE(
     "acceptance: the quick way measures with two clients, fails twice, and resumes a killed study "
     "of three trials",
-    "[acceptance]") {
+    "[acceptance][long]") {
     const TemporaryFolder folder;
     fs::create_directories(folder.path() / "bin");
     fs::create_directories(folder.path() / "engine");
@@ -156,7 +155,7 @@ TEST_CASE(
 }
 
 TEST_CASE("acceptance: an engine that is broken fails the step that finds it, with exit code 1",
-          "[acceptance]") {
+          "[acceptance][long]") {
     const TemporaryFolder folder;
     const std::vector<std::string> deploy{"--requests", "20", "--step", "2"};
     const ScriptRun dead = accept(folder, "vllm", "--fault exit_at_once", deploy);
@@ -180,7 +179,7 @@ TEST_CASE("acceptance: an engine that is broken fails the step that finds it, wi
 }
 
 TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in stand-ins",
-          "[acceptance]") {
+          "[acceptance][long]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "350.00");
     const ScriptRun ended = accept(folder, "vllm", "",
@@ -203,7 +202,7 @@ TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in st
 TEST_CASE(
     "acceptance: what a machine does not have is not here, with the reason, and a power that "
     "cannot be fails",
-    "[acceptance]") {
+    "[acceptance][long]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "[N/A]", 1);
     const ScriptRun absent = accept(folder, "vllm", "",

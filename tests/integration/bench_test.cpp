@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune bench` from outside, against simengine: what it prints, saves and answers.
+#include "support/autotune.hpp"
 #include "support/canned_server.hpp"
-#include "support/process.hpp"
 #include "support/stand_in.hpp"
 #include "support/test.hpp"
 
@@ -20,32 +20,15 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct BenchRun {
-    int code;
-    std::string out, err;
-};
-
-BenchRun bench(const std::string& url, const TemporaryFolder& folder,
-               const std::vector<std::string>& more, bool quiet = true) {
-    std::vector<std::string> words{SERVETUNE_PROGRAM, "bench", "--url", url};
-    if (quiet) words.emplace_back("--quiet");
-    words.insert(words.end(), more.begin(), more.end());
-    ChildProcess process(words, folder.path());
-    const int code = process.wait();
-    return {code, process.out(), process.err()};
+Ran bench(const std::string& url, const TemporaryFolder& folder, std::vector<std::string> more,
+          bool quiet = true) {
+    if (quiet) more.insert(more.begin(), "--quiet");
+    more.insert(more.begin(), {"bench", "--url", url});
+    return autotune(more, folder.path());
 }
-BenchRun bench(const StandIn& server, const TemporaryFolder& folder,
-               const std::vector<std::string>& more) {
+Ran bench(const StandIn& server, const TemporaryFolder& folder,
+          const std::vector<std::string>& more) {
     return bench(server.url(), folder, more);
-}
-
-BenchRun swept(const StandIn& server, const TemporaryFolder& folder,
-               std::vector<std::string> more) {
-    more.insert(more.begin(),
-                {SERVETUNE_PROGRAM, "capacity", "--concurrency", "--quiet", "--url", server.url()});
-    ChildProcess process(more, folder.path());
-    const int code = process.wait();
-    return {code, process.out(), process.err()};
 }
 
 /// 24 requests for 12 tokens after 30, the result as JSON.
@@ -55,7 +38,7 @@ Json result_of(const std::vector<std::string>& faults, const TemporaryFolder& fo
     std::vector<std::string> words{
         "--workload", "random:30x12", "--requests", "24", "--concurrency", "4", "--json"};
     words.insert(words.end(), more.begin(), more.end());
-    const BenchRun ended = bench(server, folder, words);
+    const Ran ended = bench(server, folder, words);
     INFO(ended.err);
     REQUIRE(ended.code == 0);
     return Json::parse(ended.out);
@@ -80,7 +63,7 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
                                         "48",         "--concurrency", "6"};
     auto first = load;
     first.insert(first.end(), {"--save", "first.json", "--records", "first.jsonl.gz"});
-    const BenchRun ended = bench(server, folder, first);
+    const Ran ended = bench(server, folder, first);
     INFO(ended.err);
     CHECK(ended.code == 0);
     CHECK(has(ended.out, "Successful requests:                     48"));
@@ -118,8 +101,8 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     const StandIn server({.first = 0.002, .gap = 0.001, .faults = {"http_status=500", "every=3"}});
     const StandIn good;
     const TemporaryFolder folder;
-    const BenchRun failing =
-        bench(server, folder, {"--workload", "random:8x4", "--requests", "40", "--token-ids"});
+    const Ran failing =
+        bench(server, folder, {"--workload", "random:8x4", "--requests", "40", "--completions"});
     CHECK(failing.code == 1);
     CHECK(has(failing.out, " http_error: status 500"));
     CHECK(has(failing.out, "Verdict: unsound"));
@@ -134,7 +117,7 @@ TEST_CASE("bench: burstiness, headers and what a body has more come to the serve
     const Json bursts = result_of({}, folder, {"--rate", "100", "--burstiness", "inf"});
     CHECK(bursts.at("burstiness") == Json("inf"));
     (void)bench(server.url(), folder,
-                {"--workload", "random:8x4", "--requests", "2", "--model", "m", "--token-ids",
+                {"--workload", "random:8x4", "--requests", "2", "--model", "m", "--completions",
                  "--header", "X-Tenant:7", "--extra-body", R"({"temperature": 0})"});
     REQUIRE_FALSE(server.requests().empty());
     bool came = false;
@@ -152,13 +135,13 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
                            const std::string& location = "") {
         const CannedServer server(
             answer(status, R"({"error":{"message":"not for you"}})", location));
-        const BenchRun ended = bench(server.url(), folder, more);
+        const Ran ended = bench(server.url(), folder, more);
         CHECK(ended.code == 2);
         return ended.err;
     };
     const std::string nobody = nobody_listens();
     for (const std::vector<std::string>& more :
-         {std::vector<std::string>{}, {"--model", "m"}, {"--model", "m", "--token-ids"}}) {
+         {std::vector<std::string>{}, {"--model", "m"}, {"--model", "m", "--completions"}}) {
         const std::string refused = bench(nobody, folder, more).err;
         INFO(refused);
         CHECK(has(refused, "Connection refused"));
@@ -244,9 +227,9 @@ TEST_CASE("bench: progress is written to a file as lines, and intervals of times
     // Most are quick, some take long.
     const StandIn server({.first = 0.002, .faults = {"slower=200", "every=5"}});
     const TemporaryFolder folder;
-    const BenchRun ended = bench(
+    const Ran ended = bench(
         server.url(), folder,
-        {"--workload", "random:8x6", "--requests", "20", "--rate", "15", "--token-ids"}, false);
+        {"--workload", "random:8x6", "--requests", "20", "--rate", "15", "--completions"}, false);
     INFO(ended.err << ended.out);
     CHECK(ended.err.find('\r') == std::string::npos);
     CHECK(has(ended.err, " of 20 ended, "));
@@ -260,7 +243,7 @@ TEST_CASE("bench: Ctrl-C reports what has come") {
     const TemporaryFolder folder;
     ChildProcess process(
         {SERVETUNE_PROGRAM, "bench", "--url", server.url(), "--quiet", "--workload",
-         "random:8x2000", "--requests", "20", "--concurrency", "4", "--token-ids", "--warmup", "0"},
+         "random:8x2000", "--requests", "20", "--concurrency", "4", "--warmup", "0"},
         folder.path());
     while (server.totals().in_flight < 4)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -274,7 +257,7 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     const TemporaryFolder folder;
     const auto completed = [&](std::vector<std::string> words) {
         words.insert(words.end(), {"--workload", "random:30x12", "--json"});
-        const BenchRun ended = bench(server, folder, words);
+        const Ran ended = bench(server, folder, words);
         INFO(ended.err);
         REQUIRE(ended.code == 0);
         return Json::parse(ended.out);
@@ -292,28 +275,15 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     CHECK(completed({"--rate", "200", "--concurrency", "1", "--requests", "20"})["duration"] >
           20 * 0.03);
     const StandIn broken({.faults = {"http_status=500"}});
-    const BenchRun none =
+    const Ran none =
         bench(broken, folder, {"--warmup", "2", "--requests", "4", "--workload", "random:30x12"});
     CHECK(none.code != 0);
-}
-
-TEST_CASE("capacity: a sweep says the verdict of each load, and its exit code the gravest") {
-    const StandIn server({.first = 0.002, .gap = 0.001, .faults = {"abort=2", "every=3"}});
-    const TemporaryFolder folder;
-    const BenchRun table =
-        swept(server, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "40"});
-    INFO(table.out << table.err);
-    CHECK(table.code == 1);
-    CHECK(has(table.out, "verdict\n"));
-    CHECK(has(table.out, "unsound\n           2 "));
-    CHECK(has(table.out, "\n1, unsound:\n"));
-    CHECK(has(table.out, "  complete: "));
 }
 
 TEST_CASE("bench: what the audit said stands in the file, for an audit that knows less too") {
     const StandIn server({.first = 0.003, .gap = 0.001});
     const TemporaryFolder folder;
-    const BenchRun too_fast =
+    const Ran too_fast =
         bench(server, folder,
               {"--workload", "random:30x20", "--requests", "12", "--concurrency", "2", "--save",
                "u.json", "--hardware", "h100-sxm", "--facts-of", "Qwen/Qwen3-32B"});
@@ -338,14 +308,15 @@ TEST_CASE("bench: a result that cannot be saved is said before the load, or prin
                                         "12",         "--concurrency", "2"};
     auto full = load;
     full.insert(full.end(), {"--save", "/dev/full", "--records", "r.jsonl.gz"});
-    const BenchRun ended = bench(server, folder, full);
+    const Ran ended = bench(server, folder, full);
     CHECK(ended.code == 2);
     CHECK(has(ended.err, "cannot write /dev/full: No space left on device"));
     CHECK(has(ended.out, "Successful requests:                     12"));
     CHECK(read_records(folder.path() / "r.jsonl.gz").size() == 12);
-    const BenchRun table = swept(server, folder,
-                                 {"--sweep", "1,2", "--workload", "random:30x12", "--requests",
-                                  "12", "--save", "/dev/full"});
+    const Ran table =
+        autotune({"capacity", "--concurrency", "--quiet", "--url", server.url(), "--sweep", "1,2",
+                  "--workload", "random:30x12", "--requests", "12", "--save", "/dev/full"},
+                 folder.path());
     CHECK(table.code == 2);
     CHECK(has(table.out, "tok/s/user"));
 }
@@ -353,9 +324,9 @@ TEST_CASE("bench: a result that cannot be saved is said before the load, or prin
 TEST_CASE("bench: limits of a good request take units") {
     const StandIn server({.first = 0.003, .gap = 0.001});
     const TemporaryFolder folder;
-    const BenchRun with_unit = bench(server, folder,
-                                     {"--ttft-limit", "500ms", "--latency-limit", "90 s",
-                                      "--requests", "6", "--workload", "30x12", "--json"});
+    const Ran with_unit = bench(server, folder,
+                                {"--ttft-limit", "500ms", "--latency-limit", "90 s", "--requests",
+                                 "6", "--workload", "30x12", "--json"});
     INFO(with_unit.err);
     REQUIRE(with_unit.code == 0);
     CHECK(Json::parse(with_unit.out)["request_goodput"].get<double>() > 0);

@@ -2,7 +2,6 @@
 // autotune inside a real Kubernetes: what `init --as kubernetes` writes is taken and runs, goes on
 // after a kill, stops in order, and leaves nothing. The commands are those of the guide.
 #include "base/files.hpp"
-#include "servetune/sqlite_journal.hpp"
 #include "support/autotune.hpp"
 #include "support/kubernetes_world.hpp"
 #include "support/test.hpp"
@@ -67,10 +66,10 @@ public:
         fs::create_directory(volume());
         fs::permissions(volume(), fs::perms::all);
         folder_.write("pod.yaml", pod_in_cluster(start_scale));
-        const Ran made = autotune(
-            {"init", "--as", "kubernetes", "--image", KubernetesWorld::image, "--engine", "vllm",
-             "--model", "Qwen/Qwen3-8B", "--output", "chat.yaml", "--yes"},
-            folder_.path());
+        const Ran made =
+            autotune({"init", "--as", "kubernetes", "--image", KubernetesWorld::image, "--engine",
+                      "vllm", "--model", "Qwen/Qwen3-8B", "--output", "chat.yaml", "--yes"},
+                     folder_.path());
         INFO(made.out << made.err);
         REQUIRE(made.code == 0);
         folder_.write("chat.yaml", study_in_cluster);
@@ -99,13 +98,9 @@ public:
 
     [[nodiscard]] fs::path volume() const { return folder_.path() / "volume"; }
     [[nodiscard]] std::size_t told() const {
-        try {
-            const std::vector<Trial> trials = SqliteJournal::read(volume() / "study").trials();
-            return static_cast<std::size_t>(std::count_if(
-                trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
-        } catch (const Error&) {
-            return 0;  // no journal yet
-        }
+        const std::vector<Trial> trials = trials_so_far(volume() / "study");
+        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(),
+                                                      [](const Trial& one) { return one.told(); }));
     }
     /// kubectl with these words behind its name; paths are of the study's folder.
     Ran kubectl(std::vector<std::string> words) const {
@@ -221,9 +216,7 @@ TEST_CASE("cluster run: the guide's commands run a study, which a kill does not 
     CHECK(run.trials_left().empty());
     CHECK(comes_true([&] { return world.left().empty(); }, 60));
     const std::string left =
-        run.kubectl(
-               {"get", "pvc,role,rolebinding,deployment,serviceaccount", "--output=name"})
-            .out;
+        run.kubectl({"get", "pvc,role,rolebinding,deployment,serviceaccount", "--output=name"}).out;
     CHECK_FALSE(has(left, "servetune"));
 }
 

@@ -6,17 +6,11 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <fstream>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <variant>
 #include <vector>
 
@@ -44,11 +38,7 @@ public:
                                                       [](const Trial& one) { return one.told(); }));
     }
     [[nodiscard]] std::vector<Trial> trials_so_far() const {
-        try {
-            return study_.trials();
-        } catch (const Error&) {
-            return {};  // no journal yet
-        }
+        return test::trials_so_far(study_.directory());
     }
     /// Names of nodes with a trial that runs.
     [[nodiscard]] std::string nodes_in_use() const {
@@ -83,23 +73,6 @@ private:
     const KubernetesWorld& world_;
     DeployedStudy study_;
 };
-
-double seconds_of(const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-
-/// Of one process, from /proc; 0: it is gone.
-double own_processor_seconds(pid_t id) {
-    std::ifstream stream("/proc/" + std::to_string(id) + "/stat");
-    std::string line;
-    if (!std::getline(stream, line)) return 0;
-    std::istringstream words(line.substr(line.rfind(')') + 1));
-    std::string word;
-    double ticks = 0;
-    for (int field = 3; field <= 15 && words >> word; ++field)  // 14 and 15: utime, stime (proc(5))
-        if (field >= 14) ticks += std::stod(word);
-    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
 
 }  // namespace
 
@@ -182,45 +155,4 @@ TEST_CASE("cluster: after kill -9 of the tuner its pods go by themselves") {
     const bool nothing = comes_true([&] { return world.left().empty(); }, 60);
     INFO(world.left());
     CHECK(nothing);
-}
-
-TEST_CASE("cluster: what twenty trials at once cost the tuner and the API server", "[.long]") {
-    const KubernetesWorld world(2, 10);
-    if (!world.works()) return;
-    constexpr int at_once = 20, in_all = 40;
-    // More than one a node: the template says where pods may be.
-    const StudyInPods in_pods(world, in_all, at_once,
-                              KubernetesWorld::pod_template(
-                                  {{"affinity", {{"podAntiAffinity", nlohmann::json::object()}}}}));
-    const auto begin = std::chrono::steady_clock::now();
-    ChildProcess process(in_pods.words(), in_pods.study().folder());
-    double own = 0;  // without its clients
-    while (!process.wait_at_most(500ms)) {
-        own = std::max(own, own_processor_seconds(process.id()));
-        REQUIRE(seconds_since(begin) < 900);
-    }
-    const double seconds = seconds_since(begin);
-    // of all that have ended: the program, and its clients, which are kubectl and this program
-    // again
-    rusage used{};
-    REQUIRE(getrusage(RUSAGE_CHILDREN, &used) == 0);
-    const double all = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-    int requests = 0;
-    std::string which;
-    for (const auto& [what, count] : world.requests()) {
-        requests += count;
-        which += what + " " + std::to_string(count) + ", ";
-    }
-    const std::vector<Trial> trials = in_pods.trials_so_far();
-    const auto each = static_cast<double>(trials.size());
-    const std::size_t most = most_trials_at_once(trials);
-    WARN(trials.size() << " trials, " << most << " at once, " << seconds
-                       << " s; for each: " << own / each << " s of processor of autotune, "
-                       << (all - own) / each << " s of its clients, " << requests / each
-                       << " requests to the API server: " << which);
-    INFO(process.err());
-    CHECK(in_pods.told() >= in_all);
-    CHECK(most == at_once);
-    CHECK(requests / each < 200);
-    CHECK(comes_true([&] { return world.left().empty(); }));
 }

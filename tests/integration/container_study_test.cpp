@@ -88,7 +88,7 @@ TEST_CASE(
     CHECK(has(missing.err, "there is no image 'localhost/servetune-none:1' here"));
 }
 
-TEST_CASE("launcher: a real llama-server in an image of podman is tuned") {
+TEST_CASE("launcher: a real llama-server in an image of podman is tuned", "[long]") {
     if (!podman_world().works()) return;
     const std::string server = llama_server();
     if (server.empty()) {
@@ -157,7 +157,8 @@ TEST_CASE("launcher: kill -9 of autotune at any moment leaves no container after
 
 TEST_CASE(
     "launcher: autotune serves what it recommends in a container, again after a kill, and removes "
-    "it") {
+    "it",
+    "[long]") {
     if (!podman_world().works()) return;
     const PodmanWorld& world = podman_world();
     const TemporaryFolder folder;
@@ -196,7 +197,7 @@ TEST_CASE(
     CHECK_FALSE(has(server.err(), "Planted5ecret"));
 }
 
-TEST_CASE("launcher: podman starts the Kubernetes manifest that autotune recommends") {
+TEST_CASE("launcher: podman starts the Kubernetes manifest that autotune recommends", "[long]") {
     if (!podman_world().works()) return;
     const PodmanWorld& world = podman_world();
     const TemporaryFolder folder;

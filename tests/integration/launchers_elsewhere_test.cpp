@@ -258,7 +258,8 @@ TEST_CASE("elsewhere: an engine behind ssh is measured through the connection an
 }
 
 TEST_CASE(
-    "elsewhere: a connection that is cut under load is the machine's fault, and its engine ends") {
+    "elsewhere: a connection that is cut under load is the machine's fault, and its engine ends",
+    "[long]") {
     if (!ssh_world().works()) return;
     const auto launcher = launcher_with("ssh", ssh_world().settings());
     RemoteEngine engine(launcher, 4000);
@@ -284,7 +285,8 @@ TEST_CASE("elsewhere: jobs of Slurm keep the launchers' contract") {
 
 TEST_CASE(
     "elsewhere: a job's time in the queue is not its start, and a killed controller changes "
-    "nothing") {
+    "nothing",
+    "[long]") {
     SlurmWorld world(1);
     if (!world.works()) return;
     const TemporaryFolder folder;
@@ -309,7 +311,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "elsewhere: a node that dies, a job that is preempted or cancelled, are the machine's fault") {
+    "elsewhere: a node that dies, a job that is preempted or cancelled, are the machine's fault",
+    "[long]") {
     SlurmWorld world(2,
                      "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\nSlurmdTimeout=15\n");
     if (!world.works()) return;
@@ -369,7 +372,8 @@ DeployedStudy::Text study_in_jobs(const std::string& more, int configurations = 
 
 TEST_CASE(
     "elsewhere: a study with four workers runs four jobs at once, validates, and says so in the "
-    "report") {
+    "report",
+    "[long]") {
     const SlurmWorld world(4);
     if (!world.works()) return;
     const DeployedStudy study(study_in_jobs(", workers: 4"));
@@ -413,7 +417,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "elsewhere: a study over ssh recommends what one on this machine would, and writes no secret") {
+    "elsewhere: a study over ssh recommends what one on this machine would, and writes no secret",
+    "[long]") {
     if (!ssh_world().works()) return;
     const std::string token = "hf_Planted5ecretOfTheTest";
     setenv("SERVETUNE_TEST_TOKEN", token.c_str(), 1);

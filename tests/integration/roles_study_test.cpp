@@ -318,6 +318,6 @@ TEST_CASE("roles: copies that fill the machine are refused beside them, before t
     const Ran refused = machine.run();
     INFO(refused.out << refused.err);
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("`replicas: fill` and roles exclude each other") != std::string::npos);
+    CHECK(refused.err.find("without `replicas: fill`") != std::string::npos);
     CHECK(machine.lines("started.txt").empty());
 }

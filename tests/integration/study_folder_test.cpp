@@ -7,8 +7,6 @@
 #include "support/waiting.hpp"
 
 #include "base/files.hpp"
-#include "servetune/error.hpp"
-#include "servetune/sqlite_journal.hpp"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -25,14 +23,6 @@ namespace fs = std::filesystem;
 const fs::path fast_study =
     fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100/study.yaml";
 
-std::size_t trials_in(const fs::path& folder) {
-    try {
-        return SqliteJournal::read(folder).trials().size();
-    } catch (const Error&) {
-        return 0;  // not there yet
-    }
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -46,7 +36,7 @@ TEST_CASE(
     std::size_t recorded = 0;
     {
         ChildProcess process({SERVETUNE_PROGRAM, "run", study.string(), "--quiet"}, folder.path());
-        REQUIRE(comes_true([&] { return trials_in(directory) >= 2; }));
+        REQUIRE(comes_true([&] { return trials_so_far(directory).size() >= 2; }));
         fs::rename(directory, folder.path() / "away");
         const auto code = process.wait_at_most(std::chrono::seconds(60));
         INFO(process.err());
@@ -56,14 +46,14 @@ TEST_CASE(
               "the study ran, so nothing more can be "
               "recorded; put back what was there and run again, or choose another --directory\n");
         CHECK_FALSE(fs::exists(directory));
-        recorded = trials_in(folder.path() / "away");
+        recorded = trials_so_far(folder.path() / "away").size();
         CHECK(recorded >= 2);
     }
     fs::rename(folder.path() / "away", directory);
     const Ran again = autotune({"run", study.string(), "--quiet"}, folder.path());
     INFO(again.err);
     CHECK(again.code == 0);
-    CHECK(trials_in(directory) == 15);
+    CHECK(trials_so_far(directory).size() == 15);
 }
 
 TEST_CASE(

@@ -157,7 +157,6 @@ TEST_CASE("manual: commands, options and exit codes, as roff") {
         CHECK(shown.err.empty());
     } else WARN("skipped: there is no groff");
     CHECK(autotune({"--version"}, folder.path()).out.starts_with("autotune "));
-    CHECK(has(autotune({"--version"}, folder.path()).out, "\nbuilt with "));
 }
 
 TEST_CASE(

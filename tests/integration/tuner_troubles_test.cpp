@@ -49,12 +49,7 @@ private:
 
 /// The told trials of a journal that may not even have been made.
 std::vector<Trial> told_trials(const DeployedStudy& study) {
-    std::vector<Trial> result;
-    try {
-        result = study.trials();
-    } catch (const Error&) {
-        return {};
-    }
+    std::vector<Trial> result = trials_so_far(study.directory());
     std::erase_if(result, [](const Trial& trial) { return !trial.told(); });
     return result;
 }
@@ -101,7 +96,7 @@ TEST_CASE("tuner's troubles: its files may not grow any more") {
     CHECK(of_journal >= 1);
 }
 
-TEST_CASE("tuner's troubles: its disk fills with an engine's log, and has room again") {
+TEST_CASE("tuner's troubles: its disk fills with an engine's log, and has room again", "[long]") {
     int refused = 0;
     int kept = 0;
     for (const std::size_t kib : {120UL, 500UL, 2000UL}) {
@@ -152,7 +147,7 @@ TEST_CASE("tuner's troubles: the folder of its trials goes away in the middle of
     goes_on_after(study, told);
 }
 
-TEST_CASE("tuner's troubles: 256 descriptors and a load of 230 streams") {
+TEST_CASE("tuner's troubles: 256 descriptors and a load of 230 streams", "[long]") {
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [128, 256], default: 128}}";
     text.workload =
@@ -251,7 +246,8 @@ TEST_CASE(
 
 TEST_CASE(
     "tuner's troubles: a machine without /proc, or whose loopback is down, ends the run, nothing "
-    "is held against a configuration") {
+    "is held against a configuration",
+    "[long]") {
     const auto works = [](const std::vector<std::string>& words) {
         const TemporaryFolder folder;
         return ran(words, folder.path()).code == 0;
@@ -341,7 +337,8 @@ TEST_CASE(
 
 TEST_CASE(
     "tuner's troubles: without study.lock a second run neither starts nor ends the first one's "
-    "engine") {
+    "engine",
+    "[long]") {
     const DeployedStudy study;
     const TemporaryFolder elsewhere;
     study.set_faults({{"--max-num-seqs=3", "slow_start=2"}});
@@ -361,24 +358,4 @@ TEST_CASE(
     CHECK(study.engines().size() == 3);
     CHECK(study.trials().size() == 3);
     CHECK(read_file(study.directory() / "study.lock") == holder + "\n");
-}
-
-TEST_CASE("tuner's troubles: its folder is moved away in the middle of a run") {
-    const DeployedStudy study;
-    study.set_faults({{"--max-num-seqs=3", "slow_start=1"}});
-    ChildProcess process(study.words("run", {"--quiet"}), study.folder());
-    REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
-    fs::rename(study.directory(), study.folder() / "away");
-    const auto code = process.wait_at_most(90s);
-    INFO(process.err());
-    REQUIRE(code == 3);
-    CHECK(has(process.err(), (study.directory() / "study.db").string() +
-                                 " was removed, moved or replaced while the study ran"));
-    CHECK_FALSE(has(process.err(), "what was told is kept"));
-    const std::string left = study.left();
-    INFO(left);
-    CHECK(left.empty());
-    fs::remove_all(study.directory());  // what the trial under way has made anew
-    fs::rename(study.folder() / "away", study.directory());
-    goes_on_after(study, told_trials(study));
 }

@@ -99,7 +99,8 @@ TEST_CASE(
     CHECK(study.left().empty());
 }
 
-TEST_CASE("worker study: each phase names its trial, between that trial's start and its end") {
+TEST_CASE("worker study: each phase names its trial, between that trial's start and its end",
+          "[long]") {
     const DeployedStudy study(text_of_workers("gpus: \"0,1\", workers: 2"));
     const Ran ended = study.run({"--json-lines", "--trials", "6"});
     INFO(ended.out << ended.err);

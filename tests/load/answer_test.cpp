@@ -345,10 +345,9 @@ TEST_CASE(
     CHECK(chat_body["stream_options"]["include_usage"] == true);
     endpoint.api = Endpoint::Api::completions;
     endpoint.stream = false;
-    const auto ids =
-        nlohmann::json::parse(request_body(endpoint, {.token_ids = {1, 2}}, {}, false));
-    CHECK(ids["prompt"] == nlohmann::json({1, 2}));
-    CHECK_FALSE(ids.contains("max_tokens"));
-    CHECK_FALSE(ids.contains("stream_options"));
-    CHECK_FALSE(ids.contains("ignore_eos"));
+    const auto prompt = nlohmann::json::parse(request_body(endpoint, {.text = "a"}, {}, false));
+    CHECK(prompt["prompt"] == "a");
+    CHECK_FALSE(prompt.contains("max_tokens"));
+    CHECK_FALSE(prompt.contains("stream_options"));
+    CHECK_FALSE(prompt.contains("ignore_eos"));
 }

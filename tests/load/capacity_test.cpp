@@ -455,8 +455,6 @@ TEST_CASE("capacity: what a study needs to look for its load is said where it is
     };
     CHECK(error("{rate: inf}", "success_ratio <= 1", "request_rate")
               .find("no limit grows with load") != std::string::npos);
-    CHECK(error("{ramp: {from: 1, to: 2}}", "ttft_p95 <= 1s", "request_rate")
-              .find("has an arrival of another kind") != std::string::npos);
     CHECK(error("{largest_rate: {from: 4, to: 2}}", "ttft_p95 <= 1s", "request_rate")
               .find("`from` is below `to`") != std::string::npos);
     CHECK(error("{rate: 1}", "ttft_p95 <= 1s", "sustained_requests_per_second")

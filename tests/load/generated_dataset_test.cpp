@@ -74,25 +74,6 @@ TEST_CASE("random: no two prompts of any runs begin alike") {
     CHECK(longest_common_start(texts) >= 1);  // the first word is always the same
 }
 
-TEST_CASE("random: prompts of token ids stay within what every vocabulary has") {
-    const Workload workload = random_workload(200, 32, 8);
-    const Plan plan = plan_requests(workload, {.salt = 1, .token_ids = true});
-    CHECK(plan.lengths_exact);
-    std::vector<std::vector<std::int32_t>> all;
-    for (const PlannedRequest& request : plan.requests) {
-        CHECK(request.text.empty());
-        CHECK(request.token_ids.size() == 32);
-        CHECK(request.input_tokens == 32);
-        for (const std::int32_t id : request.token_ids) CHECK((id >= 1000 && id < 32'000));
-        all.push_back(request.token_ids);
-    }
-    std::sort(all.begin(), all.end());
-    for (std::size_t i = 1; i < all.size(); ++i) CHECK(common_start(all[i - 1], all[i]) <= 2);
-    const Plan other = plan_requests(workload, {.salt = 2, .token_ids = true});
-    CHECK(other.fingerprint == plan.fingerprint);
-    CHECK(other.requests[0].token_ids != plan.requests[0].token_ids);
-}
-
 TEST_CASE("shared_prefix: groups share their prefix and nothing else, in one run") {
     Workload workload{.name = "w",
                       .dataset = {.kind = Dataset::Kind::shared_prefix,

@@ -337,46 +337,8 @@ TEST_CASE("peaks and concurrency agree with brute force") {
     }
 }
 
-TEST_CASE("ranks of percentiles: exact binomial cases, and how many samples they need") {
-    // Tables of the sign test: median of 10 lies between the 2nd and the 9th with 97.9 %; of 6
-    // between the extremes with 96.9 %.
-    const auto median = percentile_ranks(10, 0.5);
-    REQUIRE(median);
-    CHECK(median->low == 2);
-    CHECK(median->high == 9);
-    REQUIRE(percentile_ranks(6, 0.5));
-    CHECK(percentile_ranks(6, 0.5)->high == 6);
-    CHECK_FALSE(percentile_ranks(4, 0.5));     // 1 - 2 / 16 < 0.95
-    CHECK_FALSE(percentile_ranks(298, 0.99));  // 1 - 0.99^298 = 0.94996
-    CHECK(percentile_ranks(299, 0.99));        // 0.95047
-    CHECK(percentile_ranks(299, 0.99)->high == 299);
-    CHECK_FALSE(percentile_ranks(28, 0.9));
-    CHECK(percentile_ranks(29, 0.9));
-    CHECK_FALSE(percentile_ranks(0, 0.5));
-    // At least 95 % wherever there are ranks, by adding up the binomial distribution.
-    for (const double q : {0.5, 0.9, 0.95, 0.99})
-        for (const std::size_t n : {29U, 30U, 59U, 100U, 299U, 368U, 1000U}) {
-            const auto ranks = percentile_ranks(n, q);
-            if (!ranks) continue;
-            double inside = 0;
-            for (std::size_t k = ranks->low; k < ranks->high; ++k) {
-                const auto d = static_cast<double>(n);
-                const auto b = static_cast<double>(k);
-                inside +=
-                    std::exp(std::lgamma(d + 1) - std::lgamma(b + 1) - std::lgamma(d - b + 1) +
-                             b * std::log(q) + (d - b) * std::log1p(-q));
-            }
-            INFO(q << " of " << n << ": " << ranks->low << " - " << ranks->high);
-            CHECK(inside >= 0.95);
-            CHECK(inside < 0.999);
-        }
-}
-
-TEST_CASE("open loop: nineteen of twenty intervals cover the truth, and small samples get none") {
+TEST_CASE("open loop: nineteen of twenty intervals of a mean cover the truth") {
     int mean = 0;
-    int p50 = 0;
-    int p90 = 0;
-    int p99 = 0;
     constexpr int rounds = 400;
     Rng rng(17);
     for (int round = 0; round < rounds; ++round) {
@@ -390,23 +352,14 @@ TEST_CASE("open loop: nineteen of twenty intervals cover the truth, and small sa
             return interval.low <= truth && truth <= interval.high ? 1 : 0;
         };
         mean += covers("mean", 1);
-        p50 += covers("p50", std::log(2));
-        p90 += covers("p90", std::log(10));
-        p99 += covers("p99", std::log(100));
     }
-    // 95 % of 400 is 380, with a standard deviation of 4.4; order statistics cover a little more
-    // than asked.
-    for (const int covered : {mean, p50, p90, p99}) {
-        CHECK(covered >= 365);
-        CHECK(covered <= 398);
-    }
+    // 95 % of 400 is 380, with a standard deviation of 4.4.
+    CHECK(mean >= 365);
+    CHECK(mean <= 398);
     std::vector<RequestRecord> few;
     for (int i = 0; i < 200; ++i) few.push_back(success(i, i, i + rng.gamma(1), {}, 10, 1));
     const LoadStatistics statistics = statistics_of(run_of(few, 201), asked(200, open(1)));
     CHECK(statistics.result.time_to_first_token.p99);
-    CHECK_FALSE(statistics.intervals.contains("time_to_first_token_p99_seconds"));
-    CHECK(has_note(statistics, "no interval of time_to_first_token_p99_seconds"));
-    CHECK(statistics.intervals.contains("time_to_first_token_p90_seconds"));
     CHECK(statistics.result.requested_rate_per_second == 1.0);
     CHECK_FALSE(statistics.steady);
     CHECK(metrics_of(statistics).at("latency_mean_seconds").standard_error);

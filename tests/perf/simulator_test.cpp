@@ -107,8 +107,6 @@ TEST_CASE("simulator: records of three requests, added up by hand") {
     CHECK(run.records[2].sent == at(2500));
     CHECK(run.records[2].first_token == at(4043.1));
     CHECK(run.duration_seconds == at(4043.1));
-    CHECK(run.mean_running == (1 + 2 + 2 + 2) / 4.0);
-    CHECK(run.peak_cache_use == Approx(12 / 10000.0));
     CHECK(run.engine.steps == 4);
     CHECK(run.server.input_tokens == 190);
     CHECK(run.server.output_tokens == 6);
@@ -224,8 +222,6 @@ TEST_CASE(
         REQUIRE(run.engine.prompt_tokens == static_cast<std::uint64_t>(input));
         REQUIRE(run.engine.generated_tokens == static_cast<std::uint64_t>(output));
         REQUIRE(run.engine.requests_finished == count_of(run, RequestEnd::success));
-        REQUIRE(run.peak_cache_use <= 1);
-        REQUIRE(run.mean_running <= static_cast<double>(settings.max_sequences));
         if (arrival.kind == Arrival::Kind::concurrency)
             REQUIRE(most_in_flight(run.records) <= arrival.in_flight);
     }
@@ -332,7 +328,7 @@ TEST_CASE("simulator: same arguments, same records, another seed, others") {
     settings.speculation = {.method = "ngram", .tokens = 3};
     settings.data_parallel = 1;
     const SimulationOptions noisy{.seed = 4,
-                                  .noise = {.run_cv = 0.01, .step_cv = 0.02, .drift_cv = 0.01}};
+                                  .noise = {.run_cv = 0.01, .step_cv = 0.02}};
     const auto dones = [&](const SimulationOptions& options) {
         std::vector<double> result;
         const SimulatedRun run =
@@ -397,16 +393,6 @@ TEST_CASE(
     for (std::size_t i = 0; i < 10; ++i)
         CHECK(static_cast<double>(traffic.requests()[i].pieces.size()) ==
               Approx(i < 6 ? 800 / 4.1 / 16 : 0).margin(1));
-
-    std::vector<PlannedRequest> ids(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        ids[i] = {.token_ids = std::vector<std::int32_t>(100, 7),
-                  .input_tokens = 100,
-                  .output_tokens = 5};
-        ids[i].token_ids[static_cast<std::size_t>(40 + i)] = static_cast<std::int32_t>(i);
-    }
-    const SimulatedTraffic numbered(ids, {});
-    for (const Request& request : numbered.requests()) CHECK(request.pieces.size() == 2);
 }
 
 TEST_CASE("simulator: more work takes longer, whatever else") {

@@ -5,7 +5,6 @@
 #include "servetune/bayesian.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
-#include "study_file/study_predictions.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -149,10 +148,6 @@ TEST_CASE("speed fit: only what is believed teaches, and copies of a configurati
                       Measurement{some, {Verdict::suspect, {{"given_up"}}}}});
     trials.push_back({5, all_of(h100.setup)[4], "report", 0, "", Measurement{some, {}}});
     CHECK(measured_speeds(trials, {}, {"w"}).size() == 1);
-    CHECK(fitted_after(0) == 0);
-    CHECK(fitted_after(1) == 1);
-    CHECK(fitted_after(7) == 4);
-    CHECK(fitted_after(64) == 64);
 
     Metrics of_two;
     for (const auto& [name, metric] : h100_metrics())
@@ -210,19 +205,9 @@ TEST_CASE(
     CHECK(by_model >= 1);
 }
 
-TEST_CASE("speed fit: what a trial takes is expected of the machine as it was measured") {
+TEST_CASE("what a trial takes is expected by the cost model, where it knows the chip") {
     const H100 h100;
-    const double before = expected_trial_seconds(h100.setup, h100.usual).value();
-    const std::vector<Trial> trials{
-        measured_trial(0, h100.usual, h100_metrics())};  // 166 s, of them 20.7 under load
-    const double after = expected_trial_seconds(h100.setup, h100.usual, trials).value();
-    CHECK(before > 50);
-    CHECK(after == Approx(166).epsilon(0.01));
-    const Configuration few =
-        h100.setup.problem->space.completed({{"max_num_seqs", std::int64_t{16}}});
-    CHECK(expected_trial_seconds(h100.setup, few, trials).value() >
-          170);  // fewer at once take longer
-
+    CHECK(expected_trial_seconds(h100.setup, h100.usual).value() > 50);
     const H100 nowhere(h100_study("", ""));
     CHECK(message_of<Error>([&] { (void)expected_trial_seconds(nowhere.setup, nowhere.usual); }) !=
           "");

@@ -23,7 +23,6 @@ GateReport made_up_gate() {
         {"limit z <= 1", "long", GateCheck::End::not_judged, "A breaks it too"}};
     report.a_command = "engine --key sk-12345678";
     report.b_command = "engine 2";
-    report.rows = {{"version", "1.0", "2.0"}, {"model", "m", "m"}};
     report.margin = 0.03;
     report.seconds = 12.5;
     return report;
@@ -52,19 +51,17 @@ TEST_CASE("gate report: JUnit has a case for each check, and no text of others e
     CHECK(has(xml, R"(<error message="-1 %">)"));
     CHECK(has(xml, R"(<skipped message="A breaks it too">)"));
     CHECK(has(xml, "+1 %\nA: 1 2\nB: 3 4\n</system-out>"));
-    CHECK(has(xml, R"(<property name="version of B" value="2.0"/>)"));
     CHECK(has(xml, "key ${KEY}"));
     CHECK_FALSE(has(xml, "sk-12345678"));
     for (const char c : xml) CHECK((static_cast<unsigned char>(c) >= 0x20 || c == '\n'));
 }
 
-TEST_CASE("gate report: the summary has verdict, checks and differences, without secrets") {
+TEST_CASE("gate report: the summary has verdict, checks and commands, without secrets") {
     const std::string text = gate_markdown(made_up_gate(), known_secrets());
     INFO(text);
     CHECK(text.starts_with("## Gate of chat & \\<code>: failed\n\nB fails: it crashes\n"));
     CHECK(has(text, "| **failed** |  | both are measured | B fails: "));
     CHECK(has(text, "| passed | long | maximize x | +1 % |\n"));
-    CHECK(has(text, "| version | 1.0 | 2.0 |\n| model | m | the same |\n"));
     CHECK(has(text, "```text\nkey ${KEY}\n| a | `b`\n```\n"));
     CHECK(has(text, "```sh\nengine --key ${KEY}\n```\n"));
     CHECK(has(text, "| 1 | 1 | 3 |\n| 2 | 2 | 4 |\n"));

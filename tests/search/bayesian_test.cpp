@@ -89,7 +89,7 @@ TEST_CASE("bayesian: nothing is believed of a source before something it knows h
         {PriorBelief{std::log(3000.0), std::nullopt}}};
     for (const bool knows : {false, true}) {
         entry.beliefs = {knows ? PriorBelief{std::log(1000.0), std::nullopt} : PriorBelief{}};
-        const FittedModels models(problem, {entry}, geometry, 0.03, {}, 1);
+        const FittedModels models(problem, {entry}, geometry, 0.03, 1);
         CHECK((models.columns(known)(0, 0) > 1) == knows);
         CHECK((models.columns(known)(0, 0) == 0) == !knows);
     }
@@ -287,7 +287,7 @@ TEST_CASE(
     "bayesian: beside what is under way, the best of the candidates that may be are the best of "
     "all") {
     const Problem problem(engine_space(), {metric}, {});
-    const Candidates candidates(problem, {}, {});
+    const Candidates candidates(problem, {});
     const auto searched_for_long = searched(problem, Bayesian(), 24, 5, noisy(0.02));
     for (const std::size_t told : {3U, 8U, 24U}) {
         std::vector<Trial> history(searched_for_long.begin(),
@@ -298,8 +298,8 @@ TEST_CASE(
         const Standings standings(history, problem.objective, problem.decision);
         const std::vector<ConfigurationEvidence> evidence =
             evidence_of(problem, standings, candidates.geometry(), {});
-        const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), {});
-        const PendingAwareModel model = learned_from(problem, standings, models, evidence, {});
+        const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), 0);
+        const PendingAwareModel model = learned_from(problem, standings, models, evidence, 0);
         REQUIRE(model.under_way() > 0);
         CHECK(model.scores({}, {}).empty());
         const CandidateRanking ranking(*models, candidates, 0.15);
@@ -323,11 +323,8 @@ TEST_CASE("bayesian: reals, and spaces too large to list, are searched around th
     const Problem problem(SearchSpace({Parameter::real("x", 0, 1), Parameter::real("y", 0, 1),
                                        Parameter::choice("kind", {"a", "b"})}),
                           {metric}, {});
-    Bayesian::Options options;
-    options.candidates.sample = 400;
     const auto history = TuningTask::studied(
-        problem, Bayesian(options), 30, 1,
-        [](const Configuration& configuration, Rng& rng) -> Outcome {
+        problem, Bayesian(), 30, 1, [](const Configuration& configuration, Rng& rng) -> Outcome {
             const double x = number(configuration, "x") - 0.7;
             const double y = number(configuration, "y") - 0.2;
             return Measurement{
@@ -372,29 +369,4 @@ TEST_CASE("bayesian: a belief that is right saves trials, one that is wrong does
     };
     CHECK(regret_after(1, 6) < 0.01);
     CHECK(regret_after(-1, 30) < 0.05);
-}
-
-TEST_CASE(
-    "bayesian: per second of trials, what takes ten times as long is tried when it is worth it") {
-    const Problem problem(engine_space(), {metric}, {});
-    const auto seconds = [](const Configuration& configuration) {
-        return text_of(*configuration.find("method")) == "ngram" ? 600.0 : 60.0;
-    };
-    double spent = 0;
-    double spent_per_trial = 0;
-    std::vector<double> regrets;
-    for (std::uint64_t seed = 0; seed < 5; ++seed) {
-        for (const bool per_second : {false, true}) {
-            Bayesian::Options options;
-            options.per_second = per_second;
-            const auto history =
-                TuningTask::searched(problem, Bayesian(options), 30, seed, noisy(0.01), seconds);
-            double total = 0;
-            for (const Trial& trial : history) total += trial.cost_seconds();
-            (per_second ? spent : spent_per_trial) += total;
-            if (per_second) regrets.push_back(TuningTask().regret(problem, history));
-        }
-    }
-    CHECK(spent < 0.8 * spent_per_trial);
-    CHECK(median(regrets) < 0.08);  // guessing gains 6 % at most
 }

@@ -65,7 +65,7 @@ Tally conclusions_of(const std::string& strategy, const Truth& truth, const Spee
         if (strategy == "bayesian") {
             BayesianOptions options;
             options.trials = drift_trials;
-            options.learning.seed = seed;
+            options.seed = seed;
             searcher = std::make_unique<Bayesian>(options);
         }
         MemoryJournal journal;

@@ -2,7 +2,6 @@
 // What a history says of parameters, and what was expected of a trial when it was asked.
 #include "servetune/explanation.hpp"
 #include "base/probability.hpp"
-#include "search/effects.hpp"
 #include "search/insight.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"
@@ -24,57 +23,17 @@ struct Explained {
     Problem problem{TuningTask::space(), {metric}, {}};
     std::vector<Trial> trials;
     Bayesian bayesian{};
-    Beliefs beliefs{};
     Explanation explanation;
 
     explicit Explained(std::vector<Trial> history)
-        : trials(std::move(history)), explanation(problem, trials, bayesian, beliefs) {}
+        : trials(std::move(history)), explanation(problem, trials, bayesian) {}
     static Explained searched(std::size_t trials) {
         const Problem problem(TuningTask::space(), {metric}, {});
         return Explained(TuningTask().searched(problem, Random(), trials, 7));
     }
 };
 
-Effect of(const std::vector<Effect>& effects, const std::string& parameter, const Value& level) {
-    const auto found = std::find_if(effects.begin(), effects.end(), [&](const Effect& e) {
-        return e.parameter == parameter && e.level == level;
-    });
-    REQUIRE(found != effects.end());
-    return *found;
-}
-
 }  // namespace
-
-TEST_CASE(
-    "explain: main effects and their intervals are those of the job, from the trials of any "
-    "strategy") {
-    const Explained explained = Explained::searched(60);
-    const std::vector<Effect> effects = explained.explanation.effects();
-    CHECK(effects.size() == 3 + 5 + 6 + 1 + 6);  // every level but the defaults
-    const Effect torch = of(effects, "backend", "torch");
-    CHECK(torch.gain.value == Approx(std::exp(-0.4) - 1).margin(0.1));
-    CHECK(torch.gain.high < 0);
-    const Effect flashinfer = of(effects, "backend", "flashinfer");
-    CHECK(flashinfer.gain.value == Approx(std::exp(0.12) - 1).margin(0.08));
-    for (const Effect& effect : effects) {
-        CHECK(effect.gain.low <= effect.gain.value);
-        CHECK(effect.gain.value <= effect.gain.high);
-        CHECK(effect.pairs > 0);
-    }
-    // More trials tell more.
-    const Explained fewer = Explained::searched(12);
-    const Effect unsure = of(fewer.explanation.effects(), "backend", "torch");
-    CHECK(unsure.gain.high - unsure.gain.low > torch.gain.high - torch.gain.low);
-}
-
-TEST_CASE("explain: parameters that act together are found") {
-    const Explained explained = Explained::searched(150);  // a ridge where tokens is 32 times seqs
-    const auto interactions = explained.explanation.interactions(explained.explanation.effects());
-    REQUIRE(!interactions.empty());
-    CHECK(interactions.size() <= Explanation::most_interactions);
-    CHECK(interactions.front().parameters == std::array<std::string, 2>{"seqs", "tokens"});
-    CHECK((interactions.front().gain.low > 0 || interactions.front().gain.high < 0));
-}
 
 TEST_CASE("explain: of two levels that too few trials held together nothing is said") {
     const Explained all = Explained::searched(150);
@@ -88,34 +47,26 @@ TEST_CASE("explain: of two levels that too few trials held together nothing is s
         apart.back().id = apart.size() - 1;
     }
     const Explained explained(apart);
-    REQUIRE(explained.explanation.floor().enough());
-    const std::vector<Effect> effects = explained.explanation.effects();
+    const Effects effects = explained.explanation.effects();
+    REQUIRE(effects.floor.enough());
     const auto has = [](const Trial& trial, const std::string& name, const Value& level) {
         const Value* value = trial.configuration.find(name);
         return trial.measurement() != nullptr && value != nullptr && *value == level;
     };
-    for (const Effect& effect : effects) {
+    for (const MainEffect& effect : effects.main) {
         std::set<Configuration> measured;
         for (const Trial& trial : apart)
             if (has(trial, effect.parameter, effect.level)) measured.insert(trial.configuration);
         CHECK(effect.measured == measured.size());
         if (measured.empty()) CHECK_FALSE(effect.known());
     }
-    const std::vector<Interaction> interactions = explained.explanation.interactions(effects);
-    for (const Interaction& one : interactions) {
-        CHECK(one.parameters != std::array<std::string, 2>{"seqs", "tokens"});
+    for (const PairEffect& pair : effects.pairs) {
         std::set<Configuration> measured;
         for (const Trial& trial : apart)
-            if (has(trial, one.parameters[0], one.levels[0]) &&
-                has(trial, one.parameters[1], one.levels[1]))
+            if (has(trial, pair.parameters[0], pair.levels[0]) &&
+                has(trial, pair.parameters[1], pair.levels[1]))
                 measured.insert(trial.configuration);
-        CHECK(one.together == measured.size());
-        CHECK(measured.size() >= least_together);
-    }
-    CHECK(!interactions.empty());
-    const Effects whole{
-        FittedHistory(explained.problem, apart, explained.bayesian, explained.beliefs)};
-    for (const PairEffect& pair : whole.pairs()) {
+        CHECK(pair.together == measured.size());
         CHECK(pair.together >= least_together);
         if (pair.parameters != std::array<std::string, 2>{"seqs", "tokens"}) continue;
         const auto usual = [&](std::size_t k) {
@@ -130,14 +81,14 @@ TEST_CASE(
     "to it") {
     const Parameter share = Parameter::real("share", 0.5, 0.9);
     const Configuration near({{"share", 0.62}});
-    CHECK(holds(near, {share, Value(0.6), 5}));
-    CHECK_FALSE(holds(near, {share, Value(0.7), 5}));
+    CHECK(holds(near, {&share, Value(0.6), 5}));
+    CHECK_FALSE(holds(near, {&share, Value(0.7), 5}));
     const Parameter blocks = Parameter::integer("blocks", 1, 65);
     const Configuration ten({{"blocks", std::int64_t{10}}});
-    CHECK(holds(ten, {blocks, Value(std::int64_t{9}), 9}));
-    CHECK_FALSE(holds(ten, {blocks, Value(std::int64_t{17}), 9}));
-    CHECK_FALSE(holds(ten, {blocks, Value(std::int64_t{9}), 100}));  // all are shown
-    CHECK_FALSE(holds(Configuration(), {blocks, Value(std::int64_t{9}), 9}));
+    CHECK(holds(ten, {&blocks, Value(std::int64_t{9}), 9}));
+    CHECK_FALSE(holds(ten, {&blocks, Value(std::int64_t{17}), 9}));
+    CHECK_FALSE(holds(ten, {&blocks, Value(std::int64_t{9}), 100}));  // all are shown
+    CHECK_FALSE(holds(Configuration(), {&blocks, Value(std::int64_t{9}), 9}));
 }
 
 TEST_CASE("explain: what was expected of a trial rests on what was told before it") {
@@ -204,7 +155,7 @@ TEST_CASE(
 
     const Explained nothing({Trial{0, explained.problem.space.default_configuration(), "", 0, "",
                                    Failure{FailureKind::hung, "no"}}});
-    CHECK(nothing.explanation.effects().empty());
+    CHECK(nothing.explanation.effects().main.empty());
     CHECK_FALSE(nothing.explanation.floor().enough());
     auto asked = nothing.trials;
     asked.push_back({1, explained.trials[1].configuration});
@@ -216,6 +167,5 @@ TEST_CASE(
     auto few = explained.trials;
     while (Explained(few).explanation.floor().enough()) few.pop_back();
     CHECK(Explained(few).explanation.floor().measured == 6);
-    CHECK(Explained(few).explanation.effects().empty());
-    CHECK(nothing.explanation.interactions({}).empty());
+    CHECK(Explained(few).explanation.effects().main.empty());
 }

@@ -26,52 +26,45 @@ TEST_CASE(
     const KernelParameters kernel = kernel_of(geometry.dimensions());
     const double noise = 0.05;
     const DistanceTables tables = distance_tables(geometry, points, points);
-    const GaussianProcess process(tables, data, kernel, noise);
+    const GaussianProcess process(geometry, data, kernel, noise);
 
     Eigen::MatrixXd h(15, 3);
     Rng rng(5);
     for (Eigen::Index i = 0; i < h.rows(); ++i) h.row(i) << 1, rng.normal(), rng.normal();
-    const DistanceTables cross_tables = distance_tables(geometry, points, others);
-    const auto predictions = process.predict(cross_tables, h);
+    const auto predictions = process.predict(others, h);
     // Rasmussen and Williams, eq. 2.23 and 2.24, with an inverse and no factor.
     const Eigen::MatrixXd b = data.coefficient_variance.asDiagonal();
-    Eigen::MatrixXd k =
-        covariance(tables, kernel, 40, 40) + data.regressors * b * data.regressors.transpose();
+    Eigen::MatrixXd k = covariance(geometry, points, points, kernel) +
+                        data.regressors * b * data.regressors.transpose();
     k.diagonal() += noise * data.noise_factors;
     const Eigen::MatrixXd inverse = k.fullPivLu().inverse();
     const Eigen::MatrixXd cross =
-        covariance(cross_tables, kernel, 40, 15) + data.regressors * b * h.transpose();
+        covariance(geometry, points, others, kernel) + data.regressors * b * h.transpose();
     const Eigen::VectorXd residual = data.values - data.regressors * data.coefficient_mean;
     const Eigen::VectorXd means =
         h * data.coefficient_mean + cross.transpose() * inverse * residual;
-    const Eigen::MatrixXd among =
-        covariance(distance_tables(geometry, others, others), kernel, 15, 15) +
-        h * b * h.transpose() - cross.transpose() * inverse * cross;
-    const Eigen::MatrixXd joint =
-        process.posterior_covariance(cross_tables, distance_tables(geometry, others, others), h);
-    CHECK((joint - among).cwiseAbs().maxCoeff() < 1e-8);
+    const Eigen::MatrixXd among = covariance(geometry, others, others, kernel) +
+                                  h * b * h.transpose() - cross.transpose() * inverse * cross;
+    const JointPrediction joint = process.joint(others, h);
+    CHECK((joint.means - means).cwiseAbs().maxCoeff() < 1e-8);
+    CHECK((joint.covariance - among).cwiseAbs().maxCoeff() < 1e-8);
     for (std::size_t j = 0; j < predictions.size(); ++j) {
         const auto at = static_cast<Eigen::Index>(j);
         CHECK(std::abs(predictions[j].mean - means(at)) < 1e-8);
         CHECK(std::abs(predictions[j].variance - among(at, at)) < 1e-8);
     }
-    CHECK(process.deviance() ==
-          Approx(residual.dot(inverse * residual) + std::log(k.determinant())).epsilon(1e-8));
-
     // The same, the last ten observations appended one by one.
     Observations first = data;
     first.points.resize(30);
     first.values.conservativeResize(30);
     first.noise_factors.conservativeResize(30);
     first.regressors.conservativeResize(30, 3);
-    GaussianProcess grown(distance_tables(geometry, first.points, first.points), first, kernel,
-                          noise);
+    GaussianProcess grown(geometry, first, kernel, noise);
     for (std::size_t i = 30; i < 40; ++i) {
         const auto at = static_cast<Eigen::Index>(i);
-        grown.append(distance_tables(geometry, grown.data().points, {points[i]}), points[i],
-                     data.values(at), data.noise_factors(at), data.regressors.row(at));
+        grown.append(points[i], data.values(at), data.noise_factors(at), data.regressors.row(at));
     }
-    const auto again = grown.predict(cross_tables, h);
+    const auto again = grown.predict(others, h);
     for (std::size_t j = 0; j < again.size(); ++j) {
         CHECK(std::abs(again[j].mean - predictions[j].mean) < 1e-8);
         CHECK(std::abs(again[j].variance - predictions[j].variance) < 1e-8);
@@ -92,14 +85,9 @@ TEST_CASE(
         drop(data.values, rest.values);
         drop(data.noise_factors, rest.noise_factors);
         drop(data.regressors, rest.regressors);
-        const GaussianProcess without(distance_tables(geometry, rest.points, rest.points), rest,
-                                      kernel, noise);
+        const GaussianProcess without(geometry, rest, kernel, noise);
         const auto at = static_cast<Eigen::Index>(i);
-        const Prediction expected =
-            without
-                .predict(distance_tables(geometry, rest.points, {points[i]}),
-                         data.regressors.row(at))
-                .front();
+        const Prediction expected = without.predict({points[i]}, data.regressors.row(at)).front();
         CHECK(std::abs(left_out[i].mean - expected.mean) < 1e-8);
         CHECK(std::abs(left_out[i].variance - expected.variance - noise * data.noise_factors(at)) <
               1e-8);
@@ -126,10 +114,8 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
         for (const double decades : {1e-6, 1.0, 1e6}) {
             Observations data = observations_of(points, 0);
             data.values *= decades;
-            const GaussianProcess process(distance_tables(geometry, points, points), data,
-                                          kernel_of(geometry.dimensions()), noise);
-            for (const Prediction& prediction :
-                 process.predict(distance_tables(geometry, points, points), data.regressors)) {
+            const GaussianProcess process(geometry, data, kernel_of(geometry.dimensions()), noise);
+            for (const Prediction& prediction : process.predict(points, data.regressors)) {
                 CHECK(std::isfinite(prediction.mean));
                 CHECK(prediction.variance > 0);
             }
@@ -148,23 +134,19 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
               .front()
               .theta.allFinite());
     Observations none = observations_of({}, 0);
-    const GaussianProcess prior(distance_tables(geometry, {}, {}), none,
-                                kernel_of(geometry.dimensions()), 0.1);
+    const GaussianProcess prior(geometry, none, kernel_of(geometry.dimensions()), 0.1);
     const Prediction nothing_known =
-        prior.predict(distance_tables(geometry, {}, {points.front()}), Eigen::MatrixXd::Ones(1, 1))
-            .front();
+        prior.predict({points.front()}, Eigen::MatrixXd::Ones(1, 1)).front();
     CHECK(nothing_known.mean == 0);
-    CHECK(nothing_known.variance == Approx(0.8 + 0.3 + 0.25));
+    CHECK(nothing_known.variance == Approx(0.8 + 0.25));
 
     Observations bad = observations_of(points, 0);
     bad.values(3) = std::nan("");
     CHECK(message_of<UsageError>([&] {
-              (void)GaussianProcess(distance_tables(geometry, points, points), bad,
-                                    kernel_of(geometry.dimensions()), 0.1);
+              (void)GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1);
           }).find("finite") != std::string::npos);
     bad.values.conservativeResize(5);
-    CHECK_THROWS_AS(GaussianProcess(distance_tables(geometry, points, points), bad,
-                                    kernel_of(geometry.dimensions()), 0.1),
+    CHECK_THROWS_AS(GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1),
                     UsageError);
 }
 
@@ -175,42 +157,38 @@ TEST_CASE(
     const auto points = points_of(space, geometry, 25);
     const Observations data = observations_of(points, 1);
     const DistanceTables tables = distance_tables(geometry, points, points);
-    for (const bool additive : {false, true}) {
-        HyperparameterPriors priors = HyperparameterPriors::of(geometry);
-        priors.additive = additive;
-        const Hyperparameters hyperparameters(priors);
-        Rng rng(3);
-        for (int draw = 0; draw < 5; ++draw) {
-            const Eigen::VectorXd theta = hyperparameters.prior_draw(rng);
-            Eigen::VectorXd gradient;
-            hyperparameters.negative_log_posterior(tables, data, theta, gradient);
-            for (Eigen::Index i = 0; i < theta.size(); ++i) {
-                constexpr double step = 1e-4;  // smaller ones meet the value's rounding
-                Eigen::VectorXd unused;
-                Eigen::VectorXd up = theta;
-                Eigen::VectorXd down = theta;
-                up(i) += step;
-                down(i) -= step;
-                const double slope =
-                    (hyperparameters.negative_log_posterior(tables, data, up, unused) -
-                     hyperparameters.negative_log_posterior(tables, data, down, unused)) /
-                    (2 * step);
-                CHECK(gradient(i) == Approx(slope).epsilon(1e-5).margin(1e-6));
-            }
-        }
+    const Hyperparameters hyperparameters(HyperparameterPriors::of(geometry));
+    Rng rng(3);
+    for (int draw = 0; draw < 5; ++draw) {
+        const Eigen::VectorXd theta = hyperparameters.prior_draw(rng);
         Eigen::VectorXd gradient;
-        const double start = hyperparameters.negative_log_posterior(
-            tables, data, hyperparameters.prior_mode(), gradient);
-        const auto modes = fit_hyperparameters(hyperparameters, tables, data, 7);
-        CHECK(modes.front().negative_log_posterior <= start);
-        hyperparameters.negative_log_posterior(tables, data, modes.front().theta, gradient);
-        CHECK(gradient.cwiseAbs().maxCoeff() < 0.05);
-        double weights = 0;
-        for (const auto& mode : modes) weights += mode.weight;
-        CHECK(weights == Approx(1));
-        CHECK(fit_hyperparameters(hyperparameters, tables, data, 7).front().theta ==
-              modes.front().theta);
+        hyperparameters.negative_log_posterior(tables, data, theta, gradient);
+        for (Eigen::Index i = 0; i < theta.size(); ++i) {
+            constexpr double step = 1e-4;  // smaller ones meet the value's rounding
+            Eigen::VectorXd unused;
+            Eigen::VectorXd up = theta;
+            Eigen::VectorXd down = theta;
+            up(i) += step;
+            down(i) -= step;
+            const double slope =
+                (hyperparameters.negative_log_posterior(tables, data, up, unused) -
+                 hyperparameters.negative_log_posterior(tables, data, down, unused)) /
+                (2 * step);
+            CHECK(gradient(i) == Approx(slope).epsilon(1e-5).margin(1e-6));
+        }
     }
+    Eigen::VectorXd gradient;
+    const double start = hyperparameters.negative_log_posterior(
+        tables, data, hyperparameters.prior_mode(), gradient);
+    const auto modes = fit_hyperparameters(hyperparameters, tables, data, 7);
+    CHECK(modes.front().negative_log_posterior <= start);
+    hyperparameters.negative_log_posterior(tables, data, modes.front().theta, gradient);
+    CHECK(gradient.cwiseAbs().maxCoeff() < 0.05);
+    double weights = 0;
+    for (const auto& mode : modes) weights += mode.weight;
+    CHECK(weights == Approx(1));
+    CHECK(fit_hyperparameters(hyperparameters, tables, data, 7).front().theta ==
+          modes.front().theta);
 }
 
 TEST_CASE("L-BFGS: known minima, and functions that are not everywhere finite") {
@@ -310,79 +288,45 @@ TEST_CASE(
     "surrogate: of many observations an even part decides the lengths, all of them the posterior") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
+    constexpr Eigen::Index most = 128;
     SurrogateData all;
-    all.points = points_of(space, geometry, 40);
-    all.values.resize(40);
-    for (Eigen::Index i = 0; i < 40; ++i)
+    all.points = points_of(space, geometry, 2 * most);
+    all.values.resize(2 * most);
+    for (Eigen::Index i = 0; i < 2 * most; ++i)
         all.values(i) =
             std::sin(static_cast<double>(all.points[static_cast<std::size_t>(i)].levels[0]) +
                      0.1 * static_cast<double>(i));
-    all.noise_factors = Eigen::VectorXd::Ones(40);
-    all.beliefs.resize(40, 0);
+    all.noise_factors = Eigen::VectorXd::Ones(2 * most);
+    all.beliefs.resize(2 * most, 0);
     SurrogateData half = all;
     half.points.clear();
-    for (std::size_t i = 0; i < 40; i += 2) half.points.push_back(all.points[i]);
-    half.values = all.values(Eigen::seq(0, 38, 2));
-    half.noise_factors = Eigen::VectorXd::Ones(20);
-    half.beliefs.resize(20, 0);
-    const auto first = [&](const SurrogateData& data, std::size_t fitted_to) {
-        return Surrogate(geometry, data, 3, {2, 1, 50, fitted_to}).experts().front().process;
+    for (std::size_t i = 0; i < all.points.size(); i += 2) half.points.push_back(all.points[i]);
+    half.values = all.values(Eigen::seqN(0, most, 2));
+    half.noise_factors = Eigen::VectorXd::Ones(most);
+    half.beliefs.resize(most, 0);
+    const auto first = [&](const SurrogateData& data) {
+        return Surrogate(geometry, data, 3, quick_search).experts().front().process;
     };
-    const GaussianProcess thinned = first(all, 20);
-    CHECK(thinned.size() == 40);
-    CHECK(thinned.kernel().inverse_squared_lengths ==
-          first(half, 20).kernel().inverse_squared_lengths);
-    CHECK(thinned.kernel().inverse_squared_lengths !=
-          first(all, 40).kernel().inverse_squared_lengths);
+    const GaussianProcess thinned = first(all);
+    CHECK(thinned.size() == 2 * most);
+    CHECK(thinned.kernel().inverse_squared_lengths == first(half).kernel().inverse_squared_lengths);
 }
 
-TEST_CASE(
-    "hyperparameters: of many observations fewer starts are enough, and of few nothing changes") {
+TEST_CASE("kernel: a covariance is Matern of the squared distances in length scales") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
-    const auto points = points_of(space, geometry, 65);
-    const auto modes = [&](std::size_t count, const HyperparameterSearch& search) {
-        Observations data;
-        data.points.assign(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(count));
-        const auto n = static_cast<Eigen::Index>(count);
-        data.values.resize(n);
-        for (Eigen::Index i = 0; i < n; ++i)
-            data.values(i) =
-                std::sin(static_cast<double>(data.points[static_cast<std::size_t>(i)].levels[0])) +
-                0.2 * std::cos(static_cast<double>(7 * i));
-        data.noise_factors = Eigen::VectorXd::Ones(n);
-        data.regressors = Eigen::MatrixXd::Ones(n, 1);
-        data.coefficient_mean = Eigen::VectorXd::Zero(1);
-        data.coefficient_variance = Eigen::VectorXd::Ones(1);
-        std::vector<Eigen::VectorXd> thetas;
-        const Hyperparameters hyperparameters(HyperparameterPriors::of(geometry));
-        for (const HyperparameterMode& mode : fit_hyperparameters(
-                 hyperparameters, distance_tables(geometry, data.points, data.points), data, 5,
-                 search))
-            thetas.push_back(mode.theta);
-        return thetas;
-    };
-    HyperparameterSearch always;  // as many starts whatever the observations
-    always.starts_of_many = always.starts;
-    HyperparameterSearch two;
-    two.starts = 2;
-    CHECK(modes(64, {}) == modes(64, always));
-    CHECK(modes(65, {}) == modes(65, two));
-}
-
-TEST_CASE("cross covariances without tables are those of the tables") {
-    const SearchSpace space = mixed_space();
-    const LevelGeometry geometry(space);
-    const auto seen = points_of(space, geometry, 20);
-    const auto others = points_of(space, geometry, 35, 8);
-    KernelParameters kernel = kernel_of(geometry.dimensions());
-    for (const double additive : {0.0, 0.3}) {
-        kernel.additive_variance = additive;
-        const Eigen::MatrixXd by_tables =
-            covariance(distance_tables(geometry, seen, others), kernel, 20, 35);
-        CHECK((covariance(geometry, seen, others, kernel) - by_tables).cwiseAbs().maxCoeff() <
-              1e-14);
-    }
+    const auto points = points_of(space, geometry, 35, 8);
+    const KernelParameters kernel = kernel_of(geometry.dimensions());
+    const Eigen::MatrixXd all = covariance(geometry, points, points, kernel);
+    for (std::size_t i = 0; i < points.size(); ++i)
+        for (std::size_t j = 0; j < points.size(); ++j) {
+            double squared = 0;
+            for (std::size_t d = 0; d < geometry.dimensions(); ++d)
+                squared += kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
+                           geometry.squared_distance(d, points[i], points[j]);
+            CHECK(std::abs(all(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) -
+                           kernel.product_variance * matern52(squared)) < 1e-14);
+        }
 }
 
 TEST_CASE(
@@ -394,7 +338,7 @@ TEST_CASE(
     std::vector<bool> works;
     for (const EncodedPoint& point : points)
         works.push_back(point.levels[2] != 1);  // one back end crashes
-    const FeasibilityModel model(geometry, points, works, {});
+    const FeasibilityModel model(geometry, points, works);
     const auto others = points_of(space, geometry, 200, 8);
     const Eigen::VectorXd chances = model.probabilities(
         others, Eigen::VectorXd::Zero(static_cast<Eigen::Index>(others.size())));
@@ -404,7 +348,7 @@ TEST_CASE(
             (chances(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1) ? 1 : 0;
     CHECK(right / 200 > 0.95);
 
-    const FeasibilityModel nothing(geometry, {}, {}, {});
+    const FeasibilityModel nothing(geometry, {}, {});
     CHECK(nothing.probabilities(others, Eigen::VectorXd::Zero(200)).maxCoeff() == Approx(0.7));
     const Eigen::VectorXd doubtful =
         nothing.probabilities({others.front()}, Eigen::VectorXd::Constant(1, -3));
@@ -418,7 +362,7 @@ TEST_CASE(
         std::vector<double> margins;
         for (const EncodedPoint& point : points) margins.push_back(margin(point));
         const FeasibilityModel knowing(geometry, {points.begin(), points.begin() + 12},
-                                       {works.begin(), works.begin() + 12}, {},
+                                       {works.begin(), works.begin() + 12},
                                        {margins.begin(), margins.begin() + 12});
         Eigen::VectorXd known(200);
         for (std::size_t i = 0; i < 200; ++i)
@@ -435,7 +379,7 @@ TEST_CASE(
 
     // One observation: the posterior mean of the probability by numerical integration of prior
     // times likelihood.
-    const FeasibilityModel one(geometry, {points.front()}, {false}, {});
+    const FeasibilityModel one(geometry, {points.front()}, {false});
     const double sd = std::sqrt(one.prior_variance());
     double mass = 0;
     double works_again = 0;
@@ -486,25 +430,18 @@ TEST_CASE(
     Observations data = observations_of(points, 0);
     data.noise_factors(3) = 0.5;
     constexpr double noise = 0.2;
-    const GaussianProcess process(distance_tables(geometry, points, points), data,
-                                  kernel_of(geometry.dimensions()), noise);
+    const GaussianProcess process(geometry, data, kernel_of(geometry.dimensions()), noise);
     constexpr Eigen::Index incumbent = 3;
-    const double best = process
-                            .predict(distance_tables(geometry, points, {points[incumbent]}),
-                                     Eigen::MatrixXd::Ones(1, 1))
-                            .front()
-                            .mean;
+    const Eigen::MatrixXd level = Eigen::MatrixXd::Ones(1, 1);
+    const double best = process.predict({points[incumbent]}, level).front().mean;
     for (const EncodedPoint& other : others) {
-        const DistanceTables tables = distance_tables(geometry, points, {other});
-        const Prediction prediction = process.predict(tables, Eigen::MatrixXd::Ones(1, 1)).front();
-        const double covariance = process.cross_covariance(tables, Eigen::MatrixXd::Ones(1, 1))
+        const Prediction prediction = process.predict({other}, level).front();
+        const double covariance = process.cross_covariance({other}, level)
                                       .col(0)
                                       .dot(process.covariance_weights(incumbent));
         const std::vector<EncodedPoint> pair{other, points[incumbent]};
-        const Eigen::MatrixXd joint = process.posterior_covariance(
-            distance_tables(geometry, points, pair), distance_tables(geometry, pair, pair),
-            Eigen::MatrixXd::Ones(2, 1));
-        CHECK(std::abs(covariance - joint(0, 1)) < 1e-8);
+        const JointPrediction joint = process.joint(pair, Eigen::MatrixXd::Ones(2, 1));
+        CHECK(std::abs(covariance - joint.covariance(0, 1)) < 1e-8);
         Rng rng(4);
         double sum = 0;
         constexpr int draws = 4000;
@@ -512,11 +449,8 @@ TEST_CASE(
             GaussianProcess after = process;
             const double told =
                 prediction.mean + std::sqrt(prediction.variance + noise) * rng.normal();
-            after.append(tables, other, told, 1, Eigen::RowVectorXd::Ones(1));
-            std::vector<EncodedPoint> known = points;
-            known.push_back(other);
-            const auto means =
-                after.predict(distance_tables(geometry, known, pair), Eigen::MatrixXd::Ones(2, 1));
+            after.append(other, told, 1, Eigen::RowVectorXd::Ones(1));
+            const auto means = after.predict(pair, Eigen::MatrixXd::Ones(2, 1));
             sum += std::max(means[0].mean, means[1].mean) - means[1].mean;
         }
         const double gain = std::exp(log_expected_gain(prediction, best, covariance, noise));

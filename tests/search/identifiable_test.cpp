@@ -53,7 +53,7 @@ TEST_CASE(
         const Problem problem(space, {"rate"}, {});
         BayesianOptions options;
         options.trials = 30;
-        options.learning.seed = seed;
+        options.seed = seed;
         const Bayesian search(options);
         const std::size_t start = start_trials(space.parameters().size(), 30);
         std::vector<Trial> history;

@@ -23,7 +23,7 @@ double best_found(std::uint64_t seed) {
         parameters.push_back(Parameter::integer(name, 1, 65536, Scale::log).with_default(4096));
     const Problem problem(SearchSpace(std::move(parameters)), Objective("rate"), Decision{});
     BayesianOptions options;
-    options.learning.seed = seed;
+    options.seed = seed;
     options.trials = 40;
     const Bayesian strategy(options);
     MemoryJournal journal;

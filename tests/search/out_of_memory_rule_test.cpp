@@ -116,16 +116,16 @@ TEST_CASE(
         for (std::int64_t step = 1; step <= 6; ++step)
             tell(16, step, Measurement{{{metric, {100.0 + static_cast<double>(step)}}}});
         tell(1024, 30, Failure{kind, "gone"});
-        const Candidates candidates(problem, {}, {});
+        const Candidates candidates(problem, {});
         const Standings standings(history, problem.objective, problem.decision);
         const PendingAwareModel model =
-            Bayesian().learned(problem, standings, candidates.geometry());
+            learned_anew(problem, standings, candidates.geometry(), {}, 0);
         const Configuration more({{"seqs", std::int64_t{4096}}, {"step", std::int64_t{30}}});
         const EncodedPoint point = candidates.geometry().encode(more);
         std::size_t at = 0;
         while (candidates.pool().point(at) != point) ++at;
         const auto told =
-            fitted_models(problem, standings, model.evidence(), candidates.geometry(), {});
+            fitted_models(problem, standings, model.evidence(), candidates.geometry(), 0);
         const bool behind_all = CandidateRanking(*told, candidates, 0.05)
                                     .scores(model, false)(static_cast<Eigen::Index>(at)) < -500;
         CHECK(behind_all == (known && kind == FailureKind::out_of_memory));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What further trials would bring, against what they brought.
-#include "search/outlook.hpp"
-#include "search/insight.hpp"
-
+#include "servetune/explanation.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
@@ -20,15 +18,12 @@ namespace {
 struct SearchedJob {
     SearchedJob(std::size_t trials, std::uint64_t seed, double cv = 0.01)
         : history(TuningTask().searched(problem, Random(), trials, seed, cv)),
-          fitted(problem, history, bayesian, beliefs),
-          outlook(fitted) {}
+          outlook(problem, history, bayesian) {}
 
     Problem problem{TuningTask::space(), {metric}, {}};
     Bayesian bayesian{};
-    Beliefs beliefs{};
     std::vector<Trial> history;
-    FittedHistory fitted;
-    Outlook outlook;
+    Explanation outlook;
 };
 
 /// What a search has found by its trial `count`: the configuration with the best figure.
@@ -54,15 +49,13 @@ Calibration calibrated(std::size_t studies, std::size_t before, std::size_t furt
     constexpr double least = 0.01;
     const TuningTask task;
     const Problem problem(TuningTask::space(), {metric}, {});
-    const Beliefs beliefs;
     Calibration result;
     for (std::size_t seed = 1; seed <= studies; ++seed) {
         const Bayesian bayesian{};
         const auto history = task.searched(problem, bayesian, before + further, seed);
         const std::vector<Trial> first(history.begin(),
                                        history.begin() + static_cast<std::ptrdiff_t>(before));
-        const FittedHistory fitted_outlook(problem, first, bayesian, beliefs);
-        const Outlook outlook(fitted_outlook);
+        const Explanation outlook(problem, first, bayesian);
         const Configuration then = looks_best(history, before);
         const FurtherGain gain = outlook.further(then, further, least);
         const double real =
@@ -99,7 +92,6 @@ TEST_CASE("outlook: more trials bring no less, and where all was tried they brin
 
     const Problem small(SearchSpace({Parameter::choice("mode", {"slow", "fast"})}), {metric}, {});
     const Bayesian bayesian{};
-    const Beliefs beliefs;
     std::vector<Trial> all;
     for (const char* mode : {"slow", "fast", "slow"}) {
         all.push_back({all.size(), small.space.completed({{"mode", mode}})});
@@ -107,11 +99,10 @@ TEST_CASE("outlook: more trials bring no less, and where all was tried they brin
             {{metric,
               {mode == std::string("fast") ? 110.0 : 100.0 + static_cast<double>(all.size())}}}};
     }
-    const FittedHistory fitted_nothing(small, all, bayesian, beliefs);
-    const Outlook nothing(fitted_nothing);
-    CHECK_FALSE(nothing.enough());  // two configurations, three needed
+    const Explanation nothing(small, all, bayesian);
+    CHECK_FALSE(nothing.floor().enough());  // two configurations, three needed
     const SearchedJob few(3, 3);
-    CHECK_FALSE(few.outlook.enough());
+    CHECK_FALSE(few.outlook.floor().enough());
 }
 
 TEST_CASE("outlook: what further trials are said to bring is about what they bring", "[.long]") {

@@ -109,7 +109,7 @@ TEST_CASE("own defaults: an engine whose first back end is refused is found to b
     Bayesian::Options options;
     options.trials = 40;
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-        options.learning.seed = seed;
+        options.seed = seed;
         const auto history = TuningTask::searched(
             problem, Bayesian(options), 40, seed,
             [](const Configuration& one, Rng& noise) -> Outcome {

@@ -63,7 +63,7 @@ struct RacedTask {
         const Problem& problem = *setup.problem;
         BayesianOptions options;
         options.trials = raced_trials;
-        options.learning.seed = seed;
+        options.seed = seed;
         const Bayesian strategy(options);
         Rng draws(seed);
         RacedSearch result;

@@ -30,13 +30,12 @@ struct Failing {
 };
 
 /// Half of the numbers of sequences fail, for a reason that is no memory.
-Failing risked(double failing_share, std::uint64_t seed) {
+Failing risked(std::uint64_t seed) {
     const TuningTask task;
     const Problem problem(TuningTask::space(), {metric}, {});
     BayesianOptions options;
     options.trials = 40;
-    options.learning.seed = seed;
-    options.failing_share = failing_share;
+    options.seed = seed;
     const auto fails = [](const Configuration& c) {
         return number(c, "seqs") >= 512 &&
                (number(c, "tokens") >= 16384 || text_of(*c.find("backend")) == "flashinfer");
@@ -51,13 +50,12 @@ Failing risked(double failing_share, std::uint64_t seed) {
     std::size_t before = 0;
     std::set<Configuration> seen;
     for (const Trial& trial : history) {
-        const bool spent = static_cast<double>(result.failed) >
-                           options.failing_share * static_cast<double>(before);
+        const bool spent = 8 * result.failed > before;
         const auto works = log_works(trial.why);
         const bool anew = seen.insert(trial.configuration).second;
         if (spent && works && anew) {
             ++result.careful;
-            if (*works < std::log(options.careful_chance) - 0.01) ++result.risky;
+            if (*works < std::log(0.7) - 0.01) ++result.risky;
         }
         before += anew ? 1 : 0;
         result.failed += anew && trial.failure() != nullptr ? 1 : 0;
@@ -67,20 +65,12 @@ Failing risked(double failing_share, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("risk: once too many failed, only what probably works is tried, and fewer fail") {
-    Failing budget;
-    Failing none;
+TEST_CASE("risk: once too many failed, only what probably works is tried") {
+    std::size_t careful = 0;
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-        const Failing one = risked(BayesianOptions{}.failing_share, seed);
-        const Failing other = risked(1, seed);
-        budget.failed += one.failed;
-        budget.risky += one.risky;
-        budget.careful += one.careful;
-        none.failed += other.failed;
+        const Failing one = risked(seed);
+        CHECK(one.risky == 0);
+        careful += one.careful;
     }
-    INFO(budget.failed << " failed with a budget, " << none.failed << " without; " << budget.careful
-                       << " careful asks");
-    CHECK(budget.careful > 10);
-    CHECK(budget.risky == 0);
-    CHECK(budget.failed < none.failed);
+    CHECK(careful > 10);
 }

@@ -42,7 +42,7 @@ std::vector<Trial> searched_to_reduce(const Problem& problem, std::uint64_t seed
                                       const TuningTask::Answering& answer) {
     Bayesian::Options options;
     options.trials = trials_of_reduction;
-    options.learning.seed = seed;
+    options.seed = seed;
     return TuningTask::studied(problem, Bayesian(options), trials_of_reduction, seed, answer);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE(
         Bayesian::Options options;
         options.trials = 60;
         options.serves_seconds = 7 * 86400;
-        options.learning.seed = seed;
+        options.seed = seed;
         const std::vector<Trial> history =
             TuningTask::studied(problem, Bayesian(options), 60, seed, only_backend_matters,
                                 [](const Configuration&) { return 600.0; });

@@ -40,7 +40,7 @@ struct DriftingJob {
         if (strategy == "random") return std::make_unique<Random>();
         BayesianOptions options;
         options.trials = trials();
-        options.learning.seed = seed;
+        options.seed = seed;
         return std::make_unique<Bayesian>(options);
     }
     /// ln of the machine's speed: from one end to the other 8 %.

@@ -137,7 +137,7 @@ TEST_CASE(
     }
     // As if both were said twice; and one object serves several studies.
     BayesianOptions twice;
-    twice.learning.seed = 5;
+    twice.seed = 5;
     twice.trials = 16;
     const Bayesian once;
     (void)asked_with_seed(once, 6, 10);

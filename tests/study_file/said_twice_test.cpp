@@ -8,9 +8,7 @@
 #include "servetune/study_file.hpp"
 #include "study_file/yaml.hpp"
 
-#include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,7 +24,7 @@ struct FixedStudy {
     std::string deploy = "watch: off";
     std::string more{};
 
-    [[nodiscard]] StudyFile loaded(const MachineSource& machine = {}) const {
+    [[nodiscard]] StudyFile loaded() const {
         const TemporaryFolder folder;
         return load_study(
             folder.write(
@@ -36,7 +34,7 @@ struct FixedStudy {
                     "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
                     "evaluator: {deploy: {" +
                     deploy + "}}\n"),
-            shipped_catalogue, "", MeasuredBy::evaluator, machine);
+            shipped_catalogue);
     }
     [[nodiscard]] std::string refusal() const {
         return message_of<Error>([&] { (void)loaded(); });
@@ -47,7 +45,7 @@ struct FixedStudy {
 
 TEST_CASE("fixed beats searched: what is said twice is refused in every spelling") {
     const Yaml rows = Yaml::load(std::filesystem::path(SERVETUNE_SOURCE) /
-                                 "tests/data/cases/conflicting_keys.yaml");
+                                 "tests/data/cases/said_twice.yaml");
     for (const Yaml& row : rows.items()) {
         FixedStudy study;
         std::vector<std::string> spellings{study.arguments};
@@ -75,7 +73,7 @@ TEST_CASE("fixed beats searched: what is said twice is refused in every spelling
 TEST_CASE("fixed beats searched: the refusal says where, with several engines of which") {
     CHECK(
         has(FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.refusal(),
-            "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study searches max_num_seqs"));
+            "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study sets max_num_seqs"));
     // With several engines each has its own words.
     const TemporaryFolder folder;
     const std::string several = message_of<Error>([&] {
@@ -106,7 +104,7 @@ TEST_CASE("fixed beats searched: what this program's environment sets is told") 
     REQUIRE(inherited.size() == 1);
     CHECK(has(
         inherited.front(),
-        "the environment of this program has FOO, which engines inherit: this study searches foo"));
+        "the environment of this program has FOO, which engines inherit: this study sets foo"));
     CHECK(in_container.empty());
     CHECK(set_by_own_environment(FixedStudy{.space = foo}.loaded()).empty());
 }
@@ -125,16 +123,4 @@ TEST_CASE("fixed beats searched: arguments count in rules") {
         CHECK_FALSE(space.feasible(space.completed({{"data_parallel_size", std::int64_t{2}}})));
         CHECK(study.composition->devices_of(space.default_configuration()) == 2);
     }
-}
-
-TEST_CASE("fixed beats searched: a study that ran so can still be read, and says it") {
-    const MachineSource kept{[] { return find_devices(); }, [](const StudyFile&) {
-                                 return std::map<std::string, std::string>{{"study", "s"}};
-                             }};
-    const StudyFile study = FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.loaded(kept);
-    REQUIRE(study.conflicting_keys.size() == 1);
-    CHECK(has(study.conflicting_keys.front(), "this study searches max_num_seqs"));
-    CHECK(std::any_of(study.notes.begin(), study.notes.end(), [](const std::string& note) {
-        return has(note, "its results may be of one server");
-    }));
 }

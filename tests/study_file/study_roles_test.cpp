@@ -103,43 +103,29 @@ TEST_CASE("study: roles that cannot be are refused with their line") {
     CHECK(
         has(refusal("llama.cpp", vllm_roles), "does not say how it runs prefill and decode apart"));
     CHECK(has(refusal("vllm", vllm_roles, "arguments: [--kv-transfer-config, \"{}\"]\n"),
-              "this study searches roles"));
+              "this study sets roles"));
 }
 
-TEST_CASE(
-    "study: roles whose servers tell each other their address are refused in jobs, which get "
-    "theirs late") {
+TEST_CASE("study: roles are refused in jobs, which have no address before they start") {
     const TemporaryFolder folder;
     folder.write(
         "pod.yaml",
         "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: engine, image: org/engine:1}]}\n");
-    const auto refusal = [&](const std::string& engine, const std::string& deploy) {
+    const auto refusal = [&](const std::string& deploy) {
         const fs::path study = folder.write(
             "d.yaml",
-            "study: s\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 4}\nengine: " +
-                engine +
-                "\nworkloads: [{use: random, input_tokens: 20, output_tokens: 2, requests: 6, "
-                "arrival: {rate: 8}}]\n"
-                "objective: {maximize: total_tokens_per_second}\nothers: default\n"
-                "roles: {prefill: {count: 1}, decode: {count: 1}}\nevaluator: {deploy: {" +
+            "study: s\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 4}\nengine: vllm"
+            "\nworkloads: [{use: random, input_tokens: 20, output_tokens: 2, requests: 6, "
+            "arrival: {rate: 8}}]\n"
+            "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+            "roles: {prefill: {count: 1}, decode: {count: 1}}\nevaluator: {deploy: {" +
                 deploy + "}}\n");
         return message_of<Error>([&] { (void)load_study(study, shipped_catalogue); });
     };
     for (const char* jobs : {"kubernetes: {template: pod.yaml}",
                              "ray: {address: \"http://head:8265\"}", "slurm: {listen: 0.0.0.0}"}) {
         INFO(jobs);
-        CHECK(has(
-            refusal("vllm", jobs),
-            "engines of vllm in roles tell each other their address, and in jobs it is not known"));
-        CHECK_FALSE(has(refusal("sglang", jobs), "tell each other their address"));
+        CHECK(has(refusal(jobs), "roles are several servers, which `deploy` starts"));
     }
-    CHECK_FALSE(has(refusal("vllm", "slurm: {listen: 10.0.0.5}"), "tell each other their address"));
-    CHECK_FALSE(
-        has(refusal("vllm", "ssh: {host: h}, gpus: \"0,1\""), "tell each other their address"));
-}
-
-TEST_CASE("study: that roles take more devices is warned of where the goal grows with them") {
-    const TemporaryFolder folder;
-    CHECK(!study_of_roles(folder, "vllm", "roles: {prefill: {count: 1}, decode: {count: 1}}\n")
-               .warnings.empty());
+    CHECK_FALSE(has(refusal("ssh: {host: h}, gpus: \"0,1\""), "roles are several servers"));
 }

@@ -194,43 +194,22 @@ TEST_CASE(
     CHECK(doubts_of_cost_model(study_on("h100-sxm")).empty());  // a quarter, not more
     CHECK(study_on("h100-sxm").measured_by().find("Take care") == std::string::npos);
     const std::string off =
-        "the cost model of vllm is off by 30 % on h200-sxm (median over 7 rows when left out of "
-        "its fit, nine of ten within 90 %; "
-        "0.24 with Qwen3-8B)";
+        "the cost model of vllm is off by 30 % on h200-sxm (median over 7 rows of 0.24 with "
+        "Qwen3-8B)";
     CHECK(doubts_of_cost_model(study_on("h200-sxm")) == std::vector{off});
     CHECK(doubts_of_cost_model(study_on("h100-sxm"), "h200-sxm") == std::vector{off});
     CHECK(study_on("h200-sxm").measured_by().find("Take care: " + off) != std::string::npos);
     CHECK(doubts_of_cost_model(study_on("l4")) ==
-          std::vector<std::string>{"the cost model of vllm was never checked on l4; it was on "
-                                   "h100-sxm (median error 25 %), "
-                                   "h200-sxm (median error 30 %)"});
+          std::vector<std::string>{"the cost model of vllm was never checked on l4"});
     CHECK(complaint(replaced(own, "rows: 9", "rows: 0")).find("checked") != std::string::npos);
 }
 
-TEST_CASE("traits: attention, defaults and defects are checked") {
+TEST_CASE("traits: attention is checked") {
     const std::string shipped = read_file(search_spaces / "traits/vllm.yaml");
     const auto attention = [&](const std::string& said) {
         return complaint(replaced(shipped, "decode_efficiency: 0.8", said));
     };
     CHECK(attention("decode_efficiency: 0, cache_typ").find("cache_typ") != std::string::npos);
-    const std::string with_defect = shipped +
-                                    "defects:\n  - {kind: slow_start, when: \"max_num_seqs >= "
-                                    "512\", seconds: 5, because: why}\n";
-    const TemporaryFolder folder;
-    const EngineTraits traits =
-        Catalogue(search_spaces).traits(folder.write("own.yaml", with_defect).string());
-    REQUIRE_FALSE(traits.defects.empty());
-    CHECK(traits.defects.back().kind == "slow_start");
-    CHECK(traits.defects.back().seconds == 5);
-    CHECK(complaint(replaced(with_defect, "kind: slow_start", "kind: slow"))
-              .find("slow_start, hang, exit, crash_under_load or hang_under_load") !=
-          std::string::npos);
-    CHECK(complaint(replaced(with_defect, "max_num_seqs >= 512", "max_num_seqs >="))
-              .find("'defects") != std::string::npos);
-    CHECK(complaint(replaced(with_defect, "seconds: 5", "seconds: -5"))
-              .find("a number of at least 0") != std::string::npos);
-    CHECK(complaint(replaced(with_defect, ", because: why", "")).find("'because'") !=
-          std::string::npos);
 }
 
 TEST_CASE(
@@ -247,22 +226,13 @@ TEST_CASE(
         for (const char* words : {"not verified", "Not verified", "not seen", "No data sheet"})
             if (chip.source.find(words) != std::string::npos && chip.name != "a100-pcie-80gb")
                 CHECK_FALSE(chip.unverified.empty());
+        for (const std::string& figure : chip.unverified) {
+            INFO(figure);
+            CHECK((figure == "memory_bytes" || figure == "memory_bandwidth_bytes_per_second" ||
+                   figure == "flops_per_second" || figure == "link_bytes_per_second" ||
+                   chip.flops_per_second.contains(figure.substr(figure.find('.') + 1))));
+        }
     }
-    const TemporaryFolder folder;
-    const std::string shipped = read_file(search_spaces / "hardware/l4.yaml");
-    const auto unverified = [&](const std::string& list) {
-        return message_of<ParseError>([&] {
-            (void)Catalogue(search_spaces)
-                .hardware(
-                    folder.write("own.yaml", shipped + "unverified: [" + list + "]\n").string());
-        });
-    };
-    CHECK(unverified("memory_bytes, flops_per_second, flops_per_second.fp8, link_bytes_per_second")
-              .empty());
-    CHECK(unverified("flops_per_second.fp4")
-              .find("'flops_per_second.fp4' is no figure of this file; its figures: ") !=
-          std::string::npos);
-    CHECK(unverified("title").find("is no figure of this file") != std::string::npos);
 }
 
 TEST_CASE(

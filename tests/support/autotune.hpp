@@ -34,15 +34,18 @@ inline Ran autotune(std::vector<std::string> words, const std::filesystem::path&
     return ran(words, folder);
 }
 
+/// The trials of a study's folder; none where there is no journal yet.
+inline std::vector<Trial> trials_so_far(const std::filesystem::path& folder) {
+    try {
+        return SqliteJournal::read(folder).trials();
+    } catch (const Error&) {
+        return {};
+    }
+}
+
 /// Whether a study that runs in `folder` comes to have so many trials, the one it is at counted.
 inline bool comes_to_trial(const std::filesystem::path& folder, std::size_t trials) {
-    return comes_true([&] {
-        try {
-            return SqliteJournal::read(folder).trials().size() >= trials;
-        } catch (const Error&) {
-            return false;  // no journal yet
-        }
-    });
+    return comes_true([&] { return trials_so_far(folder).size() >= trials; });
 }
 
 }  // namespace servetune::test

@@ -93,8 +93,10 @@ async def main() -> None:
                 await complete(path, body, *chosen, client)
             elif path == "/health":
                 client.write(answer("200 OK", "OK"))
-            else:
+            elif path in ("/v1/models", "/get_server_info"):
                 client.write(await prefill[0].whole(method, path))
+            else:
+                client.write(answer("404 Not Found", ""))
             await client.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass  # the client has left

@@ -37,8 +37,7 @@ public:
         : cost_(cost_of(setting)),
           service_(context_, options_of(setting), cost_,
                    {.die = [](const std::string&) {},
-                    .drop_all = [this] { server_.drop_connections(); },
-                    .first_request = {}}),
+                    .drop_all = [this] { server_.drop_connections(); }}),
           server_(context_, {.handle =
                                  [this](const simengine::HttpRequest& request,
                                         simengine::Exchange& exchange) {

@@ -101,6 +101,7 @@ public:
                 if (proposal == nullptr) break;
                 trial.configuration = proposal->configuration;
                 trial.why = proposal->why;
+                trial.purpose = proposal->purpose;
             }
             trial.outcome = answer(trial.configuration, noise);
             if (seconds) {

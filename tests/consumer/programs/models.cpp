@@ -61,10 +61,9 @@ void check_knowledge() {
         if (!trial) break;
         study.tell(trial->id, Measurement{{{"speed", {speed(trial->configuration)}}}});
     }
-    const Explanation explanation(problem, study.trials(), strategy, options.beliefs);
-    const std::vector<Effect> effects = explanation.effects();
+    const Effects effects = Explanation(problem, study.trials(), strategy).effects();
     std::set<std::string> told;
-    for (const Effect& effect : effects) told.insert(effect.parameter);
+    for (const MainEffect& effect : effects.main) told.insert(effect.parameter);
     expect(told.size() == 3, text("effects of ", told.size(), " parameters"));
 }
 

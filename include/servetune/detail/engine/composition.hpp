@@ -122,7 +122,6 @@ struct PassedSetting {
     std::string flag{};             ///< also a JSON flag as a whole
     std::string environment{};      ///< the variable
     std::string option{};           ///< dotted path in the options file
-    std::optional<Value> always{};  ///< the only value that the space has; nothing: it is searched
 };
 
 /// What a weight cache takes to start (WeightCacheDaemon).

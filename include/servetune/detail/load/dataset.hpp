@@ -21,9 +21,6 @@ struct PlanOptions {
     /// every time, and texts from files as they are.
     std::optional<std::uint64_t> salt{};
     Calibration calibration{};  ///< of the server that is asked; compared runs use one and the same
-    /// prompts of our own as token ids (completions): exact without calibration, texts from files
-    /// are refused
-    bool token_ids = false;
 };
 
 /// The requests of a workload, in the order in which they are sent.

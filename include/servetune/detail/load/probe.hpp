@@ -21,13 +21,12 @@ struct Handshake {
 };
 
 /// Sends one request for one token with the very fields of a load test. A server that refuses it
-/// (400, 422) is asked again without the fields that it names, or without one after the other,
-/// until it accepts; at most 16 requests. `max_tokens` is replaced by `max_completion_tokens`, the
+/// (400, 422) is asked again without one, two and more of the fields that it could do without,
+/// until it accepts; at most 8 requests. `max_tokens` is replaced by `max_completion_tokens`, the
 /// other fields are left out. Throws IoError with the cause where the server cannot be reached,
 /// redirects, or refuses the request also without them. Trouble that passes by (429, 5xx, an answer
 /// that breaks off) is left to the load test.
-Handshake try_request(const Endpoint& endpoint, bool ignore_eos, bool token_ids = false,
-                      const std::stop_token& stop = {});
+Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop_token& stop = {});
 
 /// The endpoint as the load test uses it after `handshake`: without the refused fields, and without
 /// waiting for counts that do not come.

@@ -79,7 +79,7 @@ struct LoadStatistics {
 ///   its largest value.
 ///
 /// Intervals are given where requests are a sample of something that stays: an open loop of
-/// constant rate, a closed loop. "All at once" has no steady state, traces and ramps change: there
+/// constant rate, a closed loop. "All at once" has no steady state, and traces change: there
 /// only repeated runs tell.
 ///
 /// - Means of times: the standard error is s / sqrt(n_eff), with n_eff = n (1 - r) / (1 + r) for
@@ -89,9 +89,6 @@ struct LoadStatistics {
 ///   the right. (Of five exponential times the exact one is 0.49 .. 3.08 times the mean, this one
 ///   0.29 .. 3.46, mean +- t se -0.24 .. 2.24.) Beyond a factor of ten there is a note instead. In
 ///   a closed loop the first `places` requests, sent together, are left out.
-/// - Percentiles of times per request: order statistics by the binomial distribution with n_eff
-///   (David and Nagaraja, "Order Statistics", 7.1), one tail narrowed where the other has no room.
-///   p99 needs 299 requests: 1 - 0.99^299 > 0.95; with fewer there is a note instead.
 /// - Throughputs of a closed loop with at least 6 requests a place: batch means (Law, 9.5.3) over
 ///   the steady state, which begins when as many requests have ended as there are places (the first
 ///   ones start together and end together) and ends when the last is sent (then places stay empty).
@@ -112,14 +109,6 @@ TimeSummary summary_of(std::vector<double> values);
 /// The q-quantile (0 <= q <= 1) by linear interpolation at q (n - 1); `sorted` rises and is not
 /// empty.
 double percentile(std::span<const double> sorted, double q);
-
-/// The ranks (from 1) of the order statistics between which the q-quantile lies with at least 95 %;
-/// nothing where n is too small.
-struct Ranks {
-    std::size_t low = 0;
-    std::size_t high = 0;
-};
-std::optional<Ranks> percentile_ranks(std::size_t n, double q);
 
 /// How fast an answer comes to the one who reads it: 1 / the mean time per output token.
 inline constexpr std::string_view tokens_per_second_per_user = "output_tokens_per_second_per_user";

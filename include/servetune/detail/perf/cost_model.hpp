@@ -92,9 +92,8 @@ public:
     [[nodiscard]] double activation_bytes(std::int64_t tokens, std::int64_t sequences) const;
     /// Keys and values of a context of so many tokens, in all layers, on all devices together.
     [[nodiscard]] double cache_bytes(std::int64_t tokens) const;
-    /// Bytes a second that one of so many devices together sends to another of them, at most: its
-    /// link within a node, the network where a node has fewer. Throws UsageError where it is not
-    /// known.
+    /// Bytes a second that one of so many devices together sends to another of them, at most.
+    /// Throws UsageError where it is not known, or a node has fewer.
     [[nodiscard]] double link(std::int64_t devices) const;
     /// From the start of the process to the first answer.
     [[nodiscard]] double start_seconds() const;

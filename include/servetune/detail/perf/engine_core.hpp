@@ -53,16 +53,12 @@ struct EngineStep {
 struct StepNoise {
     double run_cv = 0;    ///< one factor for the whole life of an engine: server starts differ
     double step_cv = 0;   ///< each step by itself
-    double drift_cv = 0;  ///< a slow wave over the steps: clocks, temperature
-    double drift_period_seconds = 600;
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
         return OptionCheck()
             .within("run_cv", run_cv, 0, 1)
             .within("step_cv", step_cv, 0, 1)
-            .within("drift_cv", drift_cv, 0, 1)
-            .seconds("drift_period_seconds", drift_period_seconds)
             .text();
     }
 };

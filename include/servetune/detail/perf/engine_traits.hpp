@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/expression.hpp"
+#include "servetune/error.hpp"
 #include "servetune/parameter.hpp"
 #include "servetune/value.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,16 +24,13 @@ struct AttentionTraits {
         cache_types{};  ///< of keys and values that it has kernels for; empty: all
     /// the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
     std::vector<std::string> architectures{};
-};
 
-/// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a
-/// start that takes too long.
-struct Defect {
-    std::string kind;    ///< slow_start, hang, exit, crash_under_load, hang_under_load
-    Expression when;     ///< over the engine's own parameters
-    double seconds = 0;  ///< slow_start: longer; else: into the start or the load
-    std::vector<std::string> lines{};  ///< of the log
-    std::string because{};             ///< for people, with the source
+    [[nodiscard]] bool takes(const std::string& cache_type, const std::string& architecture) const {
+        const auto lists = [](const std::vector<std::string>& known, const std::string& one) {
+            return known.empty() || std::find(known.begin(), known.end(), one) != known.end();
+        };
+        return lists(cache_types, cache_type) && lists(architectures, architecture);
+    }
 };
 
 /// What an engine uses by itself for a parameter that is not set; the first of a list that fits
@@ -118,9 +116,16 @@ struct EngineTraits {
 
     std::map<std::string, std::vector<std::string>, std::less<>>
         log{};  ///< event -> lines as the engine prints them, {figures} to fill in
-    std::vector<Defect> defects{};
     std::vector<CostCheck> checked{};
 
+    /// That a guess of this method is right. Throws UsageError where it is not known.
+    [[nodiscard]] double acceptance_of(const std::string& method) const {
+        const auto found = acceptance.find(method);
+        if (found == acceptance.end())
+            throw UsageError("how often guesses of '" + method +
+                             "' are right is not known (acceptance in traits/" + engine + ".yaml)");
+        return found->second;
+    }
     [[nodiscard]] double compute(std::string_view type) const {
         const auto found = compute_efficiency.find(type);
         return found != compute_efficiency.end() ? found->second : compute_efficiency.at("other");

@@ -29,8 +29,6 @@ struct HardwareSpec {
     std::optional<double> link_bytes_per_second{};  ///< to its neighbours, both directions together
     std::optional<std::int64_t>
         devices_per_node{};  ///< that the link joins; nothing: as many as are asked for
-    std::optional<double>
-        network_bytes_per_second{};  ///< of one device to another node, one direction
     std::string source{};
     /// keys of figures that were seen neither in its maker's data sheet nor in a copy of it
     std::vector<std::string> unverified{};

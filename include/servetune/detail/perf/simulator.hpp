@@ -74,8 +74,6 @@ struct SimulatedRun {
     double duration_seconds = 0;         ///< first scheduled arrival to last end
     ServerCounters server{};
     EngineCounters engine{};  ///< of all replicas together
-    double mean_running = 0;  ///< sequences in a step
-    double peak_cache_use = 0;
     /// Why the engine ended under load, and with it all that was open; empty: it did not.
     std::string death{};
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/configuration.hpp"
 #include "servetune/detail/perf/cost_model.hpp"
 
-#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -13,35 +13,24 @@ namespace servetune {
 /// How the start of an engine ends: that it serves, after how long, or why it does not, as its log
 /// would say it.
 struct StartResult {
-    enum class End { serves, exits, hangs };
-    End end = End::serves;
-    double seconds = 0;  ///< until it serves or exits
-    int exit_code = 0;
-    std::string
-        cause{};  ///< for people: `weights need 27.5 GiB more than ...`; empty where it serves
+    bool serves = true;
+    double seconds = 0;              ///< until it serves or exits
+    std::string cause{};             ///< for people: `weights need 27.5 GiB more than ...`
     std::vector<std::string> log{};  ///< lines, as the engine would print them
 };
 
-/// What goes wrong later, under load.
-struct LoadDefect {
-    bool hangs = false;  ///< else the process ends
-    double seconds = 0;  ///< of load, until then
-    int exit_code = 1;
-    std::string cause{};
-    std::vector<std::string> log{};
-};
-
 /// Starts an engine on paper: memory (out of memory at load, none left for the cache, graphs that
-/// do not fit), what the chip or the attention back end cannot do, contexts longer than the cache,
-/// and the defects that EngineTraits lists for these parameters. `parameters`: the engine's own, as
-/// defects name them.
-StartResult start(const CostModel& cost, const Assignment& parameters);
-
-/// The defect that these parameters have under load, if any.
-std::optional<LoadDefect> load_defect(const EngineTraits& traits, const Assignment& parameters);
+/// do not fit), what the chip or the attention back end cannot do, contexts longer than the cache.
+StartResult start(const CostModel& cost);
 
 /// A line of EngineTraits::log with its `{names}` filled in; unknown names stay. Throws nothing.
 std::string filled(std::string line,
                    const std::vector<std::pair<std::string, std::string>>& values);
+
+/// The lines that the log has for this event.
+std::vector<std::string> log_lines(const EngineTraits& traits, std::string_view event,
+                                   const std::vector<std::pair<std::string, std::string>>& values);
+/// The same with the figures of the cost model.
+std::vector<std::string> log_lines(const CostModel& cost, std::string_view event);
 
 }  // namespace servetune

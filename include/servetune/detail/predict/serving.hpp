@@ -17,26 +17,15 @@ class CommandReader;
 
 /// What a command means to the cost model.
 struct Serving {
-    std::string model;        ///< as the command names it
-    std::string served_name;  ///< what clients ask for: --served-model-name, else `model`
+    std::string model;  ///< as the command names it
     ServingTarget target{};
     ServingSettings settings{};
     /// the engine's own, those at their defaults included where a default is known
     Assignment parameters{};
-    /// parameters set to something else than their default that the cost model does not know
-    std::vector<std::string> not_modelled{};
-    /// Words that the engine's file does not know, where they are kept (UnknownFlags): what they do
-    /// is not known.
+    /// flags, or values of flags, that the engine's file does not know: what they do is not known
     std::vector<std::string> unknown{};
-    /// `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint
-    /// is not in
+    /// where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
     StartResult refused{};
-};
-
-/// What becomes of flags that the engine's file does not know.
-enum class UnknownFlags {
-    refused,  ///< an error: the command may mean anything
-    kept      ///< in Serving::unknown; the rest counts as it is
 };
 
 /// The cost model's view of one engine: its parameters by their concepts, its defaults by hardware
@@ -51,10 +40,8 @@ public:
 
     /// Reads a command for this engine, rendered by us or written by a person. Flags that the
     /// engine's file lists under `not_about_speed` are passed over. Throws UsageError for a model
-    /// whose figures are not known (nearest names) and, unless they are kept, for words that are no
-    /// flags of this engine (nearest first) and values outside their domains.
-    [[nodiscard]] Serving read(const Command& command,
-                               UnknownFlags unknown = UnknownFlags::refused) const;
+    /// whose figures are not known (nearest names).
+    [[nodiscard]] Serving read(const Command& command) const;
 
     [[nodiscard]] const Engine& engine() const { return engine_; }
     [[nodiscard]] const HardwareSpec& hardware() const { return hardware_; }
@@ -68,7 +55,6 @@ private:
     Composition composition_;
     SearchSpace space_;  ///< all of the engine's own parameters, with its rules
 
-    [[nodiscard]] std::string unknown_word(const std::string& word) const;
     void check_rules(Serving& serving) const;
 };
 

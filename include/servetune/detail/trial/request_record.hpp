@@ -17,9 +17,7 @@ namespace servetune {
 /// of the run is in the text.
 struct PlannedRequest {
     std::string text{};  ///< the user's turn (chat) or the prompt (completions)
-    std::vector<std::int32_t>
-        token_ids{};  ///< instead of `text`, where the server takes ids (completions)
-    /// what the server should count for `text` or `token_ids`, as well as is known; 0: not known
+    /// what the server should count for `text`, as well as is known; 0: not known
     std::int64_t input_tokens = 0;
     std::int64_t output_tokens = 0;  ///< asked for; 0: as many as the model likes
     double at_seconds = 0;  ///< open loop: scheduled, from the start of the run; 0 in a closed loop

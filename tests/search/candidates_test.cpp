@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps the memory of a large space small: rows of levels, and neighbours that are few.
+// What keeps the memory of a large space small: levels in place of values, and few neighbours.
+#include "support/observed_points.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "search/level_rows.hpp"
+#include "search/level_geometry.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/feasible_set.hpp"
 #include "servetune/search_space.hpp"
@@ -27,35 +28,28 @@ SearchSpace whole_space(const char* engine) {
 
 }  // namespace
 
-TEST_CASE("level rows: configurations come back as they were, in their own order and none twice") {
+TEST_CASE("candidates: configurations come back from their levels as they were") {
     const SearchSpace space(
         {Parameter::choice("method", {"z", "none", "a"}),
          Parameter::integer("b", 1, 64, Scale::log2).or_unset(),
          Parameter::real("share", 0, 1).or_unset().when("method", {"z", "a"}),
-         Parameter::boolean("on"), Parameter::integer("depth", 1, 4).when("method", {"a"}),
-         Parameter::fixed("always", "here")},
+         Parameter::integer("blocks", 1, 5000), Parameter::boolean("on"),
+         Parameter::integer("depth", 1, 4).when("method", {"a"}),
+         Parameter::fixed("always", "here"), Parameter::fixed("with", "a").when("method", {"a"})},
         {require("b != 4")});
-    const FeasibleSet feasible(space);
-    Rng rng(3);
-    std::set<Configuration> wanted;
-    LevelRowSet rows(space);
-    for (int i = 0; i < 3000; ++i) {
-        const Configuration drawn = feasible.sample(rng);
-        CHECK(rows.insert(drawn) == wanted.insert(drawn).second);
+    for (const SearchSpace& each : {space, mixed_space()}) {
+        const LevelGeometry geometry(each);
+        const FeasibleSet feasible(each);
+        Rng rng(3);
+        for (int i = 0; i < 3000; ++i) {
+            const Configuration drawn = feasible.sample(rng);
+            CHECK(geometry.decode(geometry.encode(drawn), geometry.numbers(drawn)) == drawn);
+        }
     }
-    CHECK(rows.size() == wanted.size());
-    std::vector<Configuration> found;
-    rows.for_each([&](const Configuration& configuration) { found.push_back(configuration); });
-    CHECK(found == std::vector<Configuration>(wanted.begin(), wanted.end()));
-    // What the space does not have is always new and never kept.
-    const Configuration foreign(std::vector<Configuration::Entry>{{"method", "other"}});
-    CHECK(rows.insert(foreign));
-    CHECK(rows.insert(foreign));
-    CHECK(rows.size() == wanted.size());
 }
 
 TEST_CASE(
-    "level rows: no flag is beside an even part of a long scale, and the part is beside no flag") {
+    "candidates: no flag is beside an even part of a long scale, and the part is beside no flag") {
     const Parameter threads = Parameter::integer("threads", 1, 1024).or_unset();
     const std::vector<std::size_t> beside = adjacent_levels(threads, 0);
     REQUIRE(beside.size() == 32);
@@ -76,7 +70,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "level rows: a place in the whole space of an engine has some hundred neighbours, not some ten "
+    "candidates: a place in the whole space of an engine has some hundred neighbours, not some ten "
     "thousand") {
     for (const char* engine : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         INFO(engine);
