@@ -67,7 +67,7 @@ struct RunArguments : StudyArguments {
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;
-    bool conclusion = true;  ///< print it at the end; false: whoever calls `run` does
+    bool conclusion = true;               ///< print it at the end; false: whoever calls `run` does
     std::optional<std::uint64_t> view{};  ///< the port of a page that shows the run
 };
 

@@ -179,9 +179,9 @@ FirstStudy answered(const InitArguments& arguments, const InitFound& found,
     std::vector<std::string> models;
     if (arguments.model.empty()) models = models_for(engine, arguments.attach);
     if (!models.empty()) put(stdout, "models found: {}\n", listed(models));
-    study.model = questions.answer(
-        arguments.model, "2. Model: a name on the hub, a folder or a file",
-        models.empty() ? "" : models.front(), model_answered);
+    study.model =
+        questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file",
+                         models.empty() ? "" : models.front(), model_answered);
     if (!no_gpus)
         study.hardware = questions.answer(
             arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known",
@@ -297,19 +297,18 @@ TemplateValues cluster_values(const FirstStudy& study, const InitArguments& argu
         {{"name", cluster_name(study.name())},
          {"study", study.name()},
          {"config", config},
-         {"image", arguments.image.empty() ? "servetune:" + std::string(library_version)
-                                           : arguments.image},
+         {"image",
+          arguments.image.empty() ? "servetune:" + std::string(library_version) : arguments.image},
          {"engine", study.engine},
          {"engine_image", engine.images.empty() ? "" : engine.images.front()},
          {"hub", is_path ? "/tmp" : "/models"},
          {"mounted", is_path ? fs::path(study.model).parent_path().string() : "/models"},
          {"is_path", is_path ? "yes" : ""},
          {"has_models", is_path || !study.attach.empty() ? "" : "yes"}}};
-    values.lists["run"] = {
-        {{{"container", "autotune"},
-          {"requests", "{cpu: \"1\", memory: 512Mi}"},
-          {"command", "autotune, run, " + yaml_text("/study/" + config) +
-                          ", --directory, /servetune/study, --view"}}}};
+    values.lists["run"] = {{{{"container", "autotune"},
+                             {"requests", "{cpu: \"1\", memory: 512Mi}"},
+                             {"command", "autotune, run, " + yaml_text("/study/" + config) +
+                                             ", --directory, /servetune/study, --view"}}}};
     values.lists["page"] = {{{{"container", "page"},
                               {"requests", "{cpu: 100m, memory: 128Mi}"},
                               {"command", "autotune, view, /servetune/study"}}}};
@@ -323,9 +322,8 @@ void write_manifest(const FirstStudy& study, const TemplateValues& values) {
                filled_yaml(servetune_yaml_in, values, {{"pod", autotune_pod_yaml_in.text}}));
     put(stdout, "wrote {}\nnext: kubectl create configmap {} --from-file={}{}, then {}\n",
         manifest.string(), values.texts.at("name"), study.file.string(),
-        study.attach.empty()
-            ? " --from-file=" + (study.file.parent_path() / "pod.yaml").string()
-            : "",
+        study.attach.empty() ? " --from-file=" + (study.file.parent_path() / "pod.yaml").string()
+                             : "",
         Command{{"kubectl", "apply", "-f", manifest.string()}}.text());
 }
 
@@ -339,8 +337,7 @@ int init(const InitArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue, !arguments.as.empty());
     FirstStudy study = answered(arguments, found, catalogue);
-    const TemplateValues cluster =
-        cluster_values(study, arguments, catalogue.engine(study.engine));
+    const TemplateValues cluster = cluster_values(study, arguments, catalogue.engine(study.engine));
     std::optional<NewFile> pod;  // unless the user has one; the study is checked with it
     if (std::error_code unknown; for_kubernetes && study.attach.empty() &&
                                  !fs::exists(output.parent_path() / "pod.yaml", unknown)) {
@@ -359,7 +356,8 @@ int init(const InitArguments& arguments) {
     put_warnings(setup, study, needed);
     if (for_kubernetes) write_manifest(study, cluster);
     else
-        put(stdout, "next: {}, then {}\n", Command{{"autotune", "validate", output.string()}}.text(),
+        put(stdout, "next: {}, then {}\n",
+            Command{{"autotune", "validate", output.string()}}.text(),
             Command{{"autotune", "run", output.string()}}.text());
     return done;
 }

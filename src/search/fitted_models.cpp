@@ -84,8 +84,7 @@ void FittedModels::learn_what_works() {
     if (std::find(works.begin(), works.end(), false) == works.end() &&
         std::all_of(margins.begin(), margins.end(), nothing))
         return;
-    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works,
-                                                margins);
+    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, margins);
 }
 
 void FittedModels::find_incumbent() {

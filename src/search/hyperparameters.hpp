@@ -47,7 +47,8 @@ struct HyperparameterPriors {
     }
 };
 
-/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln s_n^2.
+/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln
+/// s_n^2.
 class Hyperparameters {
 public:
     /// `least_noise_variance`: below it the factor loses its digits.

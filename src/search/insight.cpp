@@ -114,7 +114,7 @@ std::vector<std::pair<double, JointPrediction>> FittedHistory::joint(const Model
     for (const Expert& expert : model()->objective().experts())
         result.emplace_back(
             expert.weight,
-            expert.process.joint(geometry, at.points,
+            expert.process.joint(at.points,
                                  Surrogate::regressors(expert, model()->believed(at.beliefs))));
     return result;
 }
@@ -126,8 +126,8 @@ JointPrediction FittedHistory::posterior_of(const Contrasts& contrasts) const {
     for (const auto& [weight, expert] : joint(contrasts.at)) {
         const Eigen::VectorXd own = weights.transpose() * expert.means;
         result.means += weight * own;
-        result.covariance += weight * (weights.transpose() * (expert.covariance * weights) +
-                                       own * own.transpose());
+        result.covariance +=
+            weight * (weights.transpose() * (expert.covariance * weights) + own * own.transpose());
     }
     result.covariance -= result.means * result.means.transpose();
     return result;
@@ -158,7 +158,8 @@ VariantGrid::VariantGrid(const FittedHistory& fitted, const std::vector<Configur
             Assignment values = configuration.assignment();
             for (const auto& [name, value] : cell) values[name] = value;
             Configuration variant = fitted.problem.space.completed(values);
-            const bool possible = active_in(cell, variant) && fitted.problem.space.feasible(variant);
+            const bool possible =
+                active_in(cell, variant) && fitted.problem.space.feasible(variant);
             found += possible ? 1 : 0;
             row.push_back(possible ? std::optional(std::move(variant)) : std::nullopt);
         }

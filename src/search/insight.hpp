@@ -66,8 +66,8 @@ public:
     /// noise. O(experts (points^2 + n points)).
     [[nodiscard]] std::vector<std::pair<double, JointPrediction>> joint(
         const ModelPoints& at) const;
-    /// The joint posterior of contrasts, standardised, without noise: exact for each expert, W'm and
-    /// W'CW with C the joint posterior covariance, and mixed.
+    /// The joint posterior of contrasts, standardised, without noise: exact for each expert, W'm
+    /// and W'CW with C the joint posterior covariance, and mixed.
     [[nodiscard]] JointPrediction posterior_of(const Contrasts& contrasts) const;
     /// A difference of standardised logarithms as a gain: 0.02 is 2 % better. It is one of
     /// `together` intervals that hold with 95 % all at once (Bonferroni): of sixteen that hold with

@@ -28,8 +28,7 @@ std::shared_ptr<const FittedModels> fitted_models(
 
 PendingAwareModel learned_from(const Problem& problem, const Standings& standings,
                                std::shared_ptr<const FittedModels> told,
-                               std::vector<ConfigurationEvidence> evidence,
-                               std::uint64_t seed) {
+                               std::vector<ConfigurationEvidence> evidence, std::uint64_t seed) {
     return {problem, std::move(told), std::move(evidence), standings.noises(),
             seed_of_fits(problem, standings, seed)};
 }

@@ -26,8 +26,8 @@ PendingAwareModel::PendingAwareModel(const Problem& problem,
     at_evidence_ = objective_.mixed(points, believed(beliefs));
     if (!problem.objective.several()) return;
     const Tradeoff::Leading leading{objective_, believed(beliefs)};
-    tradeoff_ = std::make_unique<Tradeoff>(problem, evidence_, leading, told_->geometry(), noise_cv[1],
-                                           derive_seed(seed, 3));
+    tradeoff_ = std::make_unique<Tradeoff>(problem, evidence_, leading, told_->geometry(),
+                                           noise_cv[1], derive_seed(seed, 3));
 }
 
 std::vector<CandidateScore> PendingAwareModel::scores(

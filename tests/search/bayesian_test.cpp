@@ -324,8 +324,7 @@ TEST_CASE("bayesian: reals, and spaces too large to list, are searched around th
                                        Parameter::choice("kind", {"a", "b"})}),
                           {metric}, {});
     const auto history = TuningTask::studied(
-        problem, Bayesian(), 30, 1,
-        [](const Configuration& configuration, Rng& rng) -> Outcome {
+        problem, Bayesian(), 30, 1, [](const Configuration& configuration, Rng& rng) -> Outcome {
             const double x = number(configuration, "x") - 0.7;
             const double y = number(configuration, "y") - 0.2;
             return Measurement{
