@@ -163,8 +163,7 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
 
 Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkload& workload,
                                   std::uint64_t seed) const {
-    SimulatedRun run =
-        simulate(present(started.cost), workload.traffic, {seed, options_.noise});
+    SimulatedRun run = simulate(present(started.cost), workload.traffic, {seed, options_.noise});
     if (auto failure = died(started, run)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;

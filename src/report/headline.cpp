@@ -410,10 +410,6 @@ Headline headline_of(const ReportView& view) {
     const bool only_default = std::none_of(
         view.search.begin(), view.search.end(),
         [&](const Trial& trial) { return trial.told() && trial.configuration != view.base(); });
-    // A strategy that is to measure all says how many it measured.
-    std::string rest =
-        view.setup.strategy->name() == "exhaustive" && !only_default ? not_tried_text(view) : "";
-    if (!rest.empty()) rest.insert(0, " ");
     Headline headline{result.conclusion, {}, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
         case Conclusion::recommended: say_recommended(view, headline); break;
@@ -443,7 +439,6 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::nothing_passes:
             headline.title = "Nothing can be recommended";
             std::tie(headline.reason, headline.advice) = why_nothing_passes(view);
-            headline.reason += rest;
             return headline;
     }
     headline.unsound = flagged_text(view);
@@ -454,7 +449,6 @@ Headline headline_of(const ReportView& view) {
     }
     if (const std::string difference = environment_difference(view); !difference.empty())
         headline.reason += " " + difference;
-    headline.reason += rest;
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas");
         copies && *copies > 1)
