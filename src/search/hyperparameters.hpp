@@ -113,11 +113,6 @@ struct HyperparameterMode {
     double weight = 1;
 };
 
-/// An even part of the observations, and the distances among them.
-[[nodiscard]] std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables,
-                                                              const Observations& data,
-                                                              std::size_t most);
-
 /// The best modes from several starts, the best first; those within 0.05 of a better one in every
 /// logarithm are the same one. Weights: in proportion to the posterior density at the mode, none
 /// below a tenth of the best's so that the rest is not counted. Depends on data and `seed` only.

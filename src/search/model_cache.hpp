@@ -18,12 +18,6 @@ namespace servetune {
     const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
     std::uint64_t seed, OutputScale::Tail tail = OutputScale::Tail::compressed);
 
-/// The same, with the trials under way in the evidence.
-[[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings,
-                                             std::shared_ptr<const FittedModels> told,
-                                             std::vector<ConfigurationEvidence> evidence,
-                                             std::uint64_t seed);
-
 /// The same, of a history. The search decides by a compressed tail, effects are told by a straight
 /// one.
 [[nodiscard]] PendingAwareModel learned_anew(
@@ -65,7 +59,7 @@ public:
             objective_ = problem.objective;
             noises_ = standings.noises();
         }
-        return learned_from(problem, standings, told_, std::move(evidence), seed);
+        return {problem, told_, std::move(evidence), standings.noises()};
     }
 
     /// Of all candidates by what was learned last.

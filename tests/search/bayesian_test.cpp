@@ -299,7 +299,7 @@ TEST_CASE(
         const std::vector<ConfigurationEvidence> evidence =
             evidence_of(problem, standings, candidates.geometry(), {});
         const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), 0);
-        const PendingAwareModel model = learned_from(problem, standings, models, evidence, 0);
+        const PendingAwareModel model(problem, models, evidence, standings.noises());
         REQUIRE(model.under_way() > 0);
         CHECK(model.scores({}, {}).empty());
         const CandidateRanking ranking(*models, candidates, 0.15);
