@@ -467,7 +467,7 @@ Headline headline_of(const StudySetup& setup, std::span<const Trial> trials) {
 namespace {
 
 /// The environment of a configuration's first measurement, with what of its node matters.
-Environment environment_of(const ReportView& view, const Configuration& configuration) {
+Environment measured_environment(const ReportView& view, const Configuration& configuration) {
     Environment result;
     for (const Trial& trial : view.search) {
         if (trial.configuration != configuration || trial.measurement() == nullptr) continue;
@@ -525,8 +525,8 @@ std::string environment_difference(const ReportView& view) {
     const Configuration& other =
         result.keep_default && result.best ? *result.best : result.recommended;
     if (other == view.base()) return "";
-    const Environment before = environment_of(view, view.base());
-    const Environment after = environment_of(view, other);
+    const Environment before = measured_environment(view, view.base());
+    const Environment after = measured_environment(view, other);
     if (before.empty() || after.empty()) return "";
     const std::vector<std::string> texts = differences(before, after);
     return texts.empty() ? ""

@@ -220,7 +220,7 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
     VariantGrid grid(fitted_, sample_, std::move(cells), rows);
     if (grid.size() == 0) return std::nullopt;
     const auto count = static_cast<Eigen::Index>(grid.cells().size());
-    const Eigen::VectorXd counts = grid.counts();
+    const Eigen::VectorXd counts = grid.counts(grid.size());
     // What no sum of a row and a column gives: t = (I - P) m, P the least squares fit of both main
     // effects, weighted by how many rows have a cell.
     const auto first = static_cast<Eigen::Index>(levels[0].size());

@@ -253,7 +253,7 @@ TEST_CASE(
             const double truth = std::expm1(log_gain);
             INFO(effect.parameter << " " << text_of(effect.level) << ": " << effect.gain.low << " "
                                   << effect.gain.value << " " << effect.gain.high);
-            CHECK(effect.gain.value == Approx(truth).margin(0.03));
+            CHECK(effect.gain.value == Approx(truth).margin(0.03 * (1 + truth)));
             within += truth >= effect.gain.low && truth <= effect.gain.high ? 1 : 0;
             ++all;
             if (effect.parameter == "engine" || effect.parameter == "cache") CHECK(effect.known());
