@@ -383,10 +383,7 @@ int bench(const BenchArguments& arguments) {
         .dataset = std::string(name_in(dataset_kinds, test.workload.dataset.kind)),
         .burstiness = test.workload.arrival.burstiness};
     const BenchmarkResult& figures = result.statistics.result;
-    const std::string json = with_verdict(
-        vllm_json(figures, context,
-                  arguments.detailed ? result.run.records : std::vector<RequestRecord>{}),
-        result, *test.salt);
+    const std::string json = with_verdict(vllm_json(figures, context), result, *test.salt);
     if (arguments.json) put(stdout, "{}\n", json);
     else put(stdout, "{}", bench_report(result, text_block(figures)));
     // After the printed result, which a full disk does not take.

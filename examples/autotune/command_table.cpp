@@ -171,7 +171,6 @@ Targets targets_of(BenchArguments& a) {
                            {"--ttft-limit", &a.ttft_limit_seconds},
                            {"--tpot-limit", &a.tpot_limit_seconds},
                            {"--latency-limit", &a.latency_limit_seconds},
-                           {"--detailed", &a.detailed},
                            {"--records", &a.records}});
 }
 

@@ -241,7 +241,6 @@ struct BenchArguments : LoadTestArguments {
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
     std::optional<std::filesystem::path> records{};
-    bool detailed = false;
 };
 
 struct CapacityArguments : LoadTestArguments {

@@ -424,8 +424,8 @@ Ending ending_of(const std::vector<GoalCheck>& goals, const CompareArguments& ar
 }
 
 /// `ending`: nothing while it is measured.
-GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
-                       const Side& a, const Side& b, const std::optional<Ending>& ending) {
+GateReport gate_report(const std::vector<GoalCheck>& goals, const Side& a, const Side& b,
+                       const std::optional<Ending>& ending) {
     const bool b_fails = ending && ending->word == "b_fails";
     const bool none =
         ending && (b_fails || ending->word == "a_fails" || ending->word == "unreliable");
@@ -459,7 +459,6 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArgumen
         }
     report.a_command = a.setup.advice(a.configuration);
     report.b_command = b.setup.advice(b.configuration);
-    report.margin = arguments.margin;
     report.seconds = a.seconds + b.seconds;
     return report;
 }
@@ -515,7 +514,7 @@ struct Asked {
     /// A gate's files say what is known, whenever this process ends.
     void write(const std::optional<Ending>& ending) const {
         if (!arguments.gate) return;
-        const GateReport report = gate_report(goals(), arguments, a, b, ending);
+        const GateReport report = gate_report(goals(), a, b, ending);
         write_file(folder / "gate.xml", junit_xml(report, secrets()));
         write_file(folder / "gate.md", gate_markdown(report, secrets()));
     }

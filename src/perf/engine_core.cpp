@@ -165,8 +165,7 @@ EngineCore::State::State(CostModel model, std::uint64_t seed, const StepNoise& v
     if (speculation.tokens == 0) return;
     const double right = cost.target().traits.acceptance_of(speculation.method);
     double chance = 1;
-    for (std::int64_t i = 0; i < speculation.tokens; ++i)
-        chances.push_back(chance *= right);
+    for (std::int64_t i = 0; i < speculation.tokens; ++i) chances.push_back(chance *= right);
 }
 
 std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t output_tokens,
@@ -507,9 +506,7 @@ std::int64_t EngineCore::State::accepted_guesses() {
     return right;
 }
 
-double EngineCore::State::noise_factor() {
-    return run_factor * factor(step_deviation, step_rng);
-}
+double EngineCore::State::noise_factor() { return run_factor * factor(step_deviation, step_rng); }
 
 EngineCore::EngineCore(CostModel cost, std::uint64_t seed, const StepNoise& noise)
     : state_(std::make_unique<State>(std::move(cost), seed, noise)) {}

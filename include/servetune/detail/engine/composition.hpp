@@ -128,7 +128,7 @@ struct PassedSetting {
 struct WeightCacheCommands {
     std::string model;  ///< the study's, or a checkpoint's
     Command daemon{};
-    Command engine_adds{};  ///< words at the end of the engine's command, and environment
+    std::vector<std::string> engine_adds{};  ///< words at the end of the engine's command
     std::string ready{};    ///< in the daemon's line that says that it holds the weights
     std::string used{};     ///< in the engine's line that says that it mapped them
     double ready_within_seconds = 0;
