@@ -75,13 +75,13 @@ std::unique_ptr<Strategy> staged_over(const SearchSpace& space) {
 /// predictive intervals are calibrated: a 90 % interval holds a value whose chance is between 0.05
 /// and 0.95. O(n^3).
 std::vector<double> chances_of(const Surrogate& surrogate) {
-    std::vector<double> result(
-        static_cast<std::size_t>(surrogate.experts().front().process.size()), 0.0);
+    std::vector<double> result(static_cast<std::size_t>(surrogate.experts().front().process.size()),
+                               0.0);
     for (const Expert& expert : surrogate.experts()) {
         const std::vector<Prediction> predictions = expert.process.leave_one_out();
         for (std::size_t i = 0; i < result.size(); ++i) {
-            const double off = expert.process.data().values(static_cast<Eigen::Index>(i)) -
-                               predictions[i].mean;
+            const double off =
+                expert.process.data().values(static_cast<Eigen::Index>(i)) - predictions[i].mean;
             result[i] += expert.weight * normal_cdf(off, predictions[i].variance);
         }
     }

@@ -105,8 +105,9 @@ std::pair<std::string, std::string> header_of(const std::string& text) {
     const std::string name = text.substr(0, colon);
     const std::string value(trimmed(colon == text.npos ? "" : text.substr(colon + 1)));
     const auto is_token = [](unsigned char c) {  // RFC 9110, 5.6.2
-        return std::isalnum(c) != 0 || std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(
-                                           c)) != std::string_view::npos;
+        return std::isalnum(c) != 0 ||
+               std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) !=
+                   std::string_view::npos;
     };
     const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
     const char* wrong = colon == text.npos ? "there is no colon"
@@ -129,8 +130,7 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
         add_user_info(secrets(), url);
         endpoint.replicas.push_back(server_url(url));
     }
-    endpoint.api =
-        arguments.completions ? Endpoint::Api::completions : Endpoint::Api::chat;
+    endpoint.api = arguments.completions ? Endpoint::Api::completions : Endpoint::Api::chat;
     endpoint.stream = arguments.stream;
     endpoint.extra_body = arguments.extra_body;
     endpoint.certificates = arguments.certificates;
@@ -383,10 +383,7 @@ int bench(const BenchArguments& arguments) {
         .dataset = std::string(name_in(dataset_kinds, test.workload.dataset.kind)),
         .burstiness = test.workload.arrival.burstiness};
     const BenchmarkResult& figures = result.statistics.result;
-    const std::string json = with_verdict(
-        vllm_json(figures, context,
-                  arguments.detailed ? result.run.records : std::vector<RequestRecord>{}),
-        result, *test.salt);
+    const std::string json = with_verdict(vllm_json(figures, context), result, *test.salt);
     if (arguments.json) put(stdout, "{}\n", json);
     else put(stdout, "{}", bench_report(result, text_block(figures)));
     // After the printed result, which a full disk does not take.

@@ -72,8 +72,7 @@ Targets targets_of(StatusArguments& a) {
 }
 
 Targets targets_of(ViewArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--port", &a.port}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--port", &a.port}});
 }
 
 Targets targets_of(ReportArguments& a) {
@@ -98,16 +97,15 @@ Targets targets_of(CompareArguments& a) {
 }
 
 Targets targets_of(RecommendArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--as", &a.as},
-                           {"--output", &a.output},
-                           {"--host", &a.host},
-                           {"--port", &a.port},
-                           {"--image", &a.image},
-                           {"--gpus", &a.gpus},
-                           {"--into", &a.into},
-                           {"--check", &a.check},
-                           {"--at", &a.at}});
+    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--as", &a.as},
+                                                                        {"--output", &a.output},
+                                                                        {"--host", &a.host},
+                                                                        {"--port", &a.port},
+                                                                        {"--image", &a.image},
+                                                                        {"--gpus", &a.gpus},
+                                                                        {"--into", &a.into},
+                                                                        {"--check", &a.check},
+                                                                        {"--at", &a.at}});
 }
 
 Targets targets_of(ServeArguments& a) {
@@ -173,7 +171,6 @@ Targets targets_of(BenchArguments& a) {
                            {"--ttft-limit", &a.ttft_limit_seconds},
                            {"--tpot-limit", &a.tpot_limit_seconds},
                            {"--latency-limit", &a.latency_limit_seconds},
-                           {"--detailed", &a.detailed},
                            {"--records", &a.records}});
 }
 
@@ -217,10 +214,9 @@ Targets targets_of(SuggestArguments& a) {
 }
 
 Targets targets_of(SimulateArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--hardware", &a.hardware},
-                           {"--configurations", &a.configurations},
-                           {"--top", &a.top}});
+    return joined_targets(
+        targets_of(static_cast<StudyArguments&>(a)),
+        {{"--hardware", &a.hardware}, {"--configurations", &a.configurations}, {"--top", &a.top}});
 }
 
 Targets targets_of(WordArguments& a) {

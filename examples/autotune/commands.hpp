@@ -67,7 +67,7 @@ struct RunArguments : StudyArguments {
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;
-    bool conclusion = true;  ///< print it at the end; false: whoever calls `run` does
+    bool conclusion = true;               ///< print it at the end; false: whoever calls `run` does
     std::optional<std::uint64_t> view{};  ///< the port of a page that shows the run
 };
 
@@ -241,7 +241,6 @@ struct BenchArguments : LoadTestArguments {
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
     std::optional<std::filesystem::path> records{};
-    bool detailed = false;
 };
 
 struct CapacityArguments : LoadTestArguments {

@@ -157,8 +157,7 @@ bool Side::measure(std::size_t pair, std::uint64_t seed, const std::stop_token& 
     const std::uint64_t id =
         open ? *open : study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
     study->start(id);
-    const StudySetup fresh =
-        set_up(arguments.load(), folder, hooks);  // its engine ends with it
+    const StudySetup fresh = set_up(arguments.load(), folder, hooks);  // its engine ends with it
     Outcome outcome = fresh.evaluator->evaluate(configuration, {id, seed, "", stop});
     const auto* failure = std::get_if<Failure>(&outcome);
     if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled)
@@ -222,7 +221,7 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
     for (const StudySetup* side : {&a, &b})
         for (const auto& [path, text] : side->definition())
             if ((path.starts_with("objective") || path.starts_with("workloads.") ||
-                 path.starts_with(of_later_versions + "data.")) &&
+                 path.starts_with(file_paths + "data.")) &&
                 !path.ends_with(".dataset.path"))  // two checkouts have data in two folders
                 all.try_emplace(path, std::array<std::string, 2>{"absent", "absent"})
                     .first->second[side == &a ? 0 : 1] = text;
@@ -230,7 +229,7 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
         if (texts[0] != texts[1])
             throw UsageError(fmt::format(
                 "they cannot be compared: {} of A is {}, of B {}",
-                path.substr(path.starts_with(of_later_versions) ? of_later_versions.size() : 0),
+                path.substr(path.starts_with(file_paths) ? file_paths.size() : 0),
                 texts[0], texts[1]));
 }
 
@@ -299,9 +298,9 @@ std::size_t measured_pairs(const Side& a, const Side& b) {
 
 /// What is compared: the leading goal; of a gate each goal on each workload, a test of
 /// non-inferiority (`Comparison::Question::not_worse`), which takes no more pairs once it is
-/// decided. B passes where all pass and fails where one fails. The intervals of k checks hold together with 95 %
-/// (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more in any check passes
-/// with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
+/// decided. B passes where all pass and fails where one fails. The intervals of k checks hold
+/// together with 95 % (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more
+/// in any check passes with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
 std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a,
                                    const Side& b) {
     const bool gate = arguments.gate;
@@ -425,8 +424,8 @@ Ending ending_of(const std::vector<GoalCheck>& goals, const CompareArguments& ar
 }
 
 /// `ending`: nothing while it is measured.
-GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
-                       const Side& a, const Side& b, const std::optional<Ending>& ending) {
+GateReport gate_report(const std::vector<GoalCheck>& goals, const Side& a, const Side& b,
+                       const std::optional<Ending>& ending) {
     const bool b_fails = ending && ending->word == "b_fails";
     const bool none =
         ending && (b_fails || ending->word == "a_fails" || ending->word == "unreliable");
@@ -460,7 +459,6 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArgumen
         }
     report.a_command = a.setup.advice(a.configuration);
     report.b_command = b.setup.advice(b.configuration);
-    report.margin = arguments.margin;
     report.seconds = a.seconds + b.seconds;
     return report;
 }
@@ -476,9 +474,9 @@ OrderedJson gain_json(const Comparison& comparison) {
 /// B of `--set` as a study of its own that starts from A: written into B's folder.
 std::filesystem::path study_with(const CompareArguments& arguments,
                                  const std::filesystem::path& folder, const std::string& name) {
-    std::string text = "use: " +
-                       OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
-                       "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
+    std::string text =
+        "use: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
+        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
         const auto equals = setting.find('=');
         if (equals == std::string::npos)
@@ -501,9 +499,7 @@ struct Asked {
     const Side& b;
     std::filesystem::path folder;
 
-    [[nodiscard]] std::vector<GoalCheck> goals() const {
-        return goal_checks(arguments, a, b);
-    }
+    [[nodiscard]] std::vector<GoalCheck> goals() const { return goal_checks(arguments, a, b); }
     [[nodiscard]] bool open() const {
         const std::vector<GoalCheck> all = goals();
         return std::none_of(
@@ -518,7 +514,7 @@ struct Asked {
     /// A gate's files say what is known, whenever this process ends.
     void write(const std::optional<Ending>& ending) const {
         if (!arguments.gate) return;
-        const GateReport report = gate_report(goals(), arguments, a, b, ending);
+        const GateReport report = gate_report(goals(), a, b, ending);
         write_file(folder / "gate.xml", junit_xml(report, secrets()));
         write_file(folder / "gate.md", gate_markdown(report, secrets()));
     }
@@ -534,11 +530,10 @@ private:
     void print_json(const Ending& ending) const {
         OrderedJson result{{"verdict", ending.word}, {"text", ending.text}};
         for (const GoalCheck& goal : goals())
-            result["goals"].push_back(
-                {{"metric", goal.goal.metric},
-                 {"verdict", name_in(Comparison::verdicts, goal.verdict())},
-                 {"pairs", goal.comparison.pairs()},
-                 {"gain", gain_json(goal.comparison)}});
+            result["goals"].push_back({{"metric", goal.goal.metric},
+                                       {"verdict", name_in(Comparison::verdicts, goal.verdict())},
+                                       {"pairs", goal.comparison.pairs()},
+                                       {"gain", gain_json(goal.comparison)}});
         for (const Side* side : {&a, &b})
             result[side == &a ? "a" : "b"] = {
                 {"command", side->setup.command_text(side->configuration)},
@@ -553,8 +548,8 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
     Side b{.name = "B", .folder = folder / "b"};
     a.arguments.study = arguments.study;
     if (!a.open(arguments)) return environment_error;
-    b.arguments.study = arguments.other ? *arguments.other
-                                        : study_with(arguments, b.folder, a.setup.file.name);
+    b.arguments.study =
+        arguments.other ? *arguments.other : study_with(arguments, b.folder, a.setup.file.name);
     if (!b.open(arguments)) return environment_error;
     check_alike(a.setup, b.setup);
     const std::string a_command = a.setup.command_text(a.configuration);

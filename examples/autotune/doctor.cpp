@@ -17,9 +17,9 @@
 #include "host/start_program.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/detail/host/port.hpp"
-#include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
 #include "study/study_lock.hpp"
 
@@ -147,16 +147,14 @@ AllFound containers() {
         std::string why;
         try {
             const std::vector<std::string> words{program.string(), "ps", "--quiet"};
-            const RanCommand command =
-                run_command(words, client_patience, std::size_t{1} << 20U);
+            const RanCommand command = run_command(words, client_patience, std::size_t{1} << 20U);
             if (command.end != RanCommand::End::exited || command.exit_code != 0)
                 why = complaint_in(command);
         } catch (const IoError& error) {
             why = error.what();
         }
         if (why.empty()) result.push_back({State::fine, name + " answers"});
-        else
-            result.push_back({State::worth_knowing, name + " cannot run containers here: " + why});
+        else result.push_back({State::worth_knowing, name + " cannot run containers here: " + why});
     }
     return result.empty() ? fine("neither docker nor podman is here; only `container` needs them")
                           : result;
@@ -178,8 +176,9 @@ AllFound processor() {
         return text.empty() ? enough : std::strtod(text.c_str(), nullptr);
     };
     if (std::min(number(cores), number(limit)) >= enough) return fine(found);
-    return worth_knowing(found + ": the load generator shares them with the engine, so results "
-                                 "may be suspect");
+    return worth_knowing(found +
+                         ": the load generator shares them with the engine, so results "
+                         "may be suspect");
 }
 
 std::string gib_text(double bytes) { return fixed_text(bytes / gib_bytes, 1) + " GiB"; }
@@ -262,7 +261,8 @@ AllFound hub() {
         const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
         return value != nullptr && *value != '\0';
     };
-    if (is_set("HF_HUB_OFFLINE")) return worth_knowing("HF_HUB_OFFLINE is set: no model is fetched");
+    if (is_set("HF_HUB_OFFLINE"))
+        return worth_knowing("HF_HUB_OFFLINE is set: no model is fetched");
     std::error_code none;
     if (is_set("HF_TOKEN") || fs::is_regular_file(hub_home_folder() / "token", none))
         return fine("there is a token: gated models work where its account has access");

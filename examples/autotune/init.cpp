@@ -18,7 +18,6 @@
 #include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +25,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <optional>
 
 namespace autotune {
 
@@ -179,9 +179,9 @@ FirstStudy answered(const InitArguments& arguments, const InitFound& found,
     std::vector<std::string> models;
     if (arguments.model.empty()) models = models_for(engine, arguments.attach);
     if (!models.empty()) put(stdout, "models found: {}\n", listed(models));
-    study.model = questions.answer(
-        arguments.model, "2. Model: a name on the hub, a folder or a file",
-        models.empty() ? "" : models.front(), model_answered);
+    study.model =
+        questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file",
+                         models.empty() ? "" : models.front(), model_answered);
     if (!no_gpus)
         study.hardware = questions.answer(
             arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known",
@@ -288,48 +288,42 @@ std::string cluster_name(const std::string& study) {
     return result;
 }
 
-/// What runs the study in a cluster, and the pod of a trial unless the user has one: both for their
-/// user to change.
-void write_cluster_files(const FirstStudy& study, const InitArguments& arguments,
-                         const Engine& engine) {
-    const std::string name = cluster_name(study.name());
+/// What the templates of a cluster say.
+TemplateValues cluster_values(const FirstStudy& study, const InitArguments& arguments,
+                              const Engine& engine) {
     const bool is_path = study.model.starts_with('/');
-    const std::string image = arguments.image.empty()
-                                  ? "servetune:" + std::string(library_version)
-                                  : arguments.image;
+    const std::string config = study.file.filename().string();
     TemplateValues values{
-        {{"name", name},
+        {{"name", cluster_name(study.name())},
          {"study", study.name()},
-         {"config", study.file.filename().string()},
-         {"image", image},
+         {"config", config},
+         {"image",
+          arguments.image.empty() ? "servetune:" + std::string(library_version) : arguments.image},
          {"engine", study.engine},
          {"engine_image", engine.images.empty() ? "" : engine.images.front()},
          {"hub", is_path ? "/tmp" : "/models"},
          {"mounted", is_path ? fs::path(study.model).parent_path().string() : "/models"},
          {"is_path", is_path ? "yes" : ""},
          {"has_models", is_path || !study.attach.empty() ? "" : "yes"}}};
-    values.lists["run"] = {
-        {{{"container", "autotune"},
-          {"requests", "{cpu: \"1\", memory: 512Mi}"},
-          {"command", "autotune, run, " + yaml_text("/study/" + values.texts["config"]) +
-                          ", --directory, /servetune/study, --view"}}}};
+    values.lists["run"] = {{{{"container", "autotune"},
+                             {"requests", "{cpu: \"1\", memory: 512Mi}"},
+                             {"command", "autotune, run, " + yaml_text("/study/" + config) +
+                                             ", --directory, /servetune/study, --view"}}}};
     values.lists["page"] = {{{{"container", "page"},
                               {"requests", "{cpu: 100m, memory: 128Mi}"},
                               {"command", "autotune, view, /servetune/study"}}}};
-    std::vector<std::string> files{study.file.filename().string()};
-    const auto write = [&](const fs::path& file, const EmbeddedFile& text) {
-        write_file(file, filled_yaml(text, values, {{"pod", autotune_pod_yaml_in.text}}));
-        put(stdout, "wrote {}\n", file.string());
-    };
-    if (const fs::path pod = study.file.parent_path() / "pod.yaml"; study.attach.empty()) {
-        std::error_code unknown;
-        if (!fs::exists(pod, unknown)) write(pod, pod_yaml_in);
-        files.emplace_back("pod.yaml");
-    }
+    return values;
+}
+
+/// What runs the study in a cluster, for its user to change.
+void write_manifest(const FirstStudy& study, const TemplateValues& values) {
     const fs::path manifest = manifest_beside(study.file);
-    write(manifest, servetune_yaml_in);
-    put(stdout, "next: kubectl create configmap {} --from-file={}, then {}\n", name,
-        fmt::join(files, " --from-file="),
+    write_file(manifest,
+               filled_yaml(servetune_yaml_in, values, {{"pod", autotune_pod_yaml_in.text}}));
+    put(stdout, "wrote {}\nnext: kubectl create configmap {} --from-file={}{}, then {}\n",
+        manifest.string(), values.texts.at("name"), study.file.string(),
+        study.attach.empty() ? " --from-file=" + (study.file.parent_path() / "pod.yaml").string()
+                             : "",
         Command{{"kubectl", "apply", "-f", manifest.string()}}.text());
 }
 
@@ -343,15 +337,27 @@ int init(const InitArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue, !arguments.as.empty());
     FirstStudy study = answered(arguments, found, catalogue);
+    const TemplateValues cluster = cluster_values(study, arguments, catalogue.engine(study.engine));
+    std::optional<NewFile> pod;  // unless the user has one; the study is checked with it
+    if (std::error_code unknown; for_kubernetes && study.attach.empty() &&
+                                 !fs::exists(output.parent_path() / "pod.yaml", unknown)) {
+        pod.emplace(output.parent_path() / "pod.yaml");
+        pod->write(filled_yaml(pod_yaml_in, cluster));
+    }
     const std::size_t needed = devices_needed(study, catalogue);
     study.layout = needed <= study.gpus ? needed : 1;
     const StudySetup setup = drafted(study, catalogue);
     write_file(output, study.text());
+    if (pod) {
+        pod->keep();
+        put(stdout, "wrote {}\n", pod->path().string());
+    }
     put(stdout, "wrote {}\n{}\n", output.string(), plan_of(setup, setup.file.name).text());
     put_warnings(setup, study, needed);
-    if (for_kubernetes) write_cluster_files(study, arguments, catalogue.engine(study.engine));
+    if (for_kubernetes) write_manifest(study, cluster);
     else
-        put(stdout, "next: {}, then {}\n", Command{{"autotune", "validate", output.string()}}.text(),
+        put(stdout, "next: {}, then {}\n",
+            Command{{"autotune", "validate", output.string()}}.text(),
             Command{{"autotune", "run", output.string()}}.text());
     return done;
 }

@@ -188,9 +188,9 @@ std::string machine_text(const StudyFile& file) {
         parts.push_back("a trial may take " +
                         counted_text(static_cast<std::size_t>(*machine.devices), "device"));
     if (!machine.gpus().empty())
-        parts.push_back("nvidia-smi finds " + machine.gpus() +
-                        (machine.hardware_found.empty() ? ""
-                                                        : ", taken for " + machine.hardware_found));
+        parts.push_back(
+            "nvidia-smi finds " + machine.gpus() +
+            (machine.hardware_found.empty() ? "" : ", taken for " + machine.hardware_found));
     if (machine.usd_per_device_hour)
         parts.push_back(
             fmt::format("{:.2f} US dollars per device and hour", *machine.usd_per_device_hour));

@@ -187,11 +187,11 @@ LivePage::Server::Server(std::shared_ptr<const StudySetup> of, std::filesystem::
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (error)
-        throw IoError(fmt::format(
-            "cannot serve a page on 127.0.0.1:{}: {}", port,
-            error == asio::error::address_in_use
-                ? "the port is taken; choose another, or port 0 for any that is free"
-                : error.message()));
+        throw IoError(
+            fmt::format("cannot serve a page on 127.0.0.1:{}: {}", port,
+                        error == asio::error::address_in_use
+                            ? "the port is taken; choose another, or port 0 for any that is free"
+                            : error.message()));
     accept();
     thread = std::jthread([this] {
         constexpr int lower = 10;  // the load generator goes first
@@ -253,8 +253,8 @@ void LivePage::Server::refresh() {
     const JournalStamp now = stamp_of(folder);
     if (now == stamp && journal_version > 0) return;
     try {
-        trials = std::get<1>(now) == 0 ? std::vector<Trial>{}
-                                       : SqliteJournal::read(folder).trials();
+        trials =
+            std::get<1>(now) == 0 ? std::vector<Trial>{} : SqliteJournal::read(folder).trials();
     } catch (const IoError&) {
         // Being made or moved at this moment; what was read last stays.
         if (journal_version > 0) return;

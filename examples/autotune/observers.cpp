@@ -382,12 +382,12 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
                  file.string());
         return;
     }
-    if (std::filesystem::exists(there) && std::filesystem::file_size(file, unknown) > most_log_bytes)
+    if (std::filesystem::exists(there) &&
+        std::filesystem::file_size(file, unknown) > most_log_bytes)
         std::filesystem::rename(file, folder / "run.log.1", unknown);
     log_.open(file, std::ios::app);
     if (!log_)
-        complain("autotune: there will be no run.log: {}",
-                 std::generic_category().message(errno));
+        complain("autotune: there will be no run.log: {}", std::generic_category().message(errno));
 }
 
 void RunLog::ends(std::string_view reason, const std::string& message) {

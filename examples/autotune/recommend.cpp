@@ -47,8 +47,7 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
                             const std::string& engine) {
     std::vector<const DeployCommand*> fitting;
     for (const DeployCommand& command : file.commands)
-        if (at.empty() || ("/" + command.label).ends_with("/" + at))
-            fitting.push_back(&command);
+        if (at.empty() || ("/" + command.label).ends_with("/" + at)) fitting.push_back(&command);
     if (fitting.size() == 1) return *fitting.front();
     if (fitting.empty())
         throw UsageError("--at " + at + ": " + name + " has " + joined_names(file.commands));
@@ -108,7 +107,8 @@ int check(const RecommendArguments& arguments, const DeployCommand& command,
                   {"risks", difference.risks}});
     else {
         put_difference(difference);
-        if (same) put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
+        if (same)
+            put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
     }
     return differs ? answer_is_no : same ? done : undecided;
 }

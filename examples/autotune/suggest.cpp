@@ -167,13 +167,13 @@ std::pair<std::string, std::optional<double>> error_of_predictions(const Suggest
     std::optional<double> largest;
     for (const CostCheck& one : wanted.catalogue.traits(wanted.engine.name).checked) {
         if (one.hardware == wanted.chip.name)
-            return {fmt::format("on {} half of them were off by at most {}, nine of ten by at "
-                                "most {}: checked with {} of {} {}",
-                                one.hardware, share_text(one.median_error),
-                                share_text(one.error_90),
-                                counted_text(one.rows, "measured configuration"),
-                                wanted.engine.name, one.of),
-                    one.median_error};
+            return {
+                fmt::format("on {} half of them were off by at most {}, nine of ten by at "
+                            "most {}: checked with {} of {} {}",
+                            one.hardware, share_text(one.median_error), share_text(one.error_90),
+                            counted_text(one.rows, "measured configuration"), wanted.engine.name,
+                            one.of),
+                one.median_error};
         largest = std::max(largest.value_or(0), one.median_error);
     }
     return {fmt::format("not known: none for {} was ever checked with a measurement on {}",
@@ -343,13 +343,12 @@ void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
     const bool lines = memory.ends_with('\n');
     if (lines) memory.pop_back();
     TemplateValues values = template_values(json);
-    values.texts.insert(
-        {{"memory_text", (lines ? "\n" : " ") + memory},
-         {"gain", gain_text(suggestion)},
-         {"init",
-          Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
-                   "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
-              .text()}});
+    values.texts.insert({{"memory_text", (lines ? "\n" : " ") + memory},
+                         {"gain", gain_text(suggestion)},
+                         {"init", Command{{"autotune", "init", "--model", wanted.model, "--engine",
+                                           wanted.engine.name, "--hardware", wanted.chip.name,
+                                           "--gpus", std::to_string(suggestion.devices)}}
+                                      .text()}});
     put(stdout, "{}", fill_template(suggestion_txt_in.text, values));
 }
 

@@ -132,8 +132,7 @@ std::string base_name(std::string_view name) {
 
 bool is_engine_program(std::string_view name) {
     const std::string base = base_name(name);
-    return base == "vllm" || base == "trtllm-serve" ||
-           base == "llama-server" || is_python(base);
+    return base == "vllm" || base == "trtllm-serve" || base == "llama-server" || is_python(base);
 }
 
 Recognized recognized(const std::vector<servetune::Engine>& engines,

@@ -96,7 +96,7 @@ private:
     Server server_;  ///< ends before the service, which it tells of clients that leave
     bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
-    bool from_cache_ = false;  ///< a daemon has its weights
+    bool from_cache_ = false;   ///< a daemon has its weights
     std::size_t flooded_ = 0;
     int exit_code_ = 0;
 };
@@ -137,8 +137,8 @@ int Life::run() {
     if (!options_.devices.empty()) {
         const auto count =
             static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
-        const std::string why = claim_devices(
-            options_.devices, count, from_cache_ ? DevicePart::engine : DevicePart::all);
+        const std::string why = claim_devices(options_.devices, count,
+                                              from_cache_ ? DevicePart::engine : DevicePart::all);
         if (!why.empty()) {
             say({why});
             return 1;
@@ -178,8 +178,7 @@ void Life::begin_start() {
     const double all =
         std::max(0.0, setup_.start.seconds - (from_cache_ ? seconds_of_weights(setup_) : 0));
     const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds;
-    if (from_cache_)
-        say({"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"});
+    if (from_cache_) say({"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"});
     const std::vector<std::string>& lines = setup_.start.log;
     // A start that goes well says what it does while it does it; one that fails says so at its end.
     const std::size_t soon = setup_.start.serves && !lines.empty() ? lines.size() - 1 : 0;

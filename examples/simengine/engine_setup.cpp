@@ -7,6 +7,7 @@
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 #include "study_file/yaml.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,25 +42,6 @@ std::string written_out(const std::string& value) {
     const std::size_t power = suffix / 2 + 1;
     const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(power));
     return std::to_string(std::llround(*number * unit));
-}
-
-OrderedJson json_of(const servetune::Yaml& yaml) {
-    if (yaml.is_mapping()) {
-        OrderedJson object = OrderedJson::object();
-        for (const auto& [key, value] : yaml.entries()) object[key] = json_of(value);
-        return object;
-    }
-    if (yaml.is_sequence()) {
-        OrderedJson array = OrderedJson::array();
-        for (const servetune::Yaml& item : yaml.items()) array.push_back(json_of(item));
-        return array;
-    }
-    if (!yaml.is_scalar()) return nullptr;
-    const servetune::Value value = yaml.value();
-    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
-    if (const auto* real = std::get_if<double>(&value)) return *real;
-    return yaml.text();
 }
 
 /// One command line while it is read.
@@ -184,7 +166,8 @@ private:
         const auto file = command_.value(known->second.name);
         if (!file) return;
         argv.push_back(engine_.options_flag + "=" + *file);
-        const OrderedJson all = json_of(servetune::Yaml::load(*file));
+        const OrderedJson all =
+            OrderedJson::parse(servetune::json_text_of(servetune::Yaml::load(*file)));
         command_.modelled.files[*file] = modelled_options(all, "").dump();
     }
 

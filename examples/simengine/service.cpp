@@ -324,7 +324,8 @@ void Service::complete(const CompletionRequest& asked, TimePoint received, Excha
     TimePoint begins = options_.loop.pace ? received : Clock::now();
     if (options_.decodes) {
         work.prompt_is_computed = true;
-        const double seconds = cache_transfer_seconds(loop_.cost(), input) / options_.loop.time_scale;
+        const double seconds =
+            cache_transfer_seconds(loop_.cost(), input) / options_.loop.time_scale;
         begins = cache_arrived_ =
             std::max(begins, cache_arrived_) +
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

@@ -68,10 +68,8 @@ struct EngineParameter {
 struct JsonFlag {
     std::string flag;
     std::vector<std::pair<std::string, std::string>>
-        fields;                     ///< JSON key -> parameter name; of a form: each that it names
+        fields;                     ///< JSON key -> parameter name
     std::vector<Condition> when{};  ///< all must hold, or the flag is not passed
-    /// JSON key -> JSON with {parameter} in it, of a key whose value is made of several.
-    std::map<std::string, std::string> forms{};
 };
 
 /// One factor of the number of devices that an engine takes. Parameters that share devices which

@@ -75,8 +75,8 @@ public:
         bool fill_devices =
             false;  ///< as many copies of the engine as the devices hold, loaded as one server
         std::optional<std::int64_t>
-            most_devices{};            ///< for all copies together; nothing: all that there are
-        bool weight_cache = false;     ///< on this machine only, and without containers
+            most_devices{};         ///< for all copies together; nothing: all that there are
+        bool weight_cache = false;  ///< on this machine only, and without containers
         std::size_t all_logs_bytes = 1UL
                                      << 30UL;  ///< of all trials together; over it the oldest go
         std::shared_ptr<TrialFolders>

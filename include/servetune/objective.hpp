@@ -77,7 +77,7 @@ struct Goal {
 /// recommended. Of several goals the configurations that no other one beats in all of them together
 /// are the front.
 struct Objective {
-    std::vector<Goal> goals{Goal{}};  ///< at least one, no metric twice
+    std::vector<Goal> goals{Goal{}};  ///< one or two, no metric twice
     std::vector<Limit> limits{};
 
     Objective() = default;

@@ -72,7 +72,7 @@ public:
     struct Started {
         Serving serving{};
         StartResult start{};
-        std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
+        std::optional<CostModel> cost{};   ///< nothing where the engine refuses its flags
         std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };
     [[nodiscard]] Started started(const Configuration& configuration) const;

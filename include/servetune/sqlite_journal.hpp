@@ -8,9 +8,8 @@
 
 namespace servetune {
 
-/// How paths of a definition begin that journals did not have before 2026-11-23: a journal without
-/// any says nothing of them.
-inline const std::string of_later_versions = "file.";
+/// How paths of a definition begin that say what the study's files say.
+inline const std::string file_paths = "file.";
 
 /// Paths of a definition: the machine that the study's engines start on, in words and in full
 /// (`json_of` of FoundDevices). The first is compared where both definitions have it, the second

@@ -66,14 +66,7 @@ struct LoadSearch {
 
 /// When the requests are sent.
 struct Arrival {
-    enum class Kind {
-        all_at_once,
-        rate,
-        concurrency,
-        trace,
-        largest_rate,
-        largest_concurrency
-    };
+    enum class Kind { all_at_once, rate, concurrency, trace, largest_rate, largest_concurrency };
     Kind kind = Kind::all_at_once;
     double requests_per_second = 0;  ///< of a rate
     /// of rates: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even

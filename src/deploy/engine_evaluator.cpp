@@ -203,7 +203,8 @@ private:
                 options.launcher ? options.launcher->listen_address() : "127.0.0.1";
             e_.running_ = std::make_unique<Running>(
                 e_.composition_, without_load_level(configuration), e_.model_, std::move(placed),
-                ServerSet::Options{options, host, host, 0, cache ? cache->engine_adds : Command{}},
+                ServerSet::Options{options, host, host, 0,
+                                   cache ? cache->engine_adds : std::vector<std::string>()},
                 cache, context_.stop);
         } catch (...) {
             e_.options_.trial_folders->end(options.folder);

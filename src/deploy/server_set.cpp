@@ -93,8 +93,7 @@ Command ServerSet::command_of(const std::string& role, int port, int side_port) 
     Command result = composition_.render(
         configuration_, {model_, role.empty() ? options_.host : options_.inside, port, side_port},
         role);
-    result.argv.insert(result.argv.end(), options_.adds.argv.begin(), options_.adds.argv.end());
-    result.environment.insert(options_.adds.environment.begin(), options_.adds.environment.end());
+    result.argv.insert(result.argv.end(), options_.adds.begin(), options_.adds.end());
     return result;
 }
 

@@ -34,7 +34,7 @@ public:
         std::string host = "127.0.0.1";    ///< on which clients are listened to
         std::string inside = "127.0.0.1";  ///< the same of servers behind a router
         int port = 0;    ///< of the router, or of the first server, the others behind it; 0: any
-        Command adds{};  ///< words and environment that each engine has more
+        std::vector<std::string> adds{};  ///< words that each engine has more
     };
 
     /// `servers`: of all groups of the configuration, in their order. The composition must outlive

@@ -41,12 +41,6 @@ bool has_trial_log(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<fs::path> trial_folder_of(fs::path folder) {
-    for (; !folder.filename().empty(); folder = folder.parent_path())
-        if (integer_of(folder.filename().string())) return folder;
-    return std::nullopt;
-}
-
 void TrialFolders::begin(const fs::path& folder, std::size_t all_bytes, std::size_t one_bytes) {
     const std::scoped_lock lock(mutex_);
     in_use_.insert(folder);

@@ -6,14 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <set>
 
 namespace servetune {
-
-/// The folder of the trial that `folder` is in, or that it is itself: the innermost whose name is a
-/// number. Nothing: there is none.
-[[nodiscard]] std::optional<std::filesystem::path> trial_folder_of(std::filesystem::path folder);
 
 /// The folders of a study's trials, for all evaluators that measure it at once.
 class TrialFolders {

@@ -4,7 +4,6 @@
 #include "base/nesting.hpp"
 #include "base/text.hpp"
 #include "base/variable_name.hpp"
-#include "engine_value.hpp"
 #include "flag_facts.hpp"
 #include "launcher.hpp"
 
@@ -132,8 +131,7 @@ CommandReader::Known CommandReader::known_of(const Engine& engine,
         spell(json.flag);
         for (const auto& [key, name] : json.fields)
             if (const EngineParameter* declared = engine.find(name))
-                add(json.flag + "." + key + (json.forms.contains(key) ? "." + name : ""),
-                    *declared);
+                add(json.flag + "." + key, *declared);
     }
     if (!engine.options_flag.empty()) spell(engine.options_flag);
     for (const auto& [alias, meant] : engine.aliases) {
@@ -331,18 +329,9 @@ private:
         keep(setting, known_.targets.end());
         if (!parts) return;
         for (const auto& [key, value] : *parts) {
-            const auto keep_part = [&, &of = key](const std::string& text,
-                                                  const std::string& place) {
-                Setting part{.at = setting.at, .name = json.flag, .value = text};
-                part.key = of;
-                keep(std::move(part), known_.targets.find(json.flag + "." + place));
-            };
-            const auto form = json.forms.find(key);
-            const auto values =
-                form == json.forms.end() ? std::nullopt : values_in_form(form->second, value);
-            if (!values) keep_part(value, key);
-            else
-                for (const auto& [name, text] : *values) keep_part(text, key + "." + name);
+            Setting part{.at = setting.at, .name = json.flag, .value = value};
+            part.key = key;
+            keep(std::move(part), known_.targets.find(json.flag + "." + key));
         }
     }
 

@@ -429,7 +429,7 @@ void EngineSpace::leave_out_emptied(Engine& engine) {
                   [&](const JsonFlag& flag) { return !left.rest_of(flag.when); });
     for (JsonFlag& flag : engine.json_flags) {
         flag.when = *left.rest_of(flag.when);
-        remove_keys(flag, [&](const std::string& name) { return left.has(name); });
+        std::erase_if(flag.fields, [&](const auto& field) { return left.has(field.second); });
     }
 }
 

@@ -62,8 +62,4 @@ std::vector<std::string> per_device_metrics(bool priced) {
     return result;
 }
 
-bool grows_with_devices(std::string_view metric) {
-    return std::find(rates.begin(), rates.end(), MetricKey::of(metric).name) != rates.end();
-}
-
 }  // namespace servetune

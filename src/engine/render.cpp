@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a configuration to commands.
-#include "base/nesting.hpp"
 #include "base/present.hpp"
 #include "base/variable_name.hpp"
 #include "engine_space.hpp"
-#include "engine_value.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "shell_word.hpp"
@@ -180,16 +178,10 @@ public:
 private:
     [[nodiscard]] OrderedJson json_of(const JsonFlag& group) const {
         OrderedJson object;
-        std::map<std::string, std::map<std::string, std::string>> parts;  // of each form
         for (const auto& [key, name] : group.fields) {
             const auto value = value_of(name);
-            if (!value || is_unset(*value)) continue;
-            if (group.forms.contains(key)) parts[key][name] = to_json(*value).dump();
-            else object[key] = to_json(*value);
+            if (value && !is_unset(*value)) object[key] = to_json(*value);
         }
-        for (const auto& [key, form] : group.forms)
-            if (parts[key].size() == names_in_form(form).size())
-                object[key] = OrderedJson::parse(filled_form(form, parts[key]), RefuseDeep());
         return object;
     }
 
@@ -378,7 +370,7 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
             result.daemon.argv.insert(result.daemon.argv.end(), setting.words.begin(),
                                       setting.words.end());
     for (const std::string& word : declared.engine)
-        result.engine_adds.argv.push_back(with_texts(word, values));
+        result.engine_adds.push_back(with_texts(word, values));
     result.ready = declared.ready;
     result.used = declared.used;
     result.ready_within_seconds = declared.ready_within_seconds;
@@ -390,13 +382,9 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
     for (std::size_t i = 0; i + 1 < engine.launch.size(); ++i)
         if (engine.launch[i].starts_with('-') && engine.launch[i + 1].starts_with('{'))
             result.push_back({.place = engine.launch[i + 1], .flag = engine.launch[i]});
-    const auto setting_of = [&](const EngineSpace::Local& local) {
-        PassedSetting setting{.parameter = local.name_in_space,
-                              .declared = local.parameter->parameter.name};
-        const Parameter* found = space_->find(local.name_in_space);
-        if (found != nullptr && !found->continuous() && found->level_count() == 1)
-            setting.always = found->level(0);
-        return setting;
+    const auto setting_of = [](const EngineSpace::Local& local) {
+        return PassedSetting{.parameter = local.name_in_space,
+                             .declared = local.parameter->parameter.name};
     };
     const auto add = [&](const EngineSpace::Local& local) {
         if (local.name_in_space.empty()) return;
@@ -426,7 +414,6 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
             const EngineSpace::Local& local = space_->locals(engine).at(name);
             if (local.name_in_space.empty()) continue;
             PassedSetting setting = setting_of(local);
-            setting.always.reset();  // it is passed with the other parts
             setting.flag = group.flag;
             result.push_back(std::move(setting));
         }

@@ -131,8 +131,12 @@ private:
         const bool single =
             text_[in_place_of.begin] == '\'' || text.find('"') != std::string::npos;
         if (single && text.find('\'') == std::string::npos) return "'" + text + "'";
-        const bool bare = in_place_of.end - in_place_of.begin == in_place_of.text.size();
-        return bare && text.find(',') == std::string::npos ? yaml_text(text) : yaml_quoted(text);
+        constexpr std::string_view plain =
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./@+";
+        const bool bare = in_place_of.end - in_place_of.begin == in_place_of.text.size() &&
+                          text.starts_with("--") &&
+                          text.find_first_not_of(plain) == std::string::npos;
+        return bare ? text : yaml_quoted(text);
     }
     void replace(std::size_t i, const std::string& text) {
         const DeployWord& word = changeable(i);

@@ -64,7 +64,8 @@ void add_visible_devices(DeploymentModel& model, const StudyFile& file) {
     std::string numbers;
     for (std::int64_t i = 0; i < all; ++i) numbers += (i == 0 ? "" : ",") + std::to_string(i);
     std::string own;
-    for (const std::string& device : groups_of_devices(numbers, {}, model.gpus).front())
+    const auto groups = groups_of_devices(numbers, {}, model.gpus);
+    for (const std::string& device : groups.front())
         own += (own.empty() ? "" : ",") + device;
     model.environment["CUDA_VISIBLE_DEVICES"] = {{own}};
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result_export.hpp"
 
-#include "servetune/detail/load/statistics.hpp"
-#include "servetune/value.hpp"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -84,46 +81,10 @@ Figure milliseconds(const Figure& seconds) {
     return finite(seconds ? Figure(*seconds * 1e3) : std::nullopt);
 }
 
-/// The arrays of a detailed result in vLLM's order: index = request as issued, seconds, zeros for
-/// what failed.
-void write_records(OrderedJson& json, std::span<const RequestRecord> records) {
-    for (const char* key : {"input_lens", "output_lens", "ttfts", "itls", "latencies",
-                            "start_times", "queue_times", "generated_texts", "errors"})
-        json[key] = OrderedJson::array();
-    const std::vector<double> output_tokens = output_tokens_of(records);
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        const RequestRecord& record = records[i];
-        const bool good = record.succeeded();
-        json["input_lens"].push_back(record.input_tokens.value_or(0));
-        json["output_lens"].push_back(good ? count_json(output_tokens[i]) : OrderedJson(0));
-        json["ttfts"].push_back(good && record.first_token ? *record.first_token - record.sent
-                                                           : 0.0);
-        OrderedJson gaps = OrderedJson::array();
-        if (good)
-            for (const float gap : record.gaps)
-                gaps.push_back(
-                    real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
-        json["itls"].push_back(std::move(gaps));
-        json["latencies"].push_back(good ? record.last_token.value_or(record.done) - record.sent
-                                         : 0.0);
-        json["start_times"].push_back(record.sent);
-        json["queue_times"].push_back(record.sent - record.scheduled);
-        json["generated_texts"].push_back("");
-        std::string error = record.error;
-        for (const auto& [end, name] : request_ends)
-            if (!good && error.empty() && end == record.end) error = name;
-        json["errors"].push_back(good ? "" : error);
-    }
-}
-
 }  // namespace
 
-std::string vllm_json(const BenchmarkResult& result, const ExportContext& context,
-                      std::span<const RequestRecord> records) {
+std::string vllm_json(const BenchmarkResult& result, const ExportContext& context) {
     OrderedJson json;
-    const auto text = [](const std::string& value) {
-        return value.empty() ? OrderedJson() : OrderedJson(value);
-    };
     const auto or_else = [](const Figure& figure, OrderedJson none) {
         const Figure value = finite(figure);
         return value ? OrderedJson(*value) : std::move(none);
@@ -131,9 +92,9 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     json["date"] = context.date;
     json["endpoint_type"] = context.backend;
     json["backend"] = context.backend;
-    json["label"] = text(context.label);
+    json["label"] = nullptr;
     json["model_id"] = context.model;
-    json["tokenizer_id"] = text(context.tokenizer);
+    json["tokenizer_id"] = nullptr;
     if (const Figure value = finite(result.requested_requests))
         json["num_prompts"] = count_json(*value);
     json["request_rate"] = or_else(result.requested_rate_per_second, "inf");
@@ -146,7 +107,6 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     for (const ExportRow& row : export_rows)
         if (const Figure value = finite(result.*row.figure); value && *row.key != '\0')
             json[row.key] = row.decimals == 0 ? count_json(*value) : OrderedJson(*value);
-    if (!records.empty()) write_records(json, records);
     json["rtfx"] = 0.0;  // audio only
     for (const ExportFamily& family : export_families)
         for (const ExportStatistic& one : export_statistics)
@@ -155,7 +115,6 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     OrderedJson& ours = json["servetune"];
     ours = {{"format", 1}};
     if (!context.dataset.empty()) ours["dataset"] = context.dataset;
-    if (context.arguments) ours["arguments"] = *context.arguments;
     ours["figures"] = OrderedJson::object();
     for_each_figure(result, [&](const std::string& name, const Figure& figure) {
         if (const Figure value = finite(figure)) ours["figures"][name] = *value;

@@ -2,10 +2,7 @@
 #pragma once
 
 #include "servetune/benchmark_result.hpp"
-#include "servetune/detail/trial/request_record.hpp"
 
-#include <optional>
-#include <span>
 #include <string>
 
 namespace servetune {
@@ -15,22 +12,15 @@ struct ExportContext {
     std::string date{};                   ///< vLLM writes local time as YYYYmmdd-HHMMSS
     std::string backend = "openai-chat";  ///< vLLM's name for the API that was asked
     std::string model{};                  ///< as the server calls it
-    std::string tokenizer{};
-    std::string label{};
     std::string dataset{};
-    /// the serving command, or its flags; makes `autotune import --study` possible
-    std::optional<std::string> arguments{};
     double burstiness = 1;  ///< shape of the gamma distributed gaps between arrivals; 1: Poisson
 };
 
 /// One line of JSON, without a line break at the end, as `vllm bench serve --save-result` of 2026
 /// writes it, with its keys and units: what reads vLLM's results reads this. `servetune.figures`
 /// has every figure under our name, exactly. vLLM writes 0 for what was not measured; here its key
-/// is left out. With `records` also the arrays of `--save-detailed`, one entry a record: a failed
-/// one has zeros, an empty list and its error; texts are empty, as no answer is kept. Figures that
-/// are not finite are left out.
-std::string vllm_json(const BenchmarkResult& result, const ExportContext& context = {},
-                      std::span<const RequestRecord> records = {});
+/// is left out, and figures that are not finite are.
+std::string vllm_json(const BenchmarkResult& result, const ExportContext& context = {});
 
 /// The "Serving Benchmark Result" block that vLLM prints, to two decimals, of the figures that it
 /// has lines for.

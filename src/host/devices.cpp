@@ -69,8 +69,7 @@ std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus,
         throw IoError("the configuration takes " + std::to_string(wanted) +
                       " devices, and there are " + std::to_string(known.size()));
     std::vector<std::vector<std::string>> result(known.size() / wanted);
-    for (std::size_t i = 0; i < result.size() * wanted; ++i)
-        result[i / wanted].push_back(known[i]);
+    for (std::size_t i = 0; i < result.size() * wanted; ++i) result[i / wanted].push_back(known[i]);
     return result;
 }
 
@@ -80,8 +79,7 @@ std::vector<std::vector<std::string>> shares_of_devices(const std::vector<std::s
     auto next = names.begin();
     for (std::size_t i = 0; i < counts.size(); ++i)
         for (std::int64_t taken = 0; taken < counts[i]; ++taken) {
-            if (next == names.end())
-                throw IoError("the engines take more devices than there are");
+            if (next == names.end()) throw IoError("the engines take more devices than there are");
             result[i].push_back(*next++);
         }
     return result;

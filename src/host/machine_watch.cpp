@@ -71,8 +71,7 @@ struct MachineWatch::State {
         at_end = at_begin;
         const bool no_gpu = names && (names->empty() || names->front() == "-1");
         if (no_gpu) return;
-        if (!smi.present())
-            power_tool = PowerTool::find({options.amd_smi, options.tegrastats});
+        if (!smi.present()) power_tool = PowerTool::find({options.amd_smi, options.tegrastats});
         if (smi.present() || power_tool)
             sampler = std::jthread([this](const std::stop_token& over) { run(over); });
     }

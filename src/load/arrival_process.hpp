@@ -56,8 +56,8 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
             "kind trace");
     const bool searched = arrival.kind == Arrival::Kind::largest_rate;
     const double rate = searched ? 1 : arrival.requests_per_second;
-    check(rate >= slowest_rate && rate <= fastest_rate,
-          "a rate of 1e-6 to 1e9 requests per second", rate);
+    check(rate >= slowest_rate && rate <= fastest_rate, "a rate of 1e-6 to 1e9 requests per second",
+          rate);
     check(arrival.burstiness > 0, "a positive burstiness", arrival.burstiness);
     std::vector<double> times = arrival_detail::unit_arrivals(count, arrival.burstiness, rng);
     for (double& time : times) time /= rate;

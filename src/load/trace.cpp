@@ -35,12 +35,6 @@ const Columns time_names{"timestamp_seconds", "timestamp_milliseconds",
                          "Timestamp",         "arrived_at"};
 const Columns session_names{"session_id", "session", "conversation_id"};
 
-template <class Has>
-std::string_view first_column(const Columns& columns, const Has& has) {
-    const auto found = std::find_if(columns.begin(), columns.end(), has);
-    return found == columns.end() ? std::string_view() : *found;
-}
-
 /// A moment as whole seconds and their fraction: a double alone keeps no microseconds of a date.
 struct Moment {
     std::int64_t whole = 0;
@@ -147,59 +141,75 @@ std::vector<std::string_view> cells_of(std::string_view line) {
     }
 }
 
+/// The columns of a row that count; empty: it has none of them.
+struct NamedColumns {
+    std::string_view input, output, time, session;
+};
+
+/// `has`: whether a row has a column of that name.
+template <class Has>
+NamedColumns named_columns(const TextStream& stream, std::size_t line, const Has& has) {
+    const auto first = [&](const Columns& columns) {
+        const auto found = std::find_if(columns.begin(), columns.end(), has);
+        return found == columns.end() ? std::string_view() : *found;
+    };
+    const auto wanted = [&](const Columns& columns, const char* what) {
+        const std::string_view name = first(columns);
+        if (name.empty())
+            stream.fail(line, std::string(what) + " wanted, one of: " + listed(columns));
+        return name;
+    };
+    return {wanted(input_names, "a column with the prompts' lengths"),
+            wanted(output_names, "a column with the answers' lengths"), first(time_names),
+            first(session_names)};
+}
+
+/// `text`: what stands in a column.
+template <class Text>
+RawRow raw_row(const TextStream& stream, std::size_t line, const NamedColumns& named,
+               bool milliseconds, const Text& text) {
+    RawRow result;
+    result.row.input_tokens = length_of(stream, line, named.input, text(named.input));
+    result.row.output_tokens = length_of(stream, line, named.output, text(named.output));
+    if (!named.session.empty()) result.row.session = fingerprint_of(text(named.session)).bits;
+    if (!named.time.empty())
+        result.moment = moment_at(stream, line, named.time, text(named.time),
+                                  milliseconds || named.time == "timestamp_milliseconds");
+    return result;
+}
+
 /// Rows of a CSV file whose first line names the columns.
 class CsvTrace {
 public:
     CsvTrace(const TextStream& stream, std::size_t line, std::string_view header) {
-        const std::vector<std::string_view> names = cells_of(header);
-        const auto column = [&](const Columns& columns) {
-            const std::string_view name = first_column(columns, [&](std::string_view wanted) {
-                return std::find(names.begin(), names.end(), wanted) != names.end();
-            });
-            return std::pair{
-                std::string(name),
-                name.empty() ? -1 : std::find(names.begin(), names.end(), name) - names.begin()};
-        };
-        count_ = names.size();
-        input_ = column(input_names);
-        output_ = column(output_names);
-        time_ = column(time_names);
-        session_ = column(session_names);
-        if (input_.second < 0)
-            stream.fail(
-                line, "a column with the prompts' lengths wanted, one of: " + listed(input_names));
-        if (output_.second < 0)
-            stream.fail(
-                line, "a column with the answers' lengths wanted, one of: " + listed(output_names));
+        for (const std::string_view name : cells_of(header)) names_.emplace_back(name);
+        named_ = named_columns(stream, line, [&](std::string_view name) {
+            return std::find(names_.begin(), names_.end(), name) != names_.end();
+        });
     }
 
     [[nodiscard]] RawRow row(const TextStream& stream, std::size_t line,
                              std::string_view text) const {
         const std::vector<std::string_view> cells = cells_of(text);
-        if (cells.size() != count_)
-            stream.fail(line, std::to_string(count_) + " cells wanted, got " +
+        if (cells.size() != names_.size())
+            stream.fail(line, std::to_string(names_.size()) + " cells wanted, got " +
                                   std::to_string(cells.size()));
-        const auto cell = [&](const auto& column) {
-            return cells[static_cast<std::size_t>(column.second)];
-        };
-        RawRow result;
-        result.row.input_tokens = length_of(stream, line, input_.first, cell(input_));
-        result.row.output_tokens = length_of(stream, line, output_.first, cell(output_));
-        if (session_.second >= 0) result.row.session = fingerprint_of(cell(session_)).bits;
-        if (time_.second >= 0)
-            result.moment = moment_at(stream, line, time_.first, cell(time_),
-                                      time_.first == "timestamp_milliseconds");
-        return result;
+        return raw_row(stream, line, named_, false, [&](std::string_view name) {
+            return cells[static_cast<std::size_t>(
+                std::find(names_.begin(), names_.end(), name) - names_.begin())];
+        });
     }
 
 private:
-    std::size_t count_ = 0;
-    std::pair<std::string, std::ptrdiff_t> input_, output_, time_, session_;
+    Columns names_{};
+    NamedColumns named_{};
 };
 
 /// Of a list or an object its kind only: printing one takes a stack as deep as it nests.
 std::string text_of_cell(const Json& value) {
-    return value.is_structured() ? value.type_name() : value.dump();
+    return value.is_string()       ? value.get<std::string>()
+           : value.is_structured() ? value.type_name()
+                                   : value.dump();
 }
 
 RawRow json_row(const TextStream& stream, std::size_t line, const std::string& text) {
@@ -207,38 +217,27 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     if (!object.is_object())
         stream.fail(line, "an object wanted, got " + std::string(object.type_name()));
     const auto has = [&](std::string_view name) { return object.contains(std::string(name)); };
-    const auto plain = [&](std::string_view name) {
-        const Json& value = object[std::string(name)];
-        return value.is_string() ? value.get<std::string>() : text_of_cell(value);
-    };
-    const std::string_view input = first_column(input_names, has);
-    const std::string_view output = first_column(output_names, has);
-    const std::string_view time = first_column(time_names, has);
-    if (input.empty())
-        stream.fail(line, "the prompt's length wanted, one of: " + listed(input_names));
-    if (output.empty())
-        stream.fail(line, "the answer's length wanted, one of: " + listed(output_names));
-    RawRow result;
-    result.row.input_tokens = length_of(stream, line, input, plain(input));
-    result.row.output_tokens = length_of(stream, line, output, plain(output));
+    const NamedColumns named = named_columns(stream, line, has);
     // Mooncake's `timestamp` is in milliseconds; its other names tell it.
-    const bool milliseconds = time == "timestamp_milliseconds" ||
-                              (time == "timestamp" && (input == "input_length" || has("hash_ids")));
-    if (!time.empty()) result.moment = moment_at(stream, line, time, plain(time), milliseconds);
-    if (const std::string_view session = first_column(session_names, has); !session.empty())
-        result.row.session = fingerprint_of(plain(session)).bits;
+    const bool milliseconds =
+        named.time == "timestamp" && (named.input == "input_length" || has("hash_ids"));
+    RawRow result = raw_row(stream, line, named, milliseconds, [&](std::string_view name) {
+        return text_of_cell(object[std::string(name)]);
+    });
     if (const auto tokens = object.find("block_tokens"); tokens != object.end()) {
         result.row.block_tokens = length_of(stream, line, "block_tokens", text_of_cell(*tokens));
         if (result.row.block_tokens < 1)
             stream.fail(line, "'block_tokens': at least 1 wanted, got 0");
     }
     if (const auto ids = object.find("hash_ids"); ids != object.end()) {
-        if (!ids->is_array())
-            stream.fail(line, "'hash_ids': a list of integers wanted, got " +
-                                  std::string(ids->type_name()));
+        const auto check = [&](const Json& value, bool fits) {
+            if (!fits)
+                stream.fail(line, "'hash_ids': a list of integers wanted, got " +
+                                      text_of_cell(value));
+        };
+        check(*ids, ids->is_array());
         for (const Json& id : *ids) {
-            if (!id.is_number_integer())
-                stream.fail(line, "'hash_ids': a list of integers wanted, got " + text_of_cell(id));
+            check(id, id.is_number_integer());
             result.row.blocks.push_back(id.get<std::uint64_t>());
         }
     }

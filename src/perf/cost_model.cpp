@@ -61,9 +61,6 @@ void check_target(const ServingTarget& target, const ServingSettings& settings) 
     check("the device's memory_bandwidth_bytes_per_second",
           target.hardware.memory_bandwidth_bytes_per_second);
     check("bandwidth_efficiency", target.traits.bandwidth_efficiency);
-    if (settings.devices() > 1 && !target.hardware.link_bytes_per_second)
-        throw UsageError("how several " + target.hardware.name +
-                         " are linked is not known (link_bytes_per_second): one device only");
     if (settings.devices() > 1) check("link_efficiency", target.traits.link_efficiency);
     if ((settings.weight_offload_bytes > 0) && !target.hardware.link_bytes_per_second &&
         !target.hardware.shared_memory)
@@ -391,12 +388,8 @@ double CostModel::start_seconds() const {
 double CostModel::tokens_per_step() const {
     const Speculation& speculation = settings_.speculation;
     if (speculation.tokens == 0) return 1;
-    const auto found = target_.traits.acceptance.find(speculation.method);
-    if (found == target_.traits.acceptance.end())
-        throw UsageError("how often guesses of '" + speculation.method + "' are right in " +
-                         target_.traits.engine + " is not known");
-    return (1 - std::pow(found->second, static_cast<double>(speculation.tokens + 1))) /
-           (1 - found->second);
+    const double right = target_.traits.acceptance_of(speculation.method);
+    return (1 - std::pow(right, static_cast<double>(speculation.tokens + 1))) / (1 - right);
 }
 
 std::string MemoryPlan::text() const {

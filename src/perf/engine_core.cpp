@@ -163,14 +163,9 @@ EngineCore::State::State(CostModel model, std::uint64_t seed, const StepNoise& v
     run_factor = factor(log_deviation(noise.run_cv), rng);
     const Speculation& speculation = settings.speculation;
     if (speculation.tokens == 0) return;
-    const auto& acceptance = cost.target().traits.acceptance;
-    const auto found = acceptance.find(speculation.method);
-    if (found == acceptance.end())
-        throw UsageError("how often guesses of '" + speculation.method + "' are right in " +
-                         cost.target().traits.engine + " is not known");
+    const double right = cost.target().traits.acceptance_of(speculation.method);
     double chance = 1;
-    for (std::int64_t i = 0; i < speculation.tokens; ++i)
-        chances.push_back(chance *= found->second);
+    for (std::int64_t i = 0; i < speculation.tokens; ++i) chances.push_back(chance *= right);
 }
 
 std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t output_tokens,
@@ -511,9 +506,7 @@ std::int64_t EngineCore::State::accepted_guesses() {
     return right;
 }
 
-double EngineCore::State::noise_factor() {
-    return run_factor * factor(step_deviation, step_rng);
-}
+double EngineCore::State::noise_factor() { return run_factor * factor(step_deviation, step_rng); }
 
 EngineCore::EngineCore(CostModel cost, std::uint64_t seed, const StepNoise& noise)
     : state_(std::make_unique<State>(std::move(cost), seed, noise)) {}

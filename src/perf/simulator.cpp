@@ -123,8 +123,8 @@ Simulation::Simulation(const CostModel& cost, const SimulatedTraffic& traffic,
       left_(traffic.requests().size()),
       places_(traffic.arrival().in_flight) {
     for (std::int64_t i = 0; i < cost.settings().data_parallel; ++i)
-        replicas_.push_back({.core = EngineCore(cost, derive_seed(options.seed, replicas_.size()),
-                                                options.noise)});
+        replicas_.push_back(
+            {.core = EngineCore(cost, derive_seed(options.seed, replicas_.size()), options.noise)});
     run_.records.resize(flights_.size());
     for (std::size_t i = 0; i < flights_.size(); ++i) {
         run_.records[i].index = i;
@@ -244,16 +244,17 @@ void Simulation::follow(std::size_t index) {
 void Simulation::enter(std::size_t index) {
     Flight& flight = flights_[index];
     const SimulatedTraffic::Request& request = traffic_.requests()[index];
-    if (const std::string why = replicas_.front().core.refusal(flight.input_tokens,
-                                                               request.output_tokens);
+    if (const std::string why =
+            replicas_.front().core.refusal(flight.input_tokens, request.output_tokens);
         !why.empty()) {
         run_.records[index].http_status = 400;
         return end(index, RequestEnd::http_error, "status 400: " + why);
     }
-    SimulatedReplica& fewest = *std::min_element(
-        replicas_.begin(), replicas_.end(), [](const SimulatedReplica& a, const SimulatedReplica& b) {
-            return a.requests < b.requests;
-        });
+    SimulatedReplica& fewest =
+        *std::min_element(replicas_.begin(), replicas_.end(),
+                          [](const SimulatedReplica& a, const SimulatedReplica& b) {
+                              return a.requests < b.requests;
+                          });
     ++fewest.requests;
     fewest.core.add({.id = index,
                      .input_tokens = flight.input_tokens,
@@ -276,8 +277,8 @@ void Simulation::end_step(SimulatedReplica& replica) {
     if (replica.step.out_of_memory) {
         const StepWork& work = replica.step.work;
         return die("out of memory in a step of " + std::to_string(work.prefill_tokens) +
-                       " prompt tokens and " + std::to_string(work.decode_sequences) +
-                       " decoding sequences");
+                   " prompt tokens and " + std::to_string(work.decode_sequences) +
+                   " decoding sequences");
     }
     for (const TokenEvent& event : replica.step.tokens) {
         deliver(event);

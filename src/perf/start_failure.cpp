@@ -30,12 +30,10 @@ std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& c
         {"device_gib", two_digits(plan.device_bytes / gib)},
         {"weights_gib", two_digits(plan.weights_bytes / gib)},
         {"load_seconds", two_digits(plan.weights_bytes / traits.load_bytes_per_second)},
-        {"activation_gib", two_digits(plan.activation_bytes / gib)},
         {"graph_gib", two_digits(plan.graph_bytes / gib)},
         {"cache_gib", two_digits(available / gib)},
         {"half_cache_gib", two_digits(available / gib / 2)},
         {"cache_tokens", std::to_string(plan.cache_tokens)},
-        {"cache_blocks", std::to_string(plan.cache_blocks)},
         {"left_gib", two_digits(std::max(0.0, plan.free_bytes) / gib)},
         {"context", std::to_string(cost.max_context_tokens())},
         {"context_gib", two_digits(context_bytes / gib)},
@@ -45,7 +43,6 @@ std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& c
         {"backend", backend_of(cost)},
         {"cache_type", settings.cache_type},
         {"sequences", std::to_string(settings.max_sequences)},
-        {"batched_tokens", std::to_string(settings.max_batched_tokens)},
         {"chunk", std::to_string(settings.chunked_prefill ? settings.max_batched_tokens : -1)},
         {"missing_mib", two_digits(std::max(plan.missing_bytes, -plan.free_bytes) / gib * 1024)}};
 }

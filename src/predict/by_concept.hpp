@@ -48,7 +48,8 @@ public:
         const auto found = number(concept_name);
         return found ? std::optional(whole_number_within(*found, -most, most)) : std::nullopt;
     }
-    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) const {
+    [[nodiscard]] std::int64_t integer(std::string_view concept_name,
+                                       std::int64_t otherwise) const {
         return whole(concept_name).value_or(otherwise);
     }
     [[nodiscard]] std::string text(std::string_view concept_name) const {
@@ -85,6 +86,7 @@ public:
                                return declared.parameter.concept_name == concept_name;
                            });
     }
+
 private:
     /// The first active parameter of the concept that has a value; null: there is none.
     [[nodiscard]] const EngineParameter* in_force(std::string_view concept_name) const {

@@ -5,6 +5,7 @@
 #include "load/capacity.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <unordered_map>
@@ -165,7 +166,7 @@ std::shared_ptr<const PriorMean> CostBelief::fitted_to(std::span<const Trial> hi
                                                        const Decision& decision) const {
     if (fitted_configurations_ > 0) return nullptr;
     std::vector<MeasuredSpeed> measured = measured_speeds(history, decision, plans_->workloads());
-    measured.resize(fitted_after(measured.size()));
+    measured.resize(std::bit_floor(measured.size()));
     if (measured.empty()) return nullptr;
     const std::lock_guard lock(guard_);
     if (!fitted_ || measured != measured_) {

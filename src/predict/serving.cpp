@@ -321,10 +321,7 @@ void read_speculation(ServingSettings& settings, ByConcept& by,
     const std::string method = by.meaning("speculative_method");
     if (method.empty() || method == "none") return;
     settings.speculation.method = method;
-    if (!traits.acceptance.contains(settings.speculation.method))
-        throw UsageError("how often guesses of '" + settings.speculation.method +
-                         "' are right is not known (acceptance in traits/" + traits.engine +
-                         ".yaml)");
+    (void)traits.acceptance_of(method);
     const std::int64_t guesses = by.integer("speculative_tokens", 0);
     settings.speculation.tokens = guesses > 0 ? guesses : by.integer("speculative_ngram_tokens", 3);
     const std::string draft = by.text("draft_model");

@@ -118,8 +118,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
                                  std::string("it cannot be simulated: ") + error.what()};
         return result;
     }
-    if (!result.start.serves)
-        result.failure = failure_of(reader.engine(), result.start);
+    if (!result.start.serves) result.failure = failure_of(reader.engine(), result.start);
     else if (reader.engine().ready_within_seconds > 0 &&
              result.start.seconds > reader.engine().ready_within_seconds)
         result.failure =
@@ -139,7 +138,8 @@ std::optional<Failure> SimulateEvaluator::died(const Started& started,
     // Whatever the engine says of it, it served before: under load is where it died.
     return Failure{
         FailureKind::crashed_under_load,
-        predicted_reason(run.death, decisive_line(engine, log_lines(*started.cost, "load_out_of_memory")))};
+        predicted_reason(run.death,
+                         decisive_line(engine, log_lines(*started.cost, "load_out_of_memory")))};
 }
 
 Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload,
@@ -163,8 +163,7 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
 
 Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkload& workload,
                                   std::uint64_t seed) const {
-    SimulatedRun run =
-        simulate(present(started.cost), workload.traffic, {seed, options_.noise});
+    SimulatedRun run = simulate(present(started.cost), workload.traffic, {seed, options_.noise});
     if (auto failure = died(started, run)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;

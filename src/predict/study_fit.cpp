@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -109,8 +108,6 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
     }
     return result;
 }
-
-std::size_t fitted_after(std::size_t count) { return std::bit_floor(count); }
 
 SpeedFactors factors_of(const SimulateEvaluator& evaluator,
                         const std::vector<MeasuredSpeed>& measured) {

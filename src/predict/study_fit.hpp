@@ -30,10 +30,6 @@ struct MeasuredSpeed {
 std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const Decision& decision,
                                            const std::vector<std::string>& workloads);
 
-/// The largest power of two of at most `count`: after so many configurations the cost model is
-/// fitted anew.
-std::size_t fitted_after(std::size_t count);
-
 /// One workload of one measured configuration, ready to be predicted under any factors.
 struct SpeedRow {
     ServingTarget target;

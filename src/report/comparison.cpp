@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "document.hpp"
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/version.hpp"
 
 #include <fmt/format.h>
 
@@ -89,18 +88,7 @@ std::string junit_xml(const GateReport& report, const Redactor& secrets) {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"autotune compare --gate\"" +
         counts + time + ">\n";
     result += "  <testsuite" + xml_attribute("name", report.study, secrets) + counts +
-              " skipped=\"" + count(GateCheck::End::not_judged) + "\"" + time +
-              ">\n    <properties>\n";
-    const auto property = [&](const std::string& name, const std::string& value) {
-        result += "      <property" + xml_attribute("name", name, secrets) +
-                  xml_attribute("value", value, secrets) + "/>\n";
-    };
-    property("servetune", std::string(library_version));
-    property("verdict", report.headline);
-    property("margin", short_number_text(report.margin));
-    property("command of A", report.a_command);
-    property("command of B", report.b_command);
-    result += "    </properties>\n";
+              " skipped=\"" + count(GateCheck::End::not_judged) + "\"" + time + ">\n";
     for (const GateCheck& check : report.checks) result += xml_case(check, report, secrets);
     return result + "  </testsuite>\n</testsuites>\n";
 }
@@ -113,7 +101,6 @@ std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
                  "Gate of " + cut(report.study) + ": " + std::string(gate_word(report.end))};
     gate.say(cut(report.headline));
     Table checks{"checks", {"result", "workload", "check", "B against A"}};
-    Section figures{"figures", "Figures"};
     std::vector<Block> logs;
     for (const GateCheck& check : report.checks) {
         Row& row = checks.rows.emplace_back(
@@ -122,13 +109,6 @@ std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
         std::string log;
         for (const std::string& line : check.log) log += line + "\n";
         if (!log.empty()) logs.emplace_back(Code{"text", cut(log)});
-        if (check.a.empty()) continue;
-        figures.say(check.name + (check.workload.empty() ? "" : ", " + check.workload));
-        Table pairs{check.name, {"pair", "A", "B"}};
-        pairs.texts = 0;
-        for (std::size_t i = 0; i < check.a.size() && i < check.b.size(); ++i)
-            pairs.rows.push_back({{std::to_string(i + 1), check.a[i], check.b[i]}});
-        figures.show(std::move(pairs));
     }
     checks.texts = 4;
     gate.show(std::move(checks));
@@ -140,7 +120,6 @@ std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
     }
     Document document;
     document.add(std::move(gate));
-    document.add(std::move(figures));
     return markdown_of(document, secrets);
 }
 

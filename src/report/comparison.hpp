@@ -31,7 +31,6 @@ struct GateReport {
     GateCheck::End end = GateCheck::End::undecided;
     std::vector<GateCheck> checks{};
     std::string a_command{}, b_command{};
-    double margin = 0;   ///< a share
     double seconds = 0;  ///< that all trials took
 };
 
@@ -41,7 +40,8 @@ struct GateReport {
 /// out of all texts. Control characters, and bytes that are not UTF-8, stand as in `printable`.
 std::string junit_xml(const GateReport& report, const Redactor& secrets);
 
-/// The same for people: the verdict, a table of checks, the commands, the figures. For `$GITHUB_STEP_SUMMARY` or a comment.
+/// The same for people: the verdict, a table of checks, the commands. For `$GITHUB_STEP_SUMMARY` or
+/// a comment.
 std::string gate_markdown(const GateReport& report, const Redactor& secrets);
 
 }  // namespace servetune

@@ -187,8 +187,7 @@ std::string html_data(const Content& content, const std::string& report_json) {
     using OrderedJson = nlohmann::ordered_json;
     const ReportView& view = content.view;
     OrderedJson data{{"study", view.setup.file.name}};
-    for (const char* list : {"titles", "less", "configurations"})
-        data[list] = OrderedJson::array();
+    for (const char* list : {"titles", "less", "configurations"}) data[list] = OrderedJson::array();
     for (const std::string& name : content.metrics) {
         data["titles"].push_back(metric_title(name));
         data["less"].push_back(less_is_better(view.setup.file.objective, name));

@@ -309,18 +309,6 @@ std::string markdown_text(std::string_view text) {
     return result;
 }
 
-std::string markdown_code(std::string_view text) {
-    std::string line = printable_line(text);
-    const std::string fence(longest_run(line, '`') + 1, '`');
-    const bool touches = line.empty() || line.front() == '`' || line.back() == '`';
-    if (touches) line = " " + line + " ";
-    std::string result = fence;
-    for (const char c : line)
-        result += c == '|' ? std::string("\\|")
-                           : std::string(1, c);  // tables are cut before code is read
-    return result + fence;
-}
-
 std::string markdown_block(std::string_view language, std::string_view text,
                            std::string_view indent) {
     const std::string shown = printable(text);

@@ -24,9 +24,6 @@ std::string html_json(std::string_view json);
 /// stands behind a backslash, or a comment parts it; neither is shown.
 std::string markdown_text(std::string_view text);
 
-/// Text of others as code inside a line; it may stand in a table.
-std::string markdown_code(std::string_view text);
-
 /// A block of code, its fence longer than any run of backticks inside. `indent` stands before each
 /// line, as in a list; ends with a line end.
 std::string markdown_block(std::string_view language, std::string_view text,

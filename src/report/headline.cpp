@@ -410,10 +410,6 @@ Headline headline_of(const ReportView& view) {
     const bool only_default = std::none_of(
         view.search.begin(), view.search.end(),
         [&](const Trial& trial) { return trial.told() && trial.configuration != view.base(); });
-    // A strategy that is to measure all says how many it measured.
-    std::string rest =
-        view.setup.strategy->name() == "exhaustive" && !only_default ? not_tried_text(view) : "";
-    if (!rest.empty()) rest.insert(0, " ");
     Headline headline{result.conclusion, {}, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
         case Conclusion::recommended: say_recommended(view, headline); break;
@@ -443,7 +439,6 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::nothing_passes:
             headline.title = "Nothing can be recommended";
             std::tie(headline.reason, headline.advice) = why_nothing_passes(view);
-            headline.reason += rest;
             return headline;
     }
     headline.unsound = flagged_text(view);
@@ -454,7 +449,6 @@ Headline headline_of(const ReportView& view) {
     }
     if (const std::string difference = environment_difference(view); !difference.empty())
         headline.reason += " " + difference;
-    headline.reason += rest;
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas");
         copies && *copies > 1)
@@ -473,7 +467,7 @@ Headline headline_of(const StudySetup& setup, std::span<const Trial> trials) {
 namespace {
 
 /// The environment of a configuration's first measurement, with what of its node matters.
-Environment environment_of(const ReportView& view, const Configuration& configuration) {
+Environment measured_environment(const ReportView& view, const Configuration& configuration) {
     Environment result;
     for (const Trial& trial : view.search) {
         if (trial.configuration != configuration || trial.measurement() == nullptr) continue;
@@ -531,8 +525,8 @@ std::string environment_difference(const ReportView& view) {
     const Configuration& other =
         result.keep_default && result.best ? *result.best : result.recommended;
     if (other == view.base()) return "";
-    const Environment before = environment_of(view, view.base());
-    const Environment after = environment_of(view, other);
+    const Environment before = measured_environment(view, view.base());
+    const Environment after = measured_environment(view, other);
     if (before.empty() || after.empty()) return "";
     const std::vector<std::string> texts = differences(before, after);
     return texts.empty() ? ""

@@ -119,10 +119,6 @@ Section study_section(const Content& content) {
     fact("ended", content.stop_reason.empty() ? "not yet" : content.stop_reason);
     section.show(std::move(table));
     section.say(file.measured_by());
-    if (view.gain_is_by_rounds() && view.gains())
-        section.say(
-            "The gain of the recommended setting over the default is by the rounds after the "
-            "search. All other figures are by all measurements.");
     return section;
 }
 
@@ -179,42 +175,43 @@ Section more_section(const Content& content) {
     return section;
 }
 
-/// How sure the verdict is, and what would make it surer.
+/// How sure the verdict is.
 Section confidence_section(const Content& content) {
     const ReportView& view = content.view;
     const Recommendation& result = view.recommendation;
+    const Decision& decision = view.problem().decision;
     Section section{"certain", "Confidence"};
     section.kind = "brief";
     std::vector<std::string> texts;
     const auto say = [&](const std::string& text) {
         if (!text.empty()) texts.push_back(text);
     };
-    if (!view.setup.file.measures())
-        say("Nothing was measured for this: measure before you serve it.");
-    if (view.problem().decision.rule == Decision::Rule::published)
+    if (decision.rule == Decision::Rule::published)
         say("Decided as published studies do: the larger number wins if it gains " +
-            plain_percent(view.problem().decision.min_gain) + ", whatever the noise.");
+            plain_percent(decision.min_gain) + ", whatever the noise.");
     if (!view.scale().ratios())
         say("Some figures are 0 or below, so they are compared by differences, in the metric's "
             "unit.");
     if (view.gains()) {
-        const std::string interval = "The gain's 95 % interval is " + interval_text(result.gain);
-        if (!result.gain.has_interval())
-            say("The gain is by one measurement each: there is no interval.");
-        else if (view.problem().is_confirmed())
+        if (view.gain_is_by_rounds())
             say(fmt::format(
-                "{}, by {} rounds of both in turn after the search.", interval,
+                "The gain is by {} rounds of both in turn after the search, all other figures are "
+                "by all measurements.",
                 rounds_of(view.problem(), view.standings, *view.standings.find(result.recommended),
                           view.standings.find(view.base()))));
-        else say(interval + ", corrected for picking the best of all that were tried.");
+        else if (result.gain.has_interval())
+            say("The gain's interval is corrected for picking the best of all that were tried.");
         if (result.p_best)
             say(fmt::format("P(the best of the {} configurations that pass) {}.", passing_in(view),
                             *result.p_best > 0.99  // measurements never make a certainty
                                 ? "> 99 %"
                                 : fmt::format("{:.0f} %", *result.p_best * 100)));
         if (result.gain.has_interval() && result.gain.low <= 0)
-            say("That interval holds zero: the default may be as good.");
+            say("The gain's interval holds zero: the default may be as good.");
     }
+    if (!view.search.empty()) say("Noise: " + noise_text(view) + ".");
+    if (const std::string drift = drift_text(view.standings); !drift.empty())
+        say("Drift: " + drift + ".");
     if (!result.tied.empty()) {
         std::vector<std::string> tied;
         for (const Configuration& one : result.tied)
@@ -222,23 +219,12 @@ Section confidence_section(const Content& content) {
                            figure_text(view.goal().metric,
                                        view.figure(*view.standings.find(one)).value_or(0)) +
                            ")");
-        say("Not distinguishable from it" +
-            (view.problem().objective.several() ? " in " + view.goal().metric : std::string()) +
-            " at that noise: " + joined(tied, "; ") + ".");
+        say("Not distinguishable from it at that noise: " + joined(tied, "; ") +
+            ". 'autotune compare' decides between two.");
     }
     for (const auto& notes : {quality_notes(view), other_work_notes(view)})
         for (const std::string& note : notes) say(note);
     say(not_tried_text(view));
-    say("It holds for this traffic, this hardware and this version of the engine.");
-    if (view.standings.replicated() == 0 && content.view.completed() > 0)
-        say("To try next: measure again; every configuration was measured once, so the noise is "
-            "assumed.");
-    if (!result.tied.empty()) say("To try next: 'autotune compare' decides between two that tie.");
-    const auto numberless = std::count_if(content.rows.begin(), content.rows.end(),
-                                          [](const ResultRow& row) { return !row.value; });
-    if (numberless > 0 && static_cast<std::size_t>(numberless) * 2 >= content.rows.size())
-        say("To try next: take what fails out of the space; half of the configurations or more "
-            "gave no number.");
     section.list(texts);
     return section;
 }
@@ -378,15 +364,6 @@ private:
     std::vector<std::string> columns_{};
 };
 
-/// Of a candidate of a step that passes but is not its winner.
-std::string step_verdict(const ReportView& view, const Standing& candidate, const Standing& base) {
-    if (!base.passes()) return "";
-    const Gain gain = gain_between(view.goal(), candidate.estimate(), base.estimate());
-    if (gain.value <= 0) return "loses";
-    return meets_min_gain(view.problem().decision, gain) ? "gains less than the winner"
-                                                         : "no gain worth having";
-}
-
 /// Of a study in stages: each with all its candidates, and the best of each.
 Section steps_section(const Content& content) {
     const ReportView& view = content.view;
@@ -430,9 +407,8 @@ Section steps_section(const Content& content) {
                 verdict = !row->standing->passes() ? "refused: " + row->standing->refused
                           : step.winner == candidate.configuration
                               ? step.stage->carried ? "carried on" : "worth having"
-                          : is_base         ? "the base"
-                          : base == nullptr ? ""
-                                            : step_verdict(view, *row->standing, *base->standing);
+                          : is_base ? "the base"
+                                    : "";
             }
             table.add(name, row, gain_of(row), verdict);
         }
@@ -638,15 +614,6 @@ Section audit_section(const Content& content) {
     return section;
 }
 
-Section noise_section(const Content& content) {
-    Section section{"noise", "Noise and drift"};
-    if (content.view.search.empty()) return section;
-    section.say("Noise: " + noise_text(content.view) + ".");
-    if (const std::string drift = drift_text(content.view.standings); !drift.empty())
-        section.say("Drift: " + drift + ".");
-    return section;
-}
-
 /// Nobody should take an empty cell for a measurement that showed nothing.
 std::vector<std::string> not_measured_notes(const ReportView& view) {
     std::vector<std::string> texts;
@@ -777,11 +744,10 @@ Document document_of(const Content& content) {
     Document document{file.name + (file.model.empty() ? "" : ": " + file.model) +
                       (file.machine.hardware.empty() ? "" : " on " + file.machine.hardware)};
     for (const auto& section :
-         {verdict_section, gains_section,        search_section,  command_section,
-          study_section,   limits_section,       more_section,    confidence_section,
-          front_section,   trade_section,        latency_section, steps_section,
-          results_section, interactions_section, effects_section, failures_section,
-          audit_section,   noise_section,        notes_section,   glossary_section})
+         {verdict_section, gains_section, search_section, command_section, study_section,
+          limits_section, more_section, confidence_section, front_section, trade_section,
+          latency_section, steps_section, results_section, interactions_section, effects_section,
+          failures_section, audit_section, notes_section, glossary_section})
         document.add(section(content));
     return document;
 }

@@ -287,8 +287,7 @@ void add_settings(std::string& arguments, const Engine& engine,
         } else if (!to.flag.empty()) word = to.flag + "=" + text;
         for (const JsonFlag& json : engine.json_flags)
             for (const auto& [key, parameter] : json.fields)
-                if (to.flag.empty() && parameter == declared->parameter.name &&
-                    !json.forms.contains(key))
+                if (to.flag.empty() && parameter == declared->parameter.name)
                     word = json.flag + "." + key + "=" + text;
         if (!word.empty()) arguments += (arguments.empty() ? "" : " ") + quoted_where_needed(word);
     }

@@ -116,7 +116,8 @@ bool goes_on_with_number(std::string_view rest) {
     rest = rest.substr(0, rest.find('\n'));
     const std::size_t next = rest.find_first_not_of(" \t\r");
     return next < rest.size() && std::isalpha(static_cast<unsigned char>(rest[next])) == 0 &&
-           rest[next] != '=' && !rest.substr(next).starts_with("--");
+           rest[next] != '=' && !rest.substr(next).starts_with("--") &&
+           rest.find_first_of("0123456789", next) != std::string_view::npos;
 }
 
 /// How the tools say that there is no such figure: no cap, no rate, too few requests.

@@ -171,6 +171,13 @@ constexpr std::array<TextRow, 3> our_texts{
 void finish_serving(const Json& value, PublishedResult& result) {
     BenchmarkResult& figures = result.result;
     drop_unmeasured(figures);
+    // SGLang counts no failures: its details have an error for each request, "" of a success.
+    if (const Json* errors = node_at(value, "errors");
+        errors != nullptr && errors->is_array() && !figures.failed_requests) {
+        const auto good = static_cast<double>(std::count(errors->begin(), errors->end(), ""));
+        if (figures.successful_requests == good)
+            figures.failed_requests = static_cast<double>(errors->size()) - good;
+    }
     // The argument, not the number issued (a data set may have fewer): taken only where nothing
     // better is known, as then requests that vanished without a line (before 0.11.1) would
     // otherwise go unnoticed.
@@ -516,7 +523,8 @@ constexpr std::array<ResultFormat, 9> known_formats{
       [](const Json& value) {
           return is_text_at(value, "hw") && all_numbers(value, {"conc", "tput_per_gpu"});
       },
-      inferencex_figures, model_text, serving_statistics, {}, {}, finish_inferencex},
+      inferencex_figures, model_text, serving_statistics, {},
+      "mean_intvty median_intvty std_intvty p90_intvty p95_intvty p99_intvty", finish_inferencex},
      {"llama-bench", "avg_ts, n_prompt, n_gen",
       [](const Json& value) { return all_numbers(value, {"avg_ts", "n_prompt", "n_gen"}); },
       bench_figures, bench_texts, {}, {}, "avg_ts build_number", finish_llama_bench}}};

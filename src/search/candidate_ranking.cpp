@@ -42,10 +42,9 @@ CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& c
                          .predict({incumbent->point}, told.columns({incumbent->beliefs}))
                          .front()
                          .front();
-    for (const FittedModels::LimitModel& limit : told.limits())
-        if (limit.margin)
-            chances_ +=
-                log_chances(PoolModel::of(limit.margin->experts().front().process), false, {});
+    for (const auto& margin : told.limits())
+        if (margin)
+            chances_ += log_chances(PoolModel::of(margin->experts().front().process), false, {});
     chances_ += log_works(least_chance);
     bounds_ = chances_;
     if (told.incumbent() == nullptr) bounds_ += gains(objective_, false);

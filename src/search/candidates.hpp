@@ -56,8 +56,7 @@ public:
     void believe(const Beliefs& beliefs) {
         beliefs_.clear();
         for (std::size_t i = 0; i < pool_.size(); ++i)
-            for (PriorBelief& belief : beliefs.of(configuration(i)))
-                beliefs_.push_back(belief);
+            for (PriorBelief& belief : beliefs.of(configuration(i))) beliefs_.push_back(belief);
     }
 
     /// Decides where draws begin: spaces that differ have different ones.
@@ -81,8 +80,8 @@ public:
         if (geometry_.finite()) return geometry_.decode(pool_.point(i), {});
         const auto from =
             numbers_.begin() + static_cast<std::ptrdiff_t>(i * geometry_.dimensions());
-        return geometry_.decode(
-            pool_.point(i), {from, from + static_cast<std::ptrdiff_t>(geometry_.dimensions())});
+        return geometry_.decode(pool_.point(i),
+                                {from, from + static_cast<std::ptrdiff_t>(geometry_.dimensions())});
     }
     /// Of candidate i; empty where there are no sources.
     [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
@@ -90,6 +89,7 @@ public:
         const auto from = beliefs_.begin() + static_cast<std::ptrdiff_t>(i * sources);
         return {from, from + static_cast<std::ptrdiff_t>(sources)};
     }
+
 private:
     void add(const Configuration& configuration, const Beliefs& beliefs) {
         pool_.add(geometry_, geometry_.encode(configuration));

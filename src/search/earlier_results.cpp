@@ -197,8 +197,8 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
         history[i].configuration = Configuration::of(values);
     }
     const Standings standings(history, aim, decision);
-    std::vector<ConfigurationEvidence> evidence = worth_learning(
-        evidence_of(*problem_, standings, *geometry_, {}), aim, most_results);
+    std::vector<ConfigurationEvidence> evidence =
+        worth_learning(evidence_of(*problem_, standings, *geometry_, {}), aim, most_results);
     if (std::none_of(evidence.begin(), evidence.end(),
                      [](const ConfigurationEvidence& entry) { return entry.measured(); }))
         throw UsageError(name_ + " has no measured " + aim.leading().metric);
@@ -228,9 +228,8 @@ PriorBelief EarlierResults::belief(const Configuration& configuration) const {
         for (const std::string& name : link.names)
             if (const Value* value = configuration.find(name)) values[link.key] = plain(*value);
     }
-    const double mean =
-        model_->objective()
-            .means({geometry_->encode(Configuration::of(values))}, Eigen::MatrixXd(1, 0))(0);
+    const double mean = model_->objective().means({geometry_->encode(Configuration::of(values))},
+                                                  Eigen::MatrixXd(1, 0))(0);
     return {std::log(model_->scale().value(mean)), std::nullopt};
 }
 

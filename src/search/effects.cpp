@@ -34,8 +34,7 @@ constexpr std::size_t most_pairs = 3;  ///< the strongest
 std::vector<Configuration> drawn_in_any_order(const Problem& problem) {
     Rng rng(fingerprint_of(Candidates::key_of(problem)).bits);
     std::vector<Configuration> result;
-    if (problem.feasible.finite() &&
-        problem.feasible.size() <= static_cast<double>(most_sampled)) {
+    if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most_sampled)) {
         problem.feasible.for_each([&](const Configuration& configuration) {
             return result.push_back(configuration), true;
         });
@@ -109,10 +108,9 @@ private:
     [[nodiscard]] double variance_over_space() const;
     /// Nothing: they were never measured together, or too seldom. `looked_at` counts cells that the
     /// strongest is chosen from.
-    [[nodiscard]] std::optional<Candidate> candidate(const std::array<std::string, 2>& names,
-                                                     const std::array<std::vector<Value>, 2>& levels,
-                                                     std::size_t rows,
-                                                     std::size_t& looked_at) const;
+    [[nodiscard]] std::optional<Candidate> candidate(
+        const std::array<std::string, 2>& names, const std::array<std::vector<Value>, 2>& levels,
+        std::size_t rows, std::size_t& looked_at) const;
 
     const FittedHistory& fitted_;
     const std::vector<ConfigurationEvidence>& evidence_;
@@ -222,7 +220,7 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
     VariantGrid grid(fitted_, sample_, std::move(cells), rows);
     if (grid.size() == 0) return std::nullopt;
     const auto count = static_cast<Eigen::Index>(grid.cells().size());
-    const Eigen::VectorXd counts = grid.counts();
+    const Eigen::VectorXd counts = grid.counts(grid.size());
     // What no sum of a row and a column gives: t = (I - P) m, P the least squares fit of both main
     // effects, weighted by how many rows have a cell.
     const auto first = static_cast<Eigen::Index>(levels[0].size());
@@ -269,10 +267,9 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
 }  // namespace
 
 std::size_t Effects::left_out(const Parameter& parameter) const {
-    const auto told = static_cast<std::size_t>(
-        std::count_if(main.begin(), main.end(), [&](const MainEffect& effect) {
-            return effect.parameter == parameter.name;
-        }));
+    const auto told = static_cast<std::size_t>(std::count_if(
+        main.begin(), main.end(),
+        [&](const MainEffect& effect) { return effect.parameter == parameter.name; }));
     return parameter.level_count() - std::min(parameter.level_count(), told);  // a real has none
 }
 

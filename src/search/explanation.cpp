@@ -85,9 +85,8 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     expected.chance_works = std::exp(score.log_works);
     expected.chance_limits = std::exp(score.log_limits);
     expected.belief_weight = model.objective().belief_weight();
-    expected.seconds =
-        TrialCost(fitted_->geometry, evidence)
-            .seconds(fitted_->geometry.encode(found->configuration));
+    expected.seconds = TrialCost(fitted_->geometry, evidence)
+                           .seconds(fitted_->geometry.encode(found->configuration));
     return result;
 }
 

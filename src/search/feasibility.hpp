@@ -41,9 +41,7 @@ public:
     /// beforehand, in standard deviations of the latent (a memory model's); empty: nothing.
     FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points,
                      const std::vector<bool>& works, const std::vector<double>& margins = {})
-        : geometry_(&geometry),
-          dimensions_(geometry.dimensions()),
-          points_(std::move(points)) {
+        : geometry_(&geometry), dimensions_(geometry.dimensions()), points_(std::move(points)) {
         if (works.size() != points_.size() || (!margins.empty() && margins.size() != works.size()))
             throw UsageError("a model of what works needs as many answers as points");
         const auto n = static_cast<Eigen::Index>(points_.size());
@@ -55,9 +53,8 @@ public:
         }
         mean_ = prior_mean() + margins_.array();
         for (std::size_t d = 0; d < dimensions_; ++d)
-            alone_.push_back(
-                additive_variance *
-                matern52(Eigen::MatrixXd(inverse_squared_length * geometry.table(d))));
+            alone_.push_back(additive_variance *
+                             matern52(Eigen::MatrixXd(inverse_squared_length * geometry.table(d))));
         fit(with_margins(covariances(points_), margins_));
     }
 
@@ -116,32 +113,23 @@ private:
     }
     /// n x m.
     [[nodiscard]] Eigen::MatrixXd covariances(const std::vector<EncodedPoint>& others) const {
-        const auto rows = static_cast<Eigen::Index>(points_.size());
-        const auto columns = static_cast<Eigen::Index>(others.size());
-        Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, columns);
-        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, columns);
-        const double product = inverse_squared_length / additive_stretch();
-        std::vector<LevelColumns> scaled = LevelColumns::of_all(*geometry_, points_);
-        std::vector<LevelColumns> single = scaled;
-        for (Eigen::Index j = 0; j < columns; ++j)
+        Eigen::MatrixXd additive = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(points_.size()),
+                                                         static_cast<Eigen::Index>(others.size()));
+        std::vector<LevelColumns> single = LevelColumns::of_all(*geometry_, points_);
+        for (std::size_t j = 0; j < others.size(); ++j)
             for (std::size_t d = 0; d < dimensions_; ++d) {
-                const EncodedPoint& other = others[static_cast<std::size_t>(j)];
-                const auto distance = [&](const EncodedPoint& point) {
-                    return geometry_->squared_distance(d, point, other);
-                };
-                scaled[d].add(
-                    other, [&](const EncodedPoint& point) { return product * distance(point); },
-                    r2.col(j));
                 const auto of_dimension = [&](const EncodedPoint& point) {
                     return geometry_->continuous(d)
                                ? additive_variance *
-                                     matern52(inverse_squared_length * distance(point))
-                               : alone_[d](point.levels[d], other.levels[d]);
+                                     matern52(inverse_squared_length *
+                                              geometry_->squared_distance(d, point, others[j]))
+                               : alone_[d](point.levels[d], others[j].levels[d]);
                 };
-                single[d].add(other, of_dimension, result.col(j));
+                single[d].add(others[j], of_dimension, additive.col(static_cast<Eigen::Index>(j)));
             }
-        return result + product_variance * matern52(r2);
+        return additive + covariance(*geometry_, points_, others, kernel());
     }
+
     /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit);
     /// f - mean = K gradient.
     void fit(const Eigen::MatrixXd& k) {

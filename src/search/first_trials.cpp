@@ -13,12 +13,12 @@ namespace servetune {
 
 FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates,
                          std::vector<ConfigurationEvidence> evidence, const Beliefs& beliefs,
-                         std::size_t budget, std::uint64_t seed)
+                         std::size_t of_knowledge, std::size_t budget, std::uint64_t seed)
     : problem_(problem),
       candidates_(candidates),
       evidence_(std::move(evidence)),
       beliefs_(beliefs),
-      of_knowledge_(of_knowledge(beliefs, problem.space)),
+      of_knowledge_(of_knowledge),
       trials_(start_trials(candidates.geometry().dimensions(), budget)),
       seed_(seed),
       margins_(margins_hold(evidence_)),
@@ -88,8 +88,7 @@ std::optional<Proposal> FirstTrials::by_design(
     const auto works = [&](const Configuration& one) { return may_work(one); };
     const bool half_left =
         2 * evidence_.size() < trials_ + 1;  // the rest of the start is the design's
-    auto own =
-        half_left ? own_default(problem_.space, evidence_, works, seed_) : std::nullopt;
+    auto own = half_left ? own_default(problem_.space, evidence_, works, seed_) : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
     if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), works);
         found != suggestions.end())

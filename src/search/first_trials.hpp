@@ -25,10 +25,12 @@ namespace servetune {
 ///    from everything.
 class FirstTrials {
 public:
-    /// All must outlive it. `evidence`: the default's comes first. `budget`: trials of the study.
+    /// All must outlive it. `evidence`: the default's comes first. `of_knowledge`: trials that
+    /// knowledge may add to those of the design, refuted knowledge too. `budget`: trials of the
+    /// study.
     FirstTrials(const Problem& problem, const Candidates& candidates,
                 std::vector<ConfigurationEvidence> evidence, const Beliefs& beliefs,
-                std::size_t budget, std::uint64_t seed);
+                std::size_t of_knowledge, std::size_t budget, std::uint64_t seed);
 
     /// How many trials these beliefs may add. A source with winners gets one: two more of what its
     /// model believes best gained nothing where it was right, and cost 1 to 3 points of regret
@@ -52,7 +54,7 @@ private:
     std::vector<ConfigurationEvidence> evidence_;
     std::vector<EncodedPoint> points_{};  ///< of the evidence
     const Beliefs& beliefs_;
-    std::size_t of_knowledge_;  ///< trials that knowledge may add to those of the design
+    std::size_t of_knowledge_;
     std::size_t trials_;  ///< of the start, without those of knowledge
     std::uint64_t seed_;
     bool margins_;  ///< they hold

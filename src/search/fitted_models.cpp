@@ -45,7 +45,7 @@ void FittedModels::learn_objective(double noise_cv, std::uint64_t seed) {
 /// percentiles.
 void FittedModels::learn_limits(std::size_t limits, std::uint64_t seed) {
     for (std::size_t j = 0; j < limits; ++j) {
-        LimitModel& model = limits_.emplace_back();
+        std::unique_ptr<Surrogate>& model = limits_.emplace_back();
         SurrogateData data;
         std::vector<double> margins;
         std::vector<double> factors;
@@ -64,8 +64,7 @@ void FittedModels::learn_limits(std::size_t limits, std::uint64_t seed) {
         data.values = (data.values.array() / 3).tanh() * 3;  // how far beyond does not matter
         data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
         data.beliefs.resize(n, 0);
-        model.margin =
-            std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j), quick_search);
+        model = std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j), quick_search);
     }
 }
 
@@ -84,8 +83,7 @@ void FittedModels::learn_what_works() {
     if (std::find(works.begin(), works.end(), false) == works.end() &&
         std::all_of(margins.begin(), margins.end(), nothing))
         return;
-    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works,
-                                                margins);
+    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, margins);
 }
 
 void FittedModels::find_incumbent() {

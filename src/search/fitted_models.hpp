@@ -21,17 +21,13 @@ namespace servetune {
 /// limit's margin, and a probit process of what works. Trials that are under way change none of it.
 class FittedModels {
 public:
-    /// One limit's margin.
-    struct LimitModel {
-        std::unique_ptr<Surrogate> margin{};  ///< null: no trial has that metric
-    };
-
     /// `evidence`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of
     /// the leading goal.
     FittedModels(const Problem& problem, std::vector<ConfigurationEvidence> evidence,
                  const LevelGeometry& geometry, double noise_cv, std::uint64_t seed,
                  OutputScale::Tail tail = OutputScale::Tail::compressed)
         : geometry_(geometry),
+          seed_(seed),
           evidence_(std::move(evidence)),
           out_of_memory_(problem.space, geometry, evidence_),
           scale_(problem.objective.leading().direction == Direction::maximize, {}, 0) {
@@ -49,10 +45,12 @@ public:
     }
 
     [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
+    [[nodiscard]] std::uint64_t seed() const { return seed_; }  ///< of where the fits start
     [[nodiscard]] const std::vector<ConfigurationEvidence>& evidence() const { return evidence_; }
     [[nodiscard]] const OutputScale& scale() const { return scale_; }
     [[nodiscard]] const Surrogate& objective() const { return *objective_; }
-    [[nodiscard]] const std::vector<LimitModel>& limits() const { return limits_; }
+    /// Of each limit its margin; null: no trial has that metric.
+    [[nodiscard]] const std::vector<std::unique_ptr<Surrogate>>& limits() const { return limits_; }
     [[nodiscard]] const FeasibilityModel* works() const {
         return works_.get();
     }  ///< null: nothing failed yet and no margin is known
@@ -77,13 +75,14 @@ private:
     void find_incumbent();
 
     const LevelGeometry& geometry_;
+    std::uint64_t seed_;
     std::vector<ConfigurationEvidence> evidence_;
     OutOfMemoryRule out_of_memory_;
     OutputScale scale_;
     /// of each source, over what gave a number; nothing: of none is anything believed
     std::vector<std::optional<double>> belief_centres_{};
     std::unique_ptr<Surrogate> objective_{};
-    std::vector<LimitModel> limits_{};
+    std::vector<std::unique_ptr<Surrogate>> limits_{};
     std::unique_ptr<FeasibilityModel> works_{};
     std::optional<std::size_t> incumbent_{};
     Eigen::Index observed_ = 0;

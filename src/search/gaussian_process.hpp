@@ -55,14 +55,15 @@ struct JointPrediction {
 /// The exact posterior for given parameters. O(n^3) to make, O(n^2) for a variance.
 class GaussianProcess {
 public:
-    /// `tables`: distances among the observations' points. Throws UsageError where numbers are not
-    /// finite or sizes differ.
-    GaussianProcess(const DistanceTables& tables, Observations data, KernelParameters kernel,
+    /// `geometry` must outlive it. Throws UsageError where numbers are not finite or sizes differ.
+    GaussianProcess(const LevelGeometry& geometry, Observations data, KernelParameters kernel,
                     double noise_variance)
-        : kernel_(std::move(kernel)), noise_variance_(noise_variance), data_(std::move(data)) {
+        : geometry_(&geometry),
+          kernel_(std::move(kernel)),
+          noise_variance_(noise_variance),
+          data_(std::move(data)) {
         check();
-        Eigen::MatrixXd k = with_regressors(covariance(tables, kernel_, data_.size()),
-                                            data_.regressors, data_.regressors);
+        Eigen::MatrixXd k = cross_covariance(data_.points, data_.regressors);
         k.diagonal() += noise_variance_ * data_.noise_factors;
         factorise(std::move(k));
         residual_ = data_.values - data_.regressors * data_.coefficient_mean;
@@ -80,18 +81,16 @@ public:
 
     /// Covariance of the observations with m other points, regressors included: n x m.
     /// `regressors`: m x p.
-    [[nodiscard]] Eigen::MatrixXd cross_covariance(const LevelGeometry& geometry,
-                                                   const std::vector<EncodedPoint>& points,
+    [[nodiscard]] Eigen::MatrixXd cross_covariance(const std::vector<EncodedPoint>& points,
                                                    const Eigen::MatrixXd& regressors) const {
-        return with_regressors(covariance(geometry, data_.points, points, kernel_),
+        return with_regressors(covariance(*geometry_, data_.points, points, kernel_),
                                data_.regressors, regressors);
     }
 
     /// At m points, `regressors` m x p.
-    [[nodiscard]] std::vector<Prediction> predict(const LevelGeometry& geometry,
-                                                  const std::vector<EncodedPoint>& points,
+    [[nodiscard]] std::vector<Prediction> predict(const std::vector<EncodedPoint>& points,
                                                   const Eigen::MatrixXd& regressors) const {
-        return predict_from(cross_covariance(geometry, points, regressors), regressors);
+        return predict_from(cross_covariance(points, regressors), regressors);
     }
     /// The same where the cross covariance is at hand.
     [[nodiscard]] std::vector<Prediction> predict_from(const Eigen::MatrixXd& cross,
@@ -111,14 +110,13 @@ public:
                                              const Eigen::MatrixXd& regressors) const {
         return regressors * data_.coefficient_mean + cross.transpose() * weights_;
     }
-    /// At m points of `geometry`, `regressors` m x p.
-    [[nodiscard]] JointPrediction joint(const LevelGeometry& geometry,
-                                        const std::vector<EncodedPoint>& points,
+    /// At m points, `regressors` m x p.
+    [[nodiscard]] JointPrediction joint(const std::vector<EncodedPoint>& points,
                                         const Eigen::MatrixXd& regressors) const {
-        const Eigen::MatrixXd cross = cross_covariance(geometry, points, regressors);
+        const Eigen::MatrixXd cross = cross_covariance(points, regressors);
         const Eigen::MatrixXd half = half_solve(cross);
         return {means_from(cross, regressors),
-                with_regressors(covariance(geometry, points, points, kernel_), regressors,
+                with_regressors(covariance(*geometry_, points, points, kernel_), regressors,
                                 regressors) -
                     half.transpose() * half};
     }
@@ -157,11 +155,11 @@ public:
     /// One more observation in O(n^2) in place of O(n^3): a row of the factor (L^-1 c and what is
     /// left of its variance). `regressors`: 1 x p. A point that the others determine to rounding is
     /// given the smallest variance that the factor can hold.
-    void append(const LevelGeometry& geometry, const EncodedPoint& point, double value,
-                double noise_factor, const Eigen::RowVectorXd& regressors) {
+    void append(const EncodedPoint& point, double value, double noise_factor,
+                const Eigen::RowVectorXd& regressors) {
         if (!std::isfinite(value) || !std::isfinite(noise_factor) || !regressors.allFinite())
             throw UsageError("a Gaussian process is conditioned on finite numbers only");
-        const Eigen::VectorXd row = half_solve(cross_covariance(geometry, {point}, regressors));
+        const Eigen::VectorXd row = half_solve(cross_covariance({point}, regressors));
         const Eigen::Index n = size();
         const double total = prior_variance(regressors) + noise_variance_ * noise_factor;
         factor_.conservativeResize(n + 1, n + 1);
@@ -238,6 +236,7 @@ private:
             factor_.triangularView<Eigen::Lower>().solve(right));
     }
 
+    const LevelGeometry* geometry_;
     KernelParameters kernel_;
     double noise_variance_;
     Observations data_;

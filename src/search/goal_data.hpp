@@ -21,7 +21,7 @@ struct GoalData {
 /// `k`: the goal, the leading one being 0. Failures do not enter: over five tasks with failures and
 /// noise of 1 and 10 % the regret at 40 trials was 0.2 to 6.3 points below that of counting them as
 /// bad values (five of ten beyond two standard errors) at 1.7 to 10.6 more crashes
-/// (benchmarks/convergence/README.md). `noise_cv`: of one measurement.
+/// (benchmarks/README.md). `noise_cv`: of one measurement.
 inline GoalData goal_data(const std::vector<ConfigurationEvidence>& evidence, std::size_t k,
                           const OutputScale& scale, double noise_cv) {
     GoalData result;

@@ -55,6 +55,9 @@ double Hyperparameters::negative_log_posterior(const DistanceTables& tables,
     return value;
 }
 
+namespace {
+
+/// An even part of the observations, and the distances among them.
 std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables,
                                                 const Observations& data, std::size_t most) {
     const std::vector<Eigen::Index> kept = even_part(data.points.size(), most);
@@ -70,6 +73,8 @@ std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables,
     fewer.coefficient_variance = data.coefficient_variance;
     return {std::move(among), std::move(fewer)};
 }
+
+}  // namespace
 
 std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyperparameters,
                                                     const DistanceTables& tables,

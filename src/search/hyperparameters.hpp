@@ -47,7 +47,8 @@ struct HyperparameterPriors {
     }
 };
 
-/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln s_n^2.
+/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln
+/// s_n^2.
 class Hyperparameters {
 public:
     /// `least_noise_variance`: below it the factor loses its digits.
@@ -111,11 +112,6 @@ struct HyperparameterMode {
     double negative_log_posterior = 0;
     double weight = 1;
 };
-
-/// An even part of the observations, and the distances among them.
-[[nodiscard]] std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables,
-                                                              const Observations& data,
-                                                              std::size_t most);
 
 /// The best modes from several starts, the best first; those within 0.05 of a better one in every
 /// logarithm are the same one. Weights: in proportion to the posterior density at the mode, none

@@ -98,11 +98,13 @@ std::vector<Configuration> RefusedLevels::without(std::vector<Configuration> con
 
 ModelPoints FittedHistory::points_of(std::span<const Configuration> configurations) const {
     ModelPoints result;
-    for (const Configuration& one : configurations) {
-        result.points.push_back(geometry.encode(one));
-        result.beliefs.push_back(beliefs.of(one));
-    }
+    for (const Configuration& one : configurations) add(one, result);
     return result;
+}
+
+void FittedHistory::add(const Configuration& one, ModelPoints& to) const {
+    to.points.push_back(geometry.encode(one));
+    to.beliefs.push_back(beliefs.of(one));
 }
 
 Eigen::VectorXd FittedHistory::means(const ModelPoints& at) const {
@@ -114,7 +116,7 @@ std::vector<std::pair<double, JointPrediction>> FittedHistory::joint(const Model
     for (const Expert& expert : model()->objective().experts())
         result.emplace_back(
             expert.weight,
-            expert.process.joint(geometry, at.points,
+            expert.process.joint(at.points,
                                  Surrogate::regressors(expert, model()->believed(at.beliefs))));
     return result;
 }
@@ -126,8 +128,8 @@ JointPrediction FittedHistory::posterior_of(const Contrasts& contrasts) const {
     for (const auto& [weight, expert] : joint(contrasts.at)) {
         const Eigen::VectorXd own = weights.transpose() * expert.means;
         result.means += weight * own;
-        result.covariance += weight * (weights.transpose() * (expert.covariance * weights) +
-                                       own * own.transpose());
+        result.covariance +=
+            weight * (weights.transpose() * (expert.covariance * weights) + own * own.transpose());
     }
     result.covariance -= result.means * result.means.transpose();
     return result;
@@ -158,7 +160,8 @@ VariantGrid::VariantGrid(const FittedHistory& fitted, const std::vector<Configur
             Assignment values = configuration.assignment();
             for (const auto& [name, value] : cell) values[name] = value;
             Configuration variant = fitted.problem.space.completed(values);
-            const bool possible = active_in(cell, variant) && fitted.problem.space.feasible(variant);
+            const bool possible =
+                active_in(cell, variant) && fitted.problem.space.feasible(variant);
             found += possible ? 1 : 0;
             row.push_back(possible ? std::optional(std::move(variant)) : std::nullopt);
         }
@@ -166,37 +169,36 @@ VariantGrid::VariantGrid(const FittedHistory& fitted, const std::vector<Configur
     }
 }
 
-Eigen::VectorXd VariantGrid::counts() const {
+Eigen::VectorXd VariantGrid::counts(std::size_t rows) const {
     Eigen::VectorXd result = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(cells_.size()));
-    for (const Row& row : rows_)
-        for (std::size_t c = 0; c < row.size(); ++c)
-            result(static_cast<Eigen::Index>(c)) += row[c] ? 1 : 0;
+    for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < cells_.size(); ++c)
+            result(static_cast<Eigen::Index>(c)) += rows_[r][c] ? 1 : 0;
     return result;
 }
 
 Contrasts VariantGrid::contrasts(const Eigen::MatrixXd& sums, std::size_t most) const {
-    VariantGrid first = *this;
-    first.rows_.resize(std::min(rows_.size(), std::max<std::size_t>(most / cells_.size(), 8)));
-    const Eigen::VectorXd counts = first.counts();
-    std::vector<Configuration> points;
+    const std::size_t rows = std::min(rows_.size(), std::max<std::size_t>(most / cells_.size(), 8));
+    const Eigen::VectorXd counts_of_cells = counts(rows);
+    const auto own = [&](std::size_t c) -> Eigen::RowVectorXd {
+        const auto cell = static_cast<Eigen::Index>(c);
+        return sums.row(cell) / counts_of_cells(cell);
+    };
+    Contrasts result;
     std::vector<Eigen::RowVectorXd> weights;
-    for (const Row& row : first.rows_) {
+    for (std::size_t r = 0; r < rows; ++r) {
+        const Row& row = rows_[r];
         Eigen::RowVectorXd whole = Eigen::RowVectorXd::Zero(sums.cols());
         double count = 0;
-        const auto own = [&](std::size_t c) -> Eigen::RowVectorXd {
-            const auto cell = static_cast<Eigen::Index>(c);
-            return sums.row(cell) / counts(cell);
-        };
         for (std::size_t c = 0; c < row.size(); ++c)
             if (row[c]) whole += own(c), ++count;
         for (std::size_t c = 0; c < row.size(); ++c) {
             const auto& cell = row[c];
             if (!cell) continue;
-            points.push_back(*cell);
+            fitted_->add(*cell, result.at);
             weights.emplace_back(own(c) - whole / count);
         }
     }
-    Contrasts result{fitted_->points_of(points), {}};
     result.weights.resize(static_cast<Eigen::Index>(weights.size()), sums.cols());
     for (std::size_t i = 0; i < weights.size(); ++i)
         result.weights.row(static_cast<Eigen::Index>(i)) = weights[i];

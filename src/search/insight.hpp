@@ -60,14 +60,15 @@ public:
     // The following only above the floor.
 
     [[nodiscard]] ModelPoints points_of(std::span<const Configuration> configurations) const;
+    void add(const Configuration& one, ModelPoints& to) const;
     /// The posterior means of ln(objective), standardised (more is better).
     [[nodiscard]] Eigen::VectorXd means(const ModelPoints& at) const;
     /// Of each expert of the model its weight, means and joint covariance at these points, without
     /// noise. O(experts (points^2 + n points)).
     [[nodiscard]] std::vector<std::pair<double, JointPrediction>> joint(
         const ModelPoints& at) const;
-    /// The joint posterior of contrasts, standardised, without noise: exact for each expert, W'm and
-    /// W'CW with C the joint posterior covariance, and mixed.
+    /// The joint posterior of contrasts, standardised, without noise: exact for each expert, W'm
+    /// and W'CW with C the joint posterior covariance, and mixed.
     [[nodiscard]] JointPrediction posterior_of(const Contrasts& contrasts) const;
     /// A difference of standardised logarithms as a gain: 0.02 is 2 % better. It is one of
     /// `together` intervals that hold with 95 % all at once (Bonferroni): of sixteen that hold with
@@ -130,8 +131,8 @@ public:
 
     [[nodiscard]] const std::vector<Assignment>& cells() const { return cells_; }
     [[nodiscard]] std::size_t size() const { return rows_.size(); }
-    /// How many rows have each cell.
-    [[nodiscard]] Eigen::VectorXd counts() const;
+    /// How many of the first rows have each cell.
+    [[nodiscard]] Eigen::VectorXd counts(std::size_t rows) const;
     /// Of each cell the average, over the rows that have it, of its value less the average of its
     /// row, and sums of these (`sums`: cells x contrasts). Of the first rows, of which the points
     /// are at most `most`, eight rows at least.

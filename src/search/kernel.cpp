@@ -17,26 +17,15 @@ DistanceTables distance_tables(const LevelGeometry& geometry, const std::vector<
     return result;
 }
 
-Eigen::MatrixXd covariance(const DistanceTables& tables, const KernelParameters& parameters,
-                           Eigen::Index n) {
-    Eigen::MatrixXd squared = Eigen::MatrixXd::Zero(n, n);
-    for (std::size_t d = 0; d < tables.size(); ++d)
-        squared +=
-            parameters.inverse_squared_lengths(static_cast<Eigen::Index>(d)) * tables[d];
-    return parameters.product_variance * matern52(squared);
-}
-
 Eigen::MatrixXd covariance(const LevelGeometry& geometry, const std::vector<EncodedPoint>& seen,
                            const std::vector<EncodedPoint>& others,
                            const KernelParameters& parameters) {
-    Eigen::MatrixXd squared =
-        Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(seen.size()),
-                              static_cast<Eigen::Index>(others.size()));
+    Eigen::MatrixXd squared = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(seen.size()),
+                                                    static_cast<Eigen::Index>(others.size()));
     std::vector<LevelColumns> scaled = LevelColumns::of_all(geometry, seen);
     for (std::size_t j = 0; j < others.size(); ++j)
         for (std::size_t d = 0; d < scaled.size(); ++d) {
-            const double inverse =
-                parameters.inverse_squared_lengths(static_cast<Eigen::Index>(d));
+            const double inverse = parameters.inverse_squared_lengths(static_cast<Eigen::Index>(d));
             scaled[d].add(
                 others[j],
                 [&](const EncodedPoint& point) {

@@ -45,10 +45,6 @@ using DistanceTables = std::vector<Eigen::MatrixXd>;
                                              const std::vector<EncodedPoint>& a,
                                              const std::vector<EncodedPoint>& b);
 
-/// k among n points, of the tables of their distances. O(n^2 D).
-[[nodiscard]] Eigen::MatrixXd covariance(const DistanceTables& tables,
-                                         const KernelParameters& parameters, Eigen::Index n);
-
 /// A number for each of n observed points and any other one that depends on their levels in one
 /// dimension, such as their distance there: a column of n for each level of the other, made when
 /// the level is first met. Adding it takes n additions a dimension and candidate. Tables of all
@@ -99,7 +95,7 @@ private:
     Eigen::MatrixXd columns_;
 };
 
-/// k between `seen` and `others`, without tables of distances.
+/// k between `seen` and `others`.
 [[nodiscard]] Eigen::MatrixXd covariance(const LevelGeometry& geometry,
                                          const std::vector<EncodedPoint>& seen,
                                          const std::vector<EncodedPoint>& others,

@@ -26,21 +26,13 @@ std::shared_ptr<const FittedModels> fitted_models(
                                                 seed_of_fits(problem, standings, seed), tail);
 }
 
-PendingAwareModel learned_from(const Problem& problem, const Standings& standings,
-                               std::shared_ptr<const FittedModels> told,
-                               std::vector<ConfigurationEvidence> evidence,
-                               std::uint64_t seed) {
-    return {problem, std::move(told), std::move(evidence), standings.noises(),
-            seed_of_fits(problem, standings, seed)};
-}
-
 PendingAwareModel learned_anew(const Problem& problem, const Standings& standings,
                                const LevelGeometry& geometry, const Beliefs& beliefs,
                                std::uint64_t seed, OutputScale::Tail tail) {
     std::vector<ConfigurationEvidence> evidence =
         worth_learning(evidence_of(problem, standings, geometry, beliefs), problem.objective);
     auto told = fitted_models(problem, standings, evidence, geometry, seed, tail);
-    return learned_from(problem, standings, std::move(told), std::move(evidence), seed);
+    return {problem, std::move(told), std::move(evidence), standings.noises()};
 }
 
 }  // namespace servetune

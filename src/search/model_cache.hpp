@@ -18,18 +18,12 @@ namespace servetune {
     const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
     std::uint64_t seed, OutputScale::Tail tail = OutputScale::Tail::compressed);
 
-/// The same, with the trials under way in the evidence.
-[[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings,
-                                             std::shared_ptr<const FittedModels> told,
-                                             std::vector<ConfigurationEvidence> evidence,
-                                             std::uint64_t seed);
-
 /// The same, of a history. The search decides by a compressed tail, effects are told by a straight
 /// one.
-[[nodiscard]] PendingAwareModel learned_anew(const Problem& problem, const Standings& standings,
-                                             const LevelGeometry& geometry,
-                                             const Beliefs& beliefs, std::uint64_t seed,
-                                             OutputScale::Tail tail = OutputScale::Tail::compressed);
+[[nodiscard]] PendingAwareModel learned_anew(
+    const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
+    const Beliefs& beliefs, std::uint64_t seed,
+    OutputScale::Tail tail = OutputScale::Tail::compressed);
 
 /// What one ask keeps for the next: the list of candidates while the space is the same, the models
 /// and the ranking while nothing was told. The cache never changes an answer.
@@ -56,8 +50,8 @@ public:
     PendingAwareModel learned(const Problem& problem, const Standings& standings,
                               const Beliefs& beliefs, std::uint64_t seed) {
         const LevelGeometry& geometry = candidates(problem, beliefs, seed).geometry();
-        std::vector<ConfigurationEvidence> evidence = worth_learning(
-            evidence_of(problem, standings, geometry, beliefs), problem.objective);
+        std::vector<ConfigurationEvidence> evidence =
+            worth_learning(evidence_of(problem, standings, geometry, beliefs), problem.objective);
         if (!told_ || objective_ != problem.objective || noises_ != standings.noises() ||
             told_->evidence() != without_pending(evidence)) {
             ranking_.reset();
@@ -65,7 +59,7 @@ public:
             objective_ = problem.objective;
             noises_ = standings.noises();
         }
-        return learned_from(problem, standings, told_, std::move(evidence), seed);
+        return {problem, told_, std::move(evidence), standings.noises()};
     }
 
     /// Of all candidates by what was learned last.

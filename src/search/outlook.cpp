@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t most_drawn = 2000;  ///< of the space; scored one by one
 constexpr std::size_t most_joint =
-    250;  ///< of these, by expected improvement: their covariance is O(n^3)
-constexpr double runs = 4;                 ///< once in the search, and three rounds after it
+    250;                    ///< of these, by expected improvement: their covariance is O(n^3)
+constexpr double runs = 4;  ///< once in the search, and three rounds after it
 constexpr std::size_t most_worlds = 1000;  ///< drawn: a chance of 5 % is good to 0.7 points
 
 /// Values of all points in one world, standardised: n.
@@ -113,8 +113,7 @@ FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
         best.push_back(top);
     }
     const auto better_by = [&](std::size_t w, Eigen::Index j) { return drawn[w](j) - drawn[w](0); };
-    const double noise =
-        fitted_->problem.replicates_inform ? model.noise_variance() / runs : 0;
+    const double noise = fitted_->problem.replicates_inform ? model.noise_variance() / runs : 0;
     std::vector<double> means(chances.size(), 0.0);
     std::vector<double> squares(chances.size(), 0.0);
     for (std::size_t w = 0; w < drawn.size(); ++w)

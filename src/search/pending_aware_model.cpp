@@ -10,7 +10,7 @@ namespace servetune {
 PendingAwareModel::PendingAwareModel(const Problem& problem,
                                      std::shared_ptr<const FittedModels> told,
                                      std::vector<ConfigurationEvidence> evidence,
-                                     const std::vector<double>& noise_cv, std::uint64_t seed)
+                                     const std::vector<double>& noise_cv)
     : told_(std::move(told)), evidence_(std::move(evidence)), objective_(told_->objective()) {
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
@@ -26,8 +26,8 @@ PendingAwareModel::PendingAwareModel(const Problem& problem,
     at_evidence_ = objective_.mixed(points, believed(beliefs));
     if (!problem.objective.several()) return;
     const Tradeoff::Leading leading{objective_, believed(beliefs)};
-    tradeoff_ = std::make_unique<Tradeoff>(problem, evidence_, leading, told_->geometry(), noise_cv[1],
-                                           derive_seed(seed, 3));
+    tradeoff_ = std::make_unique<Tradeoff>(problem, evidence_, leading, told_->geometry(),
+                                           noise_cv[1], derive_seed(told_->seed(), 3));
 }
 
 std::vector<CandidateScore> PendingAwareModel::scores(
@@ -66,10 +66,10 @@ std::vector<CandidateScore> PendingAwareModel::scores(
         }
     }
     if (tradeoff_ && incumbent_) tradeoff_->score(points, result);
-    for (const FittedModels::LimitModel& limit : told_->limits()) {
-        if (!limit.margin) continue;
+    for (const auto& margin : told_->limits()) {
+        if (!margin) continue;
         const std::vector<Prediction> margins =
-            limit.margin->mixed(points, Eigen::MatrixXd(points.size(), 0));
+            margin->mixed(points, Eigen::MatrixXd(points.size(), 0));
         for (std::size_t i = 0; i < points.size(); ++i)
             result[i].log_limits +=
                 log_normal_cdf(margins[i].mean / std::sqrt(margins[i].variance));

@@ -21,7 +21,7 @@ public:
     /// `evidence`: of all, those under way as well. `noise_cv`: of one measurement, each goal's.
     PendingAwareModel(const Problem& problem, std::shared_ptr<const FittedModels> told,
                       std::vector<ConfigurationEvidence> evidence,
-                      const std::vector<double>& noise_cv, std::uint64_t seed);
+                      const std::vector<double>& noise_cv);
 
     [[nodiscard]] const std::vector<ConfigurationEvidence>& evidence() const { return evidence_; }
     [[nodiscard]] std::size_t under_way() const {

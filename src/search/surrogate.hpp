@@ -52,10 +52,9 @@ public:
     /// values. At 40 trials of the simulated study: 3 points of regret better than without a bound
     static constexpr double belief_worth = 5;
 
-    /// `geometry` must outlive it. `seed` of the starts.
+    /// `geometry` must outlive it. `seed`: of the starts.
     Surrogate(const LevelGeometry& geometry, const SurrogateData& data, std::uint64_t seed,
-              const HyperparameterSearch& search = {})
-        : geometry_(&geometry) {
+              const HyperparameterSearch& search = {}) {
         const DistanceTables tables = distance_tables(geometry, data.points, data.points);
         std::vector<Expert> plain = experts(geometry, tables, data, {}, seed, search);
         std::vector<Eigen::Index> columns(
@@ -102,7 +101,7 @@ public:
         std::vector<std::vector<Prediction>> result;
         for (const Expert& expert : experts_) {
             const Eigen::MatrixXd h = regressors(expert, beliefs);
-            result.push_back(expert.process.predict(*geometry_, points, h));
+            result.push_back(expert.process.predict(points, h));
         }
         return result;
     }
@@ -118,7 +117,7 @@ public:
         std::vector<Beside> result;
         for (const Expert& expert : experts_) {
             const Eigen::MatrixXd h = regressors(expert, beliefs);
-            const Eigen::MatrixXd cross = expert.process.cross_covariance(*geometry_, points, h);
+            const Eigen::MatrixXd cross = expert.process.cross_covariance(points, h);
             result.push_back({expert.process.predict_from(cross, h),
                               cross.transpose() * expert.process.covariance_weights(i)});
         }
@@ -141,8 +140,7 @@ public:
                 const Eigen::MatrixXd own = h.middleRows(first, count);
                 result.segment(first, count) +=
                     expert.weight *
-                    expert.process.means_from(
-                        expert.process.cross_covariance(*geometry_, some, own), own);
+                    expert.process.means_from(expert.process.cross_covariance(some, own), own);
             }
         }
         return result;
@@ -173,9 +171,8 @@ public:
     void believe(const EncodedPoint& point, const Eigen::RowVectorXd& beliefs) {
         for (Expert& expert : experts_) {
             const Eigen::MatrixXd row = regressors(expert, beliefs);
-            const double expected =
-                expert.process.predict(*geometry_, {point}, row).front().mean;
-            expert.process.append(*geometry_, point, expected, 1, row);
+            const double expected = expert.process.predict({point}, row).front().mean;
+            expert.process.append(point, expected, 1, row);
         }
     }
 
@@ -226,7 +223,7 @@ private:
         for (const HyperparameterMode& mode :
              fit_hyperparameters(hyperparameters, tables, observations, seed, search))
             result.push_back(
-                {GaussianProcess(tables, observations, hyperparameters.kernel(mode.theta),
+                {GaussianProcess(geometry, observations, hyperparameters.kernel(mode.theta),
                                  hyperparameters.noise_variance(mode.theta)),
                  mode.weight, columns});
         return result;
@@ -243,7 +240,6 @@ private:
         return sum;
     }
 
-    const LevelGeometry* geometry_;
     std::vector<Expert> experts_{};
     double belief_weight_ = 0;
 };

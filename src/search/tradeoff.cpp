@@ -11,8 +11,8 @@ namespace servetune {
 Tradeoff::Tradeoff(const Problem& problem, const std::vector<ConfigurationEvidence>& evidence,
                    const Leading& leading, const LevelGeometry& geometry, double noise_cv,
                    std::uint64_t seed)
-    : second_(learned(problem.objective.goals[1], evidence, geometry, noise_cv,
-                      derive_seed(seed, 0))) {
+    : second_(
+          learned(problem.objective.goals[1], evidence, geometry, noise_cv, derive_seed(seed, 0))) {
     std::vector<EncodedPoint> points;
     for (const ConfigurationEvidence& entry : evidence) points.push_back(entry.point);
     at_evidence_ = {leading.process.mixed(points, leading.beliefs), of_second(points)};

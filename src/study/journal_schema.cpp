@@ -159,9 +159,6 @@ bool is_never_compared(const std::string& path) {
 
 std::string changes_between(const Definition& before, const Definition& after) {
     std::string changes;
-    const auto later = [](const std::string& path) { return path.starts_with(of_later_versions); };
-    const bool earlier_version = std::none_of(
-        before.begin(), before.end(), [&](const auto& entry) { return later(entry.first); });
     const auto never_new = [](const std::string& path) {
         return path == machine_found_path || is_never_compared(path);
     };
@@ -173,7 +170,7 @@ std::string changes_between(const Definition& before, const Definition& after) {
             changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
     }
     for (const auto& [path, text] : after)
-        if (!before.contains(path) && !(earlier_version && later(path)) && !never_new(path))
+        if (!before.contains(path) && !never_new(path))
             changes += "\n  " + path + ": is new: '" + text + "'";
     return changes;
 }

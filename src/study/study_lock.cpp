@@ -72,8 +72,7 @@ std::string process_in(int descriptor) {
 
 }  // namespace
 
-StudyLock::StudyLock(fs::path folder)
-    : folder_(std::move(folder)), file_(folder_ / "study.lock") {
+StudyLock::StudyLock(fs::path folder) : folder_(std::move(folder)), file_(folder_ / "study.lock") {
     Descriptor opened(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (opened.id() < 0)
         throw IoError("cannot open the study's folder " + folder_.string() + ": " +

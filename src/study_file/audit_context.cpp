@@ -8,13 +8,6 @@
 namespace servetune {
 namespace {
 
-const Workload* find_workload(const StudyFile& study, const std::string& name) {
-    for (const auto* list : {&study.workloads, &study.report_workloads})
-        for (const Workload& workload : *list)
-            if (workload.name == name || (name.empty() && list->size() == 1)) return &workload;
-    return nullptr;
-}
-
 /// The command that a row of a table was measured with; nothing when it lies outside the space.
 std::optional<Command> command_of(const MeasuredTable& table, const MeasuredTable::Row& row,
                                   const SearchSpace& space, const StudyFile& study) {
@@ -139,7 +132,9 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
         AuditContext context;
         context.hardware = hardware;
         context.rate_is_intended = compares_times(study.objective);
-        if (const Workload* workload = find_workload(study, row.workload))
+        const bool only = row.workload.empty() && study.workloads.size() == 1;
+        if (const Workload* workload =
+                only ? &study.workloads.front() : study.workload_called(row.workload))
             describe(context, *workload, result);
         if (const auto command = commands ? command_of(table, row, space, study) : std::nullopt)
             describe(context, commands->read(*command), study.model, models);

@@ -3,13 +3,11 @@
 #include "readers.hpp"
 
 #include "base/nearest.hpp"
-#include "base/nesting.hpp"
 #include "engine/engine_value.hpp"
 #include "engine/version.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
 
-#include <nlohmann/json.hpp>
 
 namespace servetune {
 namespace {
@@ -375,15 +373,9 @@ JsonFlag read_json_flag(const Yaml& item) {
     read_table(item, keys::render, flag);
     for (const auto& [key, value] : item.at(keys::render.json).entries()) {
         const std::string text = value.text();
-        const std::vector<std::string> names = names_in_form(text);
-        std::map<std::string, std::string> ones;
-        for (const std::string& name : names) {
-            flag.fields.emplace_back(key, name);
-            ones[name] = "1";
-        }
-        if (names.empty() || shallow_json<nlohmann::json>(filled_form(text, ones)).is_discarded())
-            value.fail_wanted("'{parameter}', or JSON with {parameter} in it");
-        if (text != "{" + names.front() + "}") flag.forms.emplace(key, text);
+        if (text.size() < 3 || !text.starts_with('{') || !text.ends_with('}'))
+            value.fail_wanted("'{parameter}'");
+        flag.fields.emplace_back(key, text.substr(1, text.size() - 2));
     }
     return flag;
 }

@@ -240,7 +240,7 @@ void check_weight_cache(const StudyFile& file) {
 constexpr const char* image_not_here = "not here";
 
 std::string path_of_image(const std::string& image) {
-    return of_later_versions + "evaluator.deploy.container.image " + image;
+    return file_paths + "evaluator.deploy.container.image " + image;
 }
 
 /// What an image is now, or was when the journal was written; empty: nobody knows.
@@ -347,7 +347,7 @@ public:
             for (const auto& [word, text] : wrapped->lines) {
                 if (word != "data") continue;
                 const std::size_t blank = text.find(' ');
-                definition[of_later_versions + "evaluator.deploy." + wrapped->name + "." +
+                definition[file_paths + "evaluator.deploy." + wrapped->name + "." +
                            text.substr(0, blank)] =
                     fingerprint_of(setup.file.secrets.with_fingerprints(text.substr(blank + 1)))
                         .text();
@@ -367,7 +367,7 @@ public:
             std::string asked;
             for (const auto* list : {&quality.prompts, &quality.command})
                 for (const std::string& text : *list) asked += text + "\n";
-            definition[of_later_versions + "quality.asked"] = fingerprint_of(asked).text();
+            definition[file_paths + "quality.asked"] = fingerprint_of(asked).text();
         }
         add_environment("evaluator.deploy.environment.", options.deploy.environment,
                         setup.file.secrets, definition);

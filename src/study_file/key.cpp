@@ -21,7 +21,7 @@ std::string bounds_text(const KeyType& type) {
     if (std::isinf(type.high))
         return (type.above_low ? " above " : " of at least ") + text_of_number(type.low);
     return std::string(" in ") + (type.above_low ? "(" : "[") + text_of_number(type.low) + ", " +
-           text_of_number(type.high) + (type.below_high ? ")" : "]");
+           text_of_number(type.high) + "]";
 }
 
 std::string words_joined(std::span<const std::string_view> words, const std::string& between,
@@ -91,8 +91,7 @@ void check_form(const KeyType& type, std::initializer_list<Form> known) {
 }
 
 bool within(const KeyType& type, double number) {
-    return (type.above_low ? number > type.low : number >= type.low) &&
-           (type.below_high ? number < type.high : number <= type.high);
+    return (type.above_low ? number > type.low : number >= type.low) && number <= type.high;
 }
 
 bool fits(const KeyType& type, const Yaml& node) {

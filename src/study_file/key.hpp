@@ -42,7 +42,6 @@ struct KeyType {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     bool above_low = false;                     ///< `low` itself is refused
-    bool below_high = false;                    ///< `high` itself is refused
     std::span<const std::string_view> words{};  ///< of a word
     const KeyType* element = nullptr;           ///< of a list and a mapping; of either, the first
     const KeyType* other = nullptr;             ///< of either, the second
@@ -171,8 +170,6 @@ template <std::int64_t low, std::int64_t high>
 inline constexpr KeyType number_in{Form::number, {}, {}, low, high};
 inline constexpr KeyType efficiency{Form::number, {}, "a share: more than 0, at most 1", 0, 1,
                                     true};
-inline constexpr KeyType chance{Form::number, {},  "a number of at least 0, below 1", 0, 1,
-                                false,        true};
 
 inline constexpr KeyType share{Form::share, "share"};
 inline constexpr KeyType duration{Form::duration, "duration"};

@@ -2,10 +2,10 @@
 #pragma once
 
 // Every key that users may write, one table for each kind of mapping: readers, errors, schema,
-// the tables of FORMAT.md and the definition of a study are made from the rows. What a key means is
-// said in FORMAT.md. A table is declared after those
-// that it refers to; words, types and keys that several tables have stand first. Mappings whose
-// names are free (parameters, counters) have types for what stands under the names.
+// the tables of FORMAT.md and the definition of a study are made from the rows. FORMAT.md says
+// what a key means. A table is declared after those that it refers to; words, types and keys that
+// several tables have stand first. Mappings whose names are free (parameters, counters) have types
+// for what stands under the names.
 
 #include "key_reader.hpp"
 #include "recipes.hpp"

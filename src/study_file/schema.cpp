@@ -35,8 +35,7 @@ OrderedJson bounded_json(const KeyType& type) {
     OrderedJson result{{"type", type.form == KeyType::Form::integer ? "integer" : "number"}};
     if (!std::isinf(type.low))
         result[type.above_low ? "exclusiveMinimum" : "minimum"] = number_json(type, type.low);
-    if (!std::isinf(type.high))
-        result[type.below_high ? "exclusiveMaximum" : "maximum"] = number_json(type, type.high);
+    if (!std::isinf(type.high)) result["maximum"] = number_json(type, type.high);
     return result;
 }
 

@@ -192,22 +192,10 @@ void check_names_engine(const std::string& name, const Yaml& node,
         node.fail("'" + name + "' is none of the study's engines");
 }
 
-/// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
-/// over hosts.
-std::optional<DeviceLimit> read_devices(const Yaml& root, const StudyFile& study) {
+/// Devices that a trial of this study may take; nothing where it takes none.
+std::optional<DeviceLimit> device_limit(const StudyFile& study) {
     if (evaluator_of(study).traits.served_by != ServedBy::a_new_start) return std::nullopt;
-    if (!study.machine.devices) return DeviceLimit{};
-    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    const auto chip = deploy != nullptr && deploy->wrapped &&
-                              deploy->wrapped->name == keys::deploy.kubernetes.name
-                          ? hardware_in(study.machine.hardware, study.catalogue().all_hardware())
-                          : std::nullopt;
-    if (chip && chip->devices_per_node && *chip->devices_per_node < *study.machine.devices)
-        root.at(keys::study.hardware)
-            .fail("an engine runs on one host: `hardware: {count: N}` with N from 1 to " +
-                  std::to_string(*chip->devices_per_node) + " wanted, got " +
-                  std::to_string(*study.machine.devices));
-    return DeviceLimit{*study.machine.devices, true};
+    return study.machine.devices ? DeviceLimit{*study.machine.devices, true} : DeviceLimit{};
 }
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
@@ -371,7 +359,7 @@ private:
 
     /// Chip, devices, model and images.
     void read_surroundings() {
-        if (!own_) description_.devices = read_devices(root_, study_);
+        if (!own_) description_.devices = device_limit(study_);
         description_.adds_engine_default = !replayed();
         if (!replayed()) {  // what was measured ran
             description_.architecture = architecture_of(study_);

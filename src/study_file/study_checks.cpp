@@ -7,7 +7,6 @@
 #include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "engine/command_reader.hpp"
-#include "engine/engine_value.hpp"
 #include "engine/flag_facts.hpp"
 #include "evaluator_type.hpp"
 #include "keys.hpp"
@@ -162,24 +161,12 @@ bool overlap(const std::string& a, const std::string& b) {
            (longer.size() == shorter.size() || longer[shorter.size()] == '.');
 }
 
-/// Those of a space's parameters that something sets, and why that cannot be.
-std::string why_twice(const std::vector<PassedSetting>& settings) {
-    std::set<std::string> searched;
-    std::string fixed;
-    for (const PassedSetting& one : settings) {
-        if (!one.always) searched.insert(one.parameter);
-        else if (fixed.empty())
-            fixed =
-                "'space' fixes " + one.parameter + " to " + text_of(*one.always) + ": say it once";
-    }
-    if (searched.empty()) return fixed;
+/// The space's parameters that something else sets, and why that cannot be.
+std::string why_twice(const std::set<std::string>& parameters) {
     std::string names;
-    for (const std::string& name : searched) names += (names.empty() ? "" : ", ") + name;
-    return "this study searches " + names +
-           ", and the engine would take one of the two values: trials that seem to differ would be "
-           "the " +
-           "same server. Take it out here, or fix the parameter under 'space' (a plain value "
-           "there)";
+    for (const std::string& name : parameters) names += (names.empty() ? "" : ", ") + name;
+    return "this study sets " + names +
+           ", and the engine would take one of the two values: say it under 'space' alone";
 }
 
 /// The words of one engine, against what its commands pass.
@@ -219,11 +206,11 @@ private:
                     "the study's 'model' says which model is served");
         bool by_launch = std::find(of_weight_cache_.begin(), of_weight_cache_.end(),
                                    setting.name) != of_weight_cache_.end();
-        std::vector<PassedSetting> twice;
+        std::set<std::string> twice;
         for (const PassedSetting& one : passed_) {
             if (!overlap(one.flag, setting.name)) continue;
-            by_launch = by_launch || !one.place.empty();
-            if (!same_as_fixed(one, setting)) twice.push_back(one);
+            if (one.place.empty()) twice.insert(one.parameter);
+            else by_launch = true;
         }
         if (by_launch)
             at.fail(said + "the commands of this study pass " + setting.name + " themselves");
@@ -239,25 +226,9 @@ private:
         if (setting.name != engine_.options_flag &&
             std::find(files.begin(), files.end(), setting.name) == files.end())
             return;
-        std::set<std::string> searched;
-        for (const PassedSetting& one : passed_)
-            if (!one.parameter.empty() && !one.always) searched.insert(one.parameter);
-        if (searched.empty() && setting.name != engine_.options_flag) return;
         at.fail("'" + study_.secrets(setting.text()) +
-                "': a file may set what this study searches" +
-                (searched.empty() ? std::string() : " (such as " + *searched.begin() + ")") +
-                ", and nothing here knows what is in it: write its settings under 'space' or as "
+                "': a file may set what this study sets: write its settings under 'space' or as "
                 "flags under 'arguments'");
-    }
-    /// Whether the words say what the space says anyway.
-    static bool same_as_fixed(const PassedSetting& one, const Setting& setting) {
-        return one.always && std::any_of(setting.parameters.begin(), setting.parameters.end(),
-                                         [&](const EngineParameter* declared) {
-                                             return declared->parameter.name == one.declared &&
-                                                    text_of(normalized_value(
-                                                        *declared, value_of(setting.value))) ==
-                                                        text_of(*one.always);
-                                         });
     }
 
     const Engine& engine_;
@@ -269,18 +240,14 @@ private:
 /// What an engine's commands set by a variable of that name; empty: nothing.
 std::string why_variable(const std::string& name, const StudyFile& study) {
     for (const Engine& engine : study.composition->engines()) {
-        std::vector<PassedSetting> twice;
-        bool searches = false;
-        for (const PassedSetting& one : study.composition->passed(engine)) {
-            if (!one.environment.empty() && one.environment == name) twice.push_back(one);
-            searches = searches || (!one.parameter.empty() && !one.always);
-        }
+        std::set<std::string> twice;
+        for (const PassedSetting& one : study.composition->passed(engine))
+            if (!one.environment.empty() && one.environment == name) twice.insert(one.parameter);
         if (!twice.empty()) return why_twice(twice);
         for (const std::string& prefix : engine.flag_variables)
-            if (searches && name.starts_with(prefix))
+            if (name.starts_with(prefix))
                 return "variables " + prefix + "... set flags of " + engine.name +
-                       ", also those that this study searches: write it under 'space', or as a "
-                       "flag under 'arguments'";
+                       ": write it under 'space', or as a flag under 'arguments'";
     }
     return "";
 }

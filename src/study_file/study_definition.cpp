@@ -41,44 +41,42 @@ void add_written(const KeyType& type, const Yaml& node, const std::string& path,
     else result[path] = node.is_scalar() ? node.text() : "";
 }
 
-/// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time
-/// on top of the default.
-void add_flags(const StudySetup& setup, std::map<std::string, std::string>& result) {
-    if (!setup.file.has_commands()) return;
+/// Which words each parameter adds to the command, all its levels, one at a time on top of the
+/// default.
+std::string commands_with(const Parameter& parameter, const StudySetup& setup) {
     constexpr std::size_t most_levels = 64;
     const SearchSpace& space = setup.problem->space;
-    for (const Parameter& parameter : space.parameters()) {
-        std::vector<Value> values;
-        for (std::size_t level = 0; level < std::min(parameter.level_count(), most_levels); ++level)
-            values.push_back(parameter.level(level));
-        if (parameter.continuous()) values.emplace_back(parameter.at_position(0.5));
-        std::string commands;
-        for (const Value& value : values) {
-            Assignment changed = space.default_configuration().assignment();
-            for (const Condition& condition : parameter.active_when)
-                changed[condition.parent] = condition.values.front();
-            changed[parameter.name] = value;
-            const Configuration completed = space.completed(changed);
-            commands += setup.command(completed).text() + "\n";
-            if (setup.file.composition->needs_router(completed))
-                for (const ServerGroup& group : setup.file.composition->groups(completed))
-                    commands +=
-                        setup.file.composition->render(completed, {"MODEL"}, group.role).text() +
-                        "\n";
-        }
-        result[of_later_versions + "flags." + parameter.name] = fingerprint_of(commands).text();
+    const Composition& composition = *setup.file.composition;
+    std::vector<Value> values;
+    for (std::size_t level = 0; level < std::min(parameter.level_count(), most_levels); ++level)
+        values.push_back(parameter.level(level));
+    if (parameter.continuous()) values.emplace_back(parameter.at_position(0.5));
+    std::string result;
+    for (const Value& value : values) {
+        Assignment changed = space.default_configuration().assignment();
+        for (const Condition& condition : parameter.active_when)
+            changed[condition.parent] = condition.values.front();
+        changed[parameter.name] = value;
+        const Configuration completed = space.completed(changed);
+        result += setup.command(completed).text() + "\n";
+        if (composition.needs_router(completed))
+            for (const ServerGroup& group : composition.groups(completed))
+                result += composition.render(completed, {"MODEL"}, group.role).text() + "\n";
     }
+    return result;
 }
 
-/// What a strategy makes of a parameter beyond its domain.
-void add_roles(const SearchSpace& space, std::map<std::string, std::string>& result) {
-    for (const Parameter& parameter : space.parameters()) {
+/// A fingerprint of the commands of each parameter, and of what a strategy makes of it beyond its
+/// domain.
+void add_parameters(const StudySetup& setup, std::map<std::string, std::string>& result) {
+    for (const Parameter& parameter : setup.problem->space.parameters()) {
         std::string text = parameter.ordered() ? "ordered" : "not ordered";
         if (parameter.grows_memory) text += ", grows memory";
         if (parameter.value_when_unset)
             text += ", without a flag " + text_of(*parameter.value_when_unset);
-        if (!parameter.concept_name.empty()) text += ", " + parameter.concept_name;
-        result[of_later_versions + "roles." + parameter.name] = text;
+        text += ", " + parameter.concept_name + "\n";
+        if (setup.file.has_commands()) text += commands_with(parameter, setup);
+        result[file_paths + "flags." + parameter.name] = fingerprint_of(text).text();
     }
 }
 
@@ -91,13 +89,13 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
             try {
                 text = fingerprint_of(read_file(file_of(workload.dataset))).text();
             } catch (const IoError&) {
-                const auto kept = file.kept.find(of_later_versions + "data." +
+                const auto kept = file.kept.find(file_paths + "data." +
                                                  workload.name);  // read elsewhere, it is as it was
                 text = kept != file.kept.end()
                            ? kept->second
                            : "cannot be read";  // whoever sends the requests says so
             }
-            result[of_later_versions + "data." + workload.name] = text;
+            result[file_paths + "data." + workload.name] = text;
         }
 }
 
@@ -228,8 +226,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
     }
     result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
     evaluator_of(file).define(*this, result);
-    add_flags(*this, result);
-    add_roles(problem->space, result);
+    add_parameters(*this, result);
     add_data(file, result);
     for (const auto& [path, text] : file.source.settings) result[path] = text;
     add_profile(*this, result);

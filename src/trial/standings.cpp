@@ -90,8 +90,8 @@ void judge(Standing& standing, const Objective& objective, const Decision& decis
         std::string unusable;
         for (const Goal& goal : objective.goals)
             if (unusable.empty())
-                unusable = goal.why_unusable(measurement->metrics,
-                                             decision.never_worse_than.has_value());
+                unusable =
+                    goal.why_unusable(measurement->metrics, decision.never_worse_than.has_value());
         if (!unusable.empty()) {
             standing.refuse(Refusal::unusable, std::move(unusable));
             continue;

@@ -182,9 +182,8 @@ TEST_CASE("options: a study's file says at which place something cannot be") {
     };
     CHECK(of_workload("weight: 1e308") ==
           "'workloads[0].weight': a positive number, at most a million, wanted, got '1e308'");
-    for (const char* rest :
-         {"seed: -1", "arrival: {rate: 1e-300}", "arrival: {rate: 1e300}",
-          "arrival: {concurrency: 99999999999}"})
+    for (const char* rest : {"seed: -1", "arrival: {rate: 1e-300}", "arrival: {rate: 1e300}",
+                             "arrival: {concurrency: 99999999999}"})
         (void)of_workload(rest);
 }
 

@@ -48,22 +48,6 @@ BenchmarkResult some_result(Rng& rng, bool all) {
     return result;
 }
 
-RequestRecord record(std::size_t index, double sent, double first, std::vector<float> gaps) {
-    RequestRecord result;
-    result.index = index;
-    result.end = RequestEnd::success;
-    result.scheduled = sent - 0.25;
-    result.sent = sent;
-    result.first_token = result.last_token = sent + first;
-    for (const float gap : gaps) *result.last_token += gap;
-    result.done = *result.last_token;
-    result.gaps = std::move(gaps);
-    result.chunks = static_cast<std::uint32_t>(result.gaps.size() + 1);
-    result.input_tokens = 7;
-    result.output_tokens = result.chunks;
-    return result;
-}
-
 }  // namespace
 
 TEST_CASE("export: the JSON of a result reads back equal, whatever figures it has") {
@@ -72,10 +56,8 @@ TEST_CASE("export: the JSON of a result reads back equal, whatever figures it ha
         const BenchmarkResult result = some_result(rng, i == 0);
         ExportContext context;
         context.model = "org/m";
-        context.label = "run \"a\"";
         context.dataset = "sharegpt";
         context.date = "20261121-120000";
-        if (i % 2 == 0) context.arguments = "vllm serve org/m --max-num-seqs=512";
         const std::string json = vllm_json(result, context);
         CHECK(json.find('\n') == std::string::npos);
         const PublishedResult read = read_one(json);
@@ -83,9 +65,8 @@ TEST_CASE("export: the JSON of a result reads back equal, whatever figures it ha
         CHECK(read.tool == "servetune");
         CHECK(read.model == "org/m");
         CHECK(read.date == "20261121-120000");
-        CHECK(read.labels == std::vector<std::string>{"run \"a\"", "sharegpt"});
-        CHECK(read.arguments == context.arguments.value_or(""));
-        CHECK(read.arguments_unknown == !context.arguments);
+        CHECK(read.labels == std::vector<std::string>{"sharegpt"});
+        CHECK(read.arguments_unknown);
     }
 }
 
@@ -159,37 +140,6 @@ TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys a
     CHECK(empty["max_concurrency"].is_null());
     CHECK_FALSE(empty.contains("mean_ttft_ms"));
     CHECK_FALSE(empty.contains("completed"));
-}
-
-TEST_CASE("export: a detailed file has one entry a request, and says the same as the summary") {
-    std::vector<RequestRecord> records{
-        record(0, 1.0, 0.25, {0.125F, 0.25F}), record(1, 1.5, 0.5, {0.02F}), {}};
-    records[2].index = 2;
-    records[2].end = RequestEnd::http_error;
-    records[2].error = "503 \xFF";
-    records[2].sent = records[2].scheduled = 2;
-    BenchmarkResult result;
-    result.duration_seconds = 3;
-    result.successful_requests = 2;
-    result.requests_per_second = 2.0 / 3;
-    auto json = nlohmann::json::parse(vllm_json(result, {}, records));
-    CHECK(json["output_lens"] == nlohmann::json({3, 2, 0}));
-    CHECK(json["input_lens"] == nlohmann::json({7, 7, 0}));
-    CHECK(json["ttfts"] == nlohmann::json({0.25, 0.5, 0.0}));
-    CHECK(json["itls"].dump() == "[[0.125,0.25],[0.02],[]]");
-    CHECK(json["errors"][0] == "");
-    CHECK(json["errors"][2] == "503 \xEF\xBF\xBD");
-    CHECK(json["start_times"] == nlohmann::json({1.0, 1.5, 2.0}));
-    CHECK(json["queue_times"] == nlohmann::json({0.25, 0.25, 0.0}));
-    CHECK(json["generated_texts"].size() == 3);
-    CHECK(figures_of(read_one(json.dump()).result) == figures_of(result));
-    json.erase("servetune");  // as vLLM's readers see it
-    const BenchmarkResult derived = read_one(json.dump()).result;
-    CHECK(derived.failed_requests == 1);
-    CHECK(derived.latency.mean == Approx((0.625 + 0.52) / 2));
-    CHECK(derived.time_per_output_token.mean == Approx((0.1875 + 0.02) / 2));
-    records[2].error.clear();
-    CHECK(nlohmann::json::parse(vllm_json(result, {}, records))["errors"][2] == "http_error");
 }
 
 TEST_CASE("export: the block of a result, as vLLM prints it") {

@@ -182,7 +182,7 @@ TEST_CASE("environment: secrets of the study and of addresses are taken out") {
 TEST_CASE("environment: a machine in a journal is the same machine again") {
     FoundDevices machine;
     machine.all = {{0, "GPU-0a", "NVIDIA H100 80GB HBM3", 81559UL << 20U, "550.54"},
-                           {1, "GPU-1a", "NVIDIA H100 80GB HBM3", 0, ""}};
+                   {1, "GPU-1a", "NVIDIA H100 80GB HBM3", 0, ""}};
     machine.visible = {machine.all[1]};
     const FoundDevices again = found_devices_from_json(json_of(machine));
     CHECK(json_of(again) == json_of(machine));

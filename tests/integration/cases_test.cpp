@@ -40,7 +40,6 @@ public:
                   {"@AUTOTUNE@", SERVETUNE_PROGRAM},
                   {"@SIMENGINE@", SIMENGINE_PROGRAM}};
         if (const Yaml* programs = part(yaml, "programs")) install(*programs);
-        else environment_ = {"SERVETUNE_CACHE=" + at("cache").string()};
         if (const Yaml* variables = part(yaml, "variables"))
             for (const auto& [name, value] : variables->entries())
                 environment_.push_back(name + "=" + filled(value));
@@ -100,7 +99,7 @@ private:
         for (const char* name :
              {"HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH",
               "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE", "XDG_CACHE_HOME", "DISPLAY",
-              "WAYLAND_DISPLAY", "SSH_CONNECTION", "SERVETUNE_CACHE", "CUDA_VISIBLE_DEVICES",
+              "WAYLAND_DISPLAY", "SSH_CONNECTION", "CUDA_VISIBLE_DEVICES",
               "LLAMA_CACHE", "OLLAMA_MODELS", "MODELSCOPE_CACHE"})
             environment_.insert(environment_.end(), {"-u", name});
         environment_.push_back("PATH=" + at("bin").string());

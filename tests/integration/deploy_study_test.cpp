@@ -13,7 +13,6 @@
 
 #include <nlohmann/json.hpp>
 
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

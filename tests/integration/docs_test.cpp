@@ -247,7 +247,7 @@ PageRan run_page(const std::string& commands) {
     std::vector<std::string> words{"/usr/bin/env"};
     std::istringstream unset(
         "http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY HF_TOKEN BASH_ENV "
-        "SERVETUNE_CACHE XDG_CACHE_HOME XDG_DATA_HOME SIMENGINE_OPTIONS SERVETUNE_SEARCH_SPACES");
+        "XDG_CACHE_HOME XDG_DATA_HOME SIMENGINE_OPTIONS SERVETUNE_SEARCH_SPACES");
     for (std::string name; unset >> name;) words.insert(words.end(), {"-u", name});
     words.insert(words.end(),
                  {"HF_HUB_OFFLINE=1", "HOME=" + (folder.path() / "home").string(),

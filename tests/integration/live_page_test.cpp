@@ -175,9 +175,8 @@ TEST_CASE("live page: what is no request for it is refused, and the server goes 
         INFO(coding << ": " << answer);
         CHECK(answer.find("HTTP/1.1 ", 9) == std::string::npos);
     }
-    for (const char* path :
-         {"//evil.example/x", "/\\evil.example", "/a\\b", "http://127.0.0.1/", "/study.db",
-          "/../page.yaml", "/events", "/metrics"})
+    for (const char* path : {"//evil.example/x", "/\\evil.example", "/a\\b", "http://127.0.0.1/",
+                             "/study.db", "/../page.yaml", "/events", "/metrics"})
         CHECK(status_of(exchanged(port, get(path))) == 404);
     CHECK(status_of(exchanged(port, get("/", "Host: localhost\r\n"))) == 421);
     CHECK(status_of(exchanged(port, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n")) == 421);
@@ -216,8 +215,7 @@ TEST_CASE(
     CHECK(has(told.out, "11 trials measured, 1 failed"));
 }
 
-TEST_CASE(
-    "live page: a port that is taken and a wrong one are said before anything is started") {
+TEST_CASE("live page: a port that is taken and a wrong one are said before anything is started") {
     const TemporaryFolder folder;
     finished_study(folder);
     ChildProcess server(serving, folder.path());
@@ -236,7 +234,7 @@ TEST_CASE(
         CHECK(no.code == 2);
     }
     CHECK(has(autotune({"view", "page.yaml", "--address", "0.0.0.0:8420"}, other.path()).err,
-               "the page is for this machine alone"));
+              "the page is for this machine alone"));
 }
 
 TEST_CASE(
@@ -274,8 +272,9 @@ TEST_CASE(
     CHECK(has(lost.err, " is a folder without a journal (study.db)\n"));
 }
 
-TEST_CASE("live page: in a browser, what a person has chosen stays while trials end, and the "
-          "end is shown") {
+TEST_CASE(
+    "live page: in a browser, what a person has chosen stays while trials end, and the "
+    "end is shown") {
     if (access("/usr/bin/chromium", X_OK) != 0 ||
         !fs::exists(fs::path(BROWSER_PACKAGES) / "node_modules/playwright-core")) {
         WARN("skipped: /usr/bin/chromium or playwright-core is missing");
@@ -283,8 +282,7 @@ TEST_CASE("live page: in a browser, what a person has chosen stays while trials 
     }
     const TemporaryFolder folder;
     slow_study(folder, "2500ms", true);
-    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--view", "0"},
-                     folder.path());
+    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--view", "0"}, folder.path());
     const std::uint16_t port = port_of(run);
     REQUIRE(comes_to_trial(folder.path() / "page", 3));
     const Ran shown = ran({"/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node",

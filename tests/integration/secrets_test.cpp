@@ -134,8 +134,8 @@ TEST_CASE(
         const Ran one = ran(more, folder.path());
         return one.out + one.err;
     };
-    std::string all = said(
-        {SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "0"});
+    std::string all =
+        said({SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "0"});
     INFO(all);
     const std::string seen = read_file(folder.path() / "seen");
     CHECK_FALSE(has(seen, planted[0].second));

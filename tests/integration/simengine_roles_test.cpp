@@ -26,10 +26,9 @@ TEST_CASE("simengine in roles: answers are those of one engine, and pass both") 
         SimEngine decode(program, fast(decoder));
         REQUIRE(prefill.wait_until_ready());
         REQUIRE(decode.wait_until_ready());
-        SimEngine router("/usr/bin/env",
-                         {"python3", SERVETUNE_SOURCE "/tests/support/router.py",
-                          "--pd-disaggregation", "--prefill", prefill.url(), "--decode",
-                          decode.url(), "--port", "0"});
+        SimEngine router("/usr/bin/env", {"python3", SERVETUNE_SOURCE "/tests/support/router.py",
+                                          "--pd-disaggregation", "--prefill", prefill.url(),
+                                          "--decode", decode.url(), "--port", "0"});
         REQUIRE(router.wait_until_ready());
 
         const Json wanted =

@@ -119,8 +119,8 @@ TEST_CASE(
     REQUIRE(first);
     CHECK(words_hold(world.started().at(0),
                      "preload --model Qwen/Qwen3-8B --weight-cache-socket-dir "));
-    CHECK(first->engine_adds.argv.at(0) == "--load-format");
-    CHECK(words_hold(first->engine_adds.argv.at(3), "\"fallback\":false"));
+    CHECK(first->engine_adds.at(0) == "--load-format");
+    CHECK(words_hold(first->engine_adds.at(3), "\"fallback\":false"));
     CHECK(fs::exists(world.folder.path() / "weight-cache/1.log"));
     CHECK(world.hold({{"max_num_seqs", 512}, {"enable_prefix_caching", false}}));
     CHECK(world.started().size() == 1);

@@ -372,9 +372,7 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     CHECK(message([](Target&, Settings& s) {
               s.cache_bits = -8;
           }).find("cache_bits: a number above 0 wanted, got -8") == 0);
-    CHECK(message([](Target&, Settings& s) {
-              s.max_sequences = 0;
-          }).find("max_sequences: ") == 0);
+    CHECK(message([](Target&, Settings& s) { s.max_sequences = 0; }).find("max_sequences: ") == 0);
     CHECK(message([](Target&, Settings& s) {
               s.max_batched_tokens = -1;
           }).find("max_batched_tokens") == 0);
@@ -386,9 +384,11 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     CHECK(message([](Target&, Settings& s) {
               s.tensor_parallel = s.data_parallel = huge;
           }).find("tensor_parallel: a number of at least 1 and at most") == 0);
-    CHECK(message([](Target&, Settings& s) {
-              s.block_tokens = huge;
-          }).find("block_tokens: a number of at least 1 and at most 1099511627776 wanted, got 90") == 0);
+    CHECK(
+        message([](Target&, Settings& s) {
+            s.block_tokens = huge;
+        }).find("block_tokens: a number of at least 1 and at most 1099511627776 wanted, got 90") ==
+        0);
     CHECK(message([](Target&, Settings& s) {
               s.speculation.tokens = huge;
           }).find("speculation.tokens: ") == 0);
@@ -432,14 +432,16 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     CHECK(message([](Target& t, Settings& s) {
               s.tensor_parallel = 2, t.hardware.link_bytes_per_second.reset();
           }) ==
-          "how several made-up are linked is not known (link_bytes_per_second): one device only");
+          "2 devices: how fast those of made-up talk to each other is not known "
+          "(link_bytes_per_second)");
     CHECK(message([](Target&, Settings& s) { s.quantization = "bf17"; }) ==
           "the bytes of made/up as 'bf17' are not known; known: bf16");
     CHECK(message([](Target&, Settings& s) { s.attention_backend = "plane"; }) ==
           "how fast attention is in made-up with 'plane' is not known; known: plain");
     ServingSettings guessing = round_settings();
     guessing.speculation = {"medusa", 2, 0};
-    CHECK(message_of<UsageError>([&] {
-              (void)CostModel(round_target(), guessing).tokens_per_step();
-          }) == "how often guesses of 'medusa' are right in made-up is not known");
+    CHECK(message_of<UsageError>(
+              [&] { (void)CostModel(round_target(), guessing).tokens_per_step(); }) ==
+          "how often guesses of 'medusa' are right is not known (acceptance in "
+          "traits/made-up.yaml)");
 }

@@ -398,8 +398,7 @@ TEST_CASE("engine: same seed and calls, same steps, another seed, others") {
     const auto run = [](std::uint64_t seed) {
         ServingSettings settings = small_settings(640);
         settings.speculation = {.method = "ngram", .tokens = 2};
-        EngineCore core =
-            core_of(settings, seed, {.run_cv = 0.01, .step_cv = 0.05});
+        EngineCore core = core_of(settings, seed, {.run_cv = 0.01, .step_cv = 0.05});
         for (std::size_t i = 0; i < 20; ++i)
             core.add(request(i, 30 + static_cast<std::int64_t>(i), 40, pieces(i % 2, 2)));
         std::vector<double> seconds;

@@ -327,8 +327,7 @@ TEST_CASE("simulator: same arguments, same records, another seed, others") {
     ServingSettings settings = small_settings(3200);
     settings.speculation = {.method = "ngram", .tokens = 3};
     settings.data_parallel = 1;
-    const SimulationOptions noisy{.seed = 4,
-                                  .noise = {.run_cv = 0.01, .step_cv = 0.02}};
+    const SimulationOptions noisy{.seed = 4, .noise = {.run_cv = 0.01, .step_cv = 0.02}};
     const auto dones = [&](const SimulationOptions& options) {
         std::vector<double> result;
         const SimulatedRun run =

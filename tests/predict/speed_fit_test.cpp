@@ -148,10 +148,6 @@ TEST_CASE("speed fit: only what is believed teaches, and copies of a configurati
                       Measurement{some, {Verdict::suspect, {{"given_up"}}}}});
     trials.push_back({5, all_of(h100.setup)[4], "report", 0, "", Measurement{some, {}}});
     CHECK(measured_speeds(trials, {}, {"w"}).size() == 1);
-    CHECK(fitted_after(0) == 0);
-    CHECK(fitted_after(1) == 1);
-    CHECK(fitted_after(7) == 4);
-    CHECK(fitted_after(64) == 64);
 
     Metrics of_two;
     for (const auto& [name, metric] : h100_metrics())

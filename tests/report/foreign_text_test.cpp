@@ -66,8 +66,6 @@ TEST_CASE("foreign text: in a report it is text, not HTML, a link, a table or co
     CHECK(markdown_text("-1.5") == "-1.5");
     CHECK(markdown_text("max_num_seqs=64, _this_ __init__ a__b") ==
           "max_num_seqs=64, \\_this\\_ \\_\\_init\\_\\_ a__b");
-    CHECK(markdown_code("a`b|c") == "``a`b\\|c``");
-    CHECK(markdown_code("`") == "`` ` ``");
     CHECK(markdown_block("text", "one\n```\n</details>\n````x\n\n", "  ") ==
           "  `````text\n  one\n  ```\n  </details>\n  ````x\n  `````\n");
     CHECK(markdown_block("bash", "vllm serve") == "```bash\nvllm serve\n```\n");

@@ -139,7 +139,7 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
         CHECK(has(page, workload));
     CHECK(has(page, "<th scope=\"col\">TTFT p95 (ms) ≤ 500</th>"));
     for (const char* id :
-         {"gains", "search", "trade-offs", "configurations", "audit", "noise", "certain", "words"})
+         {"gains", "search", "trade-offs", "configurations", "audit", "certain", "words"})
         CHECK(has(page, "<h2 id=\"" + std::string(id) + "\">"));
     CHECK(times_in(page, "<li><a href=\"#") + 1 ==
           times_in(page, "<h2 id="));  // each is in the contents, but for the data
@@ -199,20 +199,6 @@ TEST_CASE("headline: the default alone is not called better than what nobody has
     CHECK(headline_of(study.setup, study.trials(1, rate)).reason ==
           "Nothing but the default has been measured yet.");
     CHECK(has(headline_of(study.setup, study.trials(2, rate)).reason, "Nothing measured gains"));
-}
-
-TEST_CASE("headline: a strategy that is to measure all says how many it measured") {
-    const PageStudy study;
-    const auto rate = [](std::size_t) { return 1000.0; };
-    const auto fails = [](std::size_t) { return 0.0; };
-    const std::string some = " What was not tried: 2 of 6 configurations were measured.";
-    CHECK(headline_of(study.setup, study.trials(2, rate)).reason.ends_with(some));
-    CHECK(headline_of(study.setup, study.trials(2, fails)).reason.ends_with(some));
-    CHECK(has(html_report(study.setup, study.trials(2, rate), ""),
-              "What was not tried: 2 of 6 configurations were measured."));
-    CHECK_FALSE(has(headline_of(study.setup, study.trials(6, rate)).reason, "not tried"));
-    const PageStudy other(replaced(page_study, "strategy: exhaustive", "strategy: random"));
-    CHECK_FALSE(has(headline_of(other.setup, other.trials(2, rate)).reason, "not tried"));
 }
 
 TEST_CASE("page: a server's page follows its events, and asks nobody else") {

@@ -84,7 +84,7 @@ TEST_CASE("one gain: headline, JSON, tables and page agree, in a search by any s
         const std::vector<std::string>& row = result.empty() ? carried : result;
         REQUIRE(row.size() > 4);
         CHECK(row[3] == " " + stated + " ");
-        CHECK(has(reports.markdown, "is by the rounds after the search"));
+        CHECK(has(reports.markdown, " rounds of both in turn after the search"));
         std::size_t on_the_page = 0;
         for (auto at = reports.html.find(stated); at != std::string::npos;
              at = reports.html.find(stated, at + 1))

@@ -10,6 +10,8 @@
 #include "servetune/study_file.hpp"
 #include "study/table.hpp"
 
+#include <nlohmann/json.hpp>
+
 using namespace servetune;
 using namespace servetune::test;
 
@@ -22,15 +24,16 @@ TEST_CASE(
     const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
     std::vector<PublishedResult> results =
         read_results(read_file(samples / "vllm-new.json"), "f", engines);
-    ExportContext context;
-    context.arguments =
-        "python3 -m sglang.launch_server --model-path " + study.model + " --attention-backend=fa3";
     BenchmarkResult figures;
     figures.successful_requests = 9;
     figures.failed_requests = 1;
-    results.push_back(read_results(vllm_json(figures, context), "f", engines).front());
-    context.arguments = "--max-num-seqs=64";
-    results.push_back(read_results(vllm_json(figures, context), "f", engines).front());
+    auto json = nlohmann::json::parse(vllm_json(figures));
+    for (const std::string& arguments : {"python3 -m sglang.launch_server --model-path " +
+                                             study.model + " --attention-backend=fa3",
+                                         std::string("--max-num-seqs=64")}) {
+        json["servetune"]["arguments"] = arguments;
+        results.push_back(read_results(json.dump(), "f", engines).front());
+    }
     for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
     const Imported imported = import_for_study(results, study);
     REQUIRE(imported.unplaced.size() == 2);

@@ -299,7 +299,7 @@ TEST_CASE(
         const std::vector<ConfigurationEvidence> evidence =
             evidence_of(problem, standings, candidates.geometry(), {});
         const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), 0);
-        const PendingAwareModel model = learned_from(problem, standings, models, evidence, 0);
+        const PendingAwareModel model(problem, models, evidence, standings.noises());
         REQUIRE(model.under_way() > 0);
         CHECK(model.scores({}, {}).empty());
         const CandidateRanking ranking(*models, candidates, 0.15);
@@ -324,8 +324,7 @@ TEST_CASE("bayesian: reals, and spaces too large to list, are searched around th
                                        Parameter::choice("kind", {"a", "b"})}),
                           {metric}, {});
     const auto history = TuningTask::studied(
-        problem, Bayesian(), 30, 1,
-        [](const Configuration& configuration, Rng& rng) -> Outcome {
+        problem, Bayesian(), 30, 1, [](const Configuration& configuration, Rng& rng) -> Outcome {
             const double x = number(configuration, "x") - 0.7;
             const double y = number(configuration, "y") - 0.2;
             return Measurement{

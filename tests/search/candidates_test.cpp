@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps the memory of a large space small: levels in place of values, and neighbours that are few.
+// What keeps the memory of a large space small: levels in place of values, and few neighbours.
 #include "support/observed_points.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"

@@ -26,16 +26,16 @@ TEST_CASE(
     const KernelParameters kernel = kernel_of(geometry.dimensions());
     const double noise = 0.05;
     const DistanceTables tables = distance_tables(geometry, points, points);
-    const GaussianProcess process(tables, data, kernel, noise);
+    const GaussianProcess process(geometry, data, kernel, noise);
 
     Eigen::MatrixXd h(15, 3);
     Rng rng(5);
     for (Eigen::Index i = 0; i < h.rows(); ++i) h.row(i) << 1, rng.normal(), rng.normal();
-    const auto predictions = process.predict(geometry, others, h);
+    const auto predictions = process.predict(others, h);
     // Rasmussen and Williams, eq. 2.23 and 2.24, with an inverse and no factor.
     const Eigen::MatrixXd b = data.coefficient_variance.asDiagonal();
-    Eigen::MatrixXd k =
-        covariance(tables, kernel, 40) + data.regressors * b * data.regressors.transpose();
+    Eigen::MatrixXd k = covariance(geometry, points, points, kernel) +
+                        data.regressors * b * data.regressors.transpose();
     k.diagonal() += noise * data.noise_factors;
     const Eigen::MatrixXd inverse = k.fullPivLu().inverse();
     const Eigen::MatrixXd cross =
@@ -43,10 +43,9 @@ TEST_CASE(
     const Eigen::VectorXd residual = data.values - data.regressors * data.coefficient_mean;
     const Eigen::VectorXd means =
         h * data.coefficient_mean + cross.transpose() * inverse * residual;
-    const Eigen::MatrixXd among =
-        covariance(geometry, others, others, kernel) +
-        h * b * h.transpose() - cross.transpose() * inverse * cross;
-    const JointPrediction joint = process.joint(geometry, others, h);
+    const Eigen::MatrixXd among = covariance(geometry, others, others, kernel) +
+                                  h * b * h.transpose() - cross.transpose() * inverse * cross;
+    const JointPrediction joint = process.joint(others, h);
     CHECK((joint.means - means).cwiseAbs().maxCoeff() < 1e-8);
     CHECK((joint.covariance - among).cwiseAbs().maxCoeff() < 1e-8);
     for (std::size_t j = 0; j < predictions.size(); ++j) {
@@ -60,14 +59,12 @@ TEST_CASE(
     first.values.conservativeResize(30);
     first.noise_factors.conservativeResize(30);
     first.regressors.conservativeResize(30, 3);
-    GaussianProcess grown(distance_tables(geometry, first.points, first.points), first, kernel,
-                          noise);
+    GaussianProcess grown(geometry, first, kernel, noise);
     for (std::size_t i = 30; i < 40; ++i) {
         const auto at = static_cast<Eigen::Index>(i);
-        grown.append(geometry, points[i], data.values(at), data.noise_factors(at),
-                     data.regressors.row(at));
+        grown.append(points[i], data.values(at), data.noise_factors(at), data.regressors.row(at));
     }
-    const auto again = grown.predict(geometry, others, h);
+    const auto again = grown.predict(others, h);
     for (std::size_t j = 0; j < again.size(); ++j) {
         CHECK(std::abs(again[j].mean - predictions[j].mean) < 1e-8);
         CHECK(std::abs(again[j].variance - predictions[j].variance) < 1e-8);
@@ -88,11 +85,9 @@ TEST_CASE(
         drop(data.values, rest.values);
         drop(data.noise_factors, rest.noise_factors);
         drop(data.regressors, rest.regressors);
-        const GaussianProcess without(distance_tables(geometry, rest.points, rest.points), rest,
-                                      kernel, noise);
+        const GaussianProcess without(geometry, rest, kernel, noise);
         const auto at = static_cast<Eigen::Index>(i);
-        const Prediction expected =
-            without.predict(geometry, {points[i]}, data.regressors.row(at)).front();
+        const Prediction expected = without.predict({points[i]}, data.regressors.row(at)).front();
         CHECK(std::abs(left_out[i].mean - expected.mean) < 1e-8);
         CHECK(std::abs(left_out[i].variance - expected.variance - noise * data.noise_factors(at)) <
               1e-8);
@@ -119,10 +114,8 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
         for (const double decades : {1e-6, 1.0, 1e6}) {
             Observations data = observations_of(points, 0);
             data.values *= decades;
-            const GaussianProcess process(distance_tables(geometry, points, points), data,
-                                          kernel_of(geometry.dimensions()), noise);
-            for (const Prediction& prediction :
-                 process.predict(geometry, points, data.regressors)) {
+            const GaussianProcess process(geometry, data, kernel_of(geometry.dimensions()), noise);
+            for (const Prediction& prediction : process.predict(points, data.regressors)) {
                 CHECK(std::isfinite(prediction.mean));
                 CHECK(prediction.variance > 0);
             }
@@ -141,22 +134,19 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
               .front()
               .theta.allFinite());
     Observations none = observations_of({}, 0);
-    const GaussianProcess prior(distance_tables(geometry, {}, {}), none,
-                                kernel_of(geometry.dimensions()), 0.1);
+    const GaussianProcess prior(geometry, none, kernel_of(geometry.dimensions()), 0.1);
     const Prediction nothing_known =
-        prior.predict(geometry, {points.front()}, Eigen::MatrixXd::Ones(1, 1)).front();
+        prior.predict({points.front()}, Eigen::MatrixXd::Ones(1, 1)).front();
     CHECK(nothing_known.mean == 0);
     CHECK(nothing_known.variance == Approx(0.8 + 0.25));
 
     Observations bad = observations_of(points, 0);
     bad.values(3) = std::nan("");
     CHECK(message_of<UsageError>([&] {
-              (void)GaussianProcess(distance_tables(geometry, points, points), bad,
-                                    kernel_of(geometry.dimensions()), 0.1);
+              (void)GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1);
           }).find("finite") != std::string::npos);
     bad.values.conservativeResize(5);
-    CHECK_THROWS_AS(GaussianProcess(distance_tables(geometry, points, points), bad,
-                                    kernel_of(geometry.dimensions()), 0.1),
+    CHECK_THROWS_AS(GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1),
                     UsageError);
 }
 
@@ -322,15 +312,21 @@ TEST_CASE(
     CHECK(thinned.kernel().inverse_squared_lengths == first(half).kernel().inverse_squared_lengths);
 }
 
-TEST_CASE("covariances by points are those of the tables of their distances") {
+TEST_CASE("kernel: a covariance is Matern of the squared distances in length scales") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 35, 8);
     const KernelParameters kernel = kernel_of(geometry.dimensions());
-    CHECK((covariance(geometry, points, points, kernel) -
-           covariance(distance_tables(geometry, points, points), kernel, 35))
-              .cwiseAbs()
-              .maxCoeff() < 1e-14);
+    const Eigen::MatrixXd all = covariance(geometry, points, points, kernel);
+    for (std::size_t i = 0; i < points.size(); ++i)
+        for (std::size_t j = 0; j < points.size(); ++j) {
+            double squared = 0;
+            for (std::size_t d = 0; d < geometry.dimensions(); ++d)
+                squared += kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
+                           geometry.squared_distance(d, points[i], points[j]);
+            CHECK(std::abs(all(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) -
+                           kernel.product_variance * matern52(squared)) < 1e-14);
+        }
 }
 
 TEST_CASE(
@@ -434,18 +430,17 @@ TEST_CASE(
     Observations data = observations_of(points, 0);
     data.noise_factors(3) = 0.5;
     constexpr double noise = 0.2;
-    const GaussianProcess process(distance_tables(geometry, points, points), data,
-                                  kernel_of(geometry.dimensions()), noise);
+    const GaussianProcess process(geometry, data, kernel_of(geometry.dimensions()), noise);
     constexpr Eigen::Index incumbent = 3;
     const Eigen::MatrixXd level = Eigen::MatrixXd::Ones(1, 1);
-    const double best = process.predict(geometry, {points[incumbent]}, level).front().mean;
+    const double best = process.predict({points[incumbent]}, level).front().mean;
     for (const EncodedPoint& other : others) {
-        const Prediction prediction = process.predict(geometry, {other}, level).front();
-        const double covariance = process.cross_covariance(geometry, {other}, level)
+        const Prediction prediction = process.predict({other}, level).front();
+        const double covariance = process.cross_covariance({other}, level)
                                       .col(0)
                                       .dot(process.covariance_weights(incumbent));
         const std::vector<EncodedPoint> pair{other, points[incumbent]};
-        const JointPrediction joint = process.joint(geometry, pair, Eigen::MatrixXd::Ones(2, 1));
+        const JointPrediction joint = process.joint(pair, Eigen::MatrixXd::Ones(2, 1));
         CHECK(std::abs(covariance - joint.covariance(0, 1)) < 1e-8);
         Rng rng(4);
         double sum = 0;
@@ -454,8 +449,8 @@ TEST_CASE(
             GaussianProcess after = process;
             const double told =
                 prediction.mean + std::sqrt(prediction.variance + noise) * rng.normal();
-            after.append(geometry, other, told, 1, Eigen::RowVectorXd::Ones(1));
-            const auto means = after.predict(geometry, pair, Eigen::MatrixXd::Ones(2, 1));
+            after.append(other, told, 1, Eigen::RowVectorXd::Ones(1));
+            const auto means = after.predict(pair, Eigen::MatrixXd::Ones(2, 1));
             sum += std::max(means[0].mean, means[1].mean) - means[1].mean;
         }
         const double gain = std::exp(log_expected_gain(prediction, best, covariance, noise));

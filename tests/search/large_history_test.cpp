@@ -65,7 +65,9 @@ TEST_CASE(
             seen.insert(one);
         }
     // The last one gains, so that nobody looks far away for want of gains.
-    history.push_back({history.size(), Configuration({{"seqs", std::int64_t{120}}, {"tokens", std::int64_t{60}}}), "", 0, "", Measurement{{{metric, {1020}}}}});
+    history.push_back({history.size(),
+                       Configuration({{"seqs", std::int64_t{120}}, {"tokens", std::int64_t{60}}}),
+                       "", 0, "", Measurement{{{metric, {1020}}}}});
     seen.insert(history.back().configuration);
     REQUIRE(history.size() > 6000);
     BayesianOptions options;

@@ -31,8 +31,7 @@ bool looks_far(const Trial& trial) {
     return trial.why.starts_with("far from all that was tried: ");
 }
 
-std::vector<Trial> searched_plateau(const Problem& problem,
-                                    const TuningTask::Answering& answer) {
+std::vector<Trial> searched_plateau(const Problem& problem, const TuningTask::Answering& answer) {
     Bayesian::Options options;
     options.trials = plateau_trials;
     return TuningTask::searched(problem, Bayesian(options), plateau_trials, 1, answer);
@@ -105,8 +104,8 @@ TEST_CASE("plateau: a search that goes on gaining does not look far away") {
 
 TEST_CASE("plateau: what fails is no gain, and what is likely to fail is not looked at") {
     const Problem problem(four_scales(), {metric}, {});
-    const std::vector<Trial> history = searched_plateau(
-        problem, [](const Configuration& configuration, Rng& noise) -> Outcome {
+    const std::vector<Trial> history =
+        searched_plateau(problem, [](const Configuration& configuration, Rng& noise) -> Outcome {
             if (number(configuration, "a") > 5)
                 return Failure{FailureKind::unsupported, "too many of a"};
             return flat_task(configuration, noise);

@@ -26,19 +26,15 @@ TEST_CASE("a pool is predicted as its points are") {
         CandidatePool pool(geometry);
         for (const EncodedPoint& point : others) pool.add(geometry, point);
         const Observations data = observations_of(points, 0);
-        const GaussianProcess process(distance_tables(geometry, points, points), data,
-                                      kernel_of(geometry.dimensions()), 0.05);
+        const GaussianProcess process(geometry, data, kernel_of(geometry.dimensions()), 0.05);
         PoolModel of_objective = PoolModel::of(process);
         of_objective.covariance_weights = process.covariance_weights(7);
         const PoolPredictions fast = predict_pool(of_objective, geometry, pool, {});
         const Eigen::VectorXd covariances =
-            process
-                .cross_covariance(geometry, others, Eigen::MatrixXd::Ones(1100, 1))
-                .transpose() *
+            process.cross_covariance(others, Eigen::MatrixXd::Ones(1100, 1)).transpose() *
             process.covariance_weights(7);
         CHECK((fast.covariances.cast<double>() - covariances).cwiseAbs().maxCoeff() < 2e-4);
-        const auto exact =
-            process.predict(geometry, others, Eigen::MatrixXd::Ones(1100, 1));
+        const auto exact = process.predict(others, Eigen::MatrixXd::Ones(1100, 1));
         for (Eigen::Index i = 0; i < 1100; ++i) {
             CHECK(std::abs(static_cast<double>(fast.means(i)) -
                            exact[static_cast<std::size_t>(i)].mean) < 2e-4);
@@ -77,18 +73,17 @@ TEST_CASE(
     for (const EncodedPoint& point : others) pool.add(geometry, point);
     std::vector<EncodedPoint> even;
     for (std::size_t i = 0; i < points.size(); i += 2) even.push_back(points[i]);
-    const GaussianProcess all(distance_tables(geometry, points, points), observations_of(points, 0),
+    const GaussianProcess all(geometry, observations_of(points, 0),
                               kernel_of(geometry.dimensions()), 0.05);
     Observations half = all.data();
     half.points = even;
     for (Eigen::VectorXd* list : {&half.values, &half.noise_factors})
         *list = Eigen::VectorXd((*list)(Eigen::seqN(0, PoolModel::most_seen, 2)));
     half.regressors = Eigen::MatrixXd::Ones(PoolModel::most_seen, 1);
-    const GaussianProcess seen(distance_tables(geometry, even, even), half,
-                               kernel_of(geometry.dimensions()), 0.05);
+    const GaussianProcess seen(geometry, half, kernel_of(geometry.dimensions()), 0.05);
     const PoolPredictions fast = predict_pool(PoolModel::of(all), geometry, pool, {});
-    const auto of_all = all.predict(geometry, others, Eigen::MatrixXd::Ones(50, 1));
-    const auto of_seen = seen.predict(geometry, others, Eigen::MatrixXd::Ones(50, 1));
+    const auto of_all = all.predict(others, Eigen::MatrixXd::Ones(50, 1));
+    const auto of_seen = seen.predict(others, Eigen::MatrixXd::Ones(50, 1));
     for (Eigen::Index i = 0; i < 50; ++i) {
         CHECK(std::abs(static_cast<double>(fast.means(i)) -
                        of_all[static_cast<std::size_t>(i)].mean) < 2e-3);
@@ -121,17 +116,15 @@ TEST_CASE(
     Eigen::MatrixXd regressors = Eigen::MatrixXd::Ones(600, 2);
     for (double& belief : regressors.col(1)) belief = rng.normal();
     for (const double noise : {0.05, 1.0}) {
-        const GaussianProcess told(distance_tables(geometry, points, points),
-                                   observations_of(points, 1), kernel_of(geometry.dimensions()),
-                                   noise);
+        const GaussianProcess told(geometry, observations_of(points, 1),
+                                   kernel_of(geometry.dimensions()), noise);
         const auto predicted = [&](const GaussianProcess& process) {
             PoolModel model = PoolModel::of(process, points.size());
             model.covariance_weights = process.covariance_weights(7);
             return predict_pool(model, geometry, pool, regressors.cast<float>());
         };
         const auto spread = static_cast<float>(noise);
-        const Prediction best =
-            told.predict(geometry, {points[7]}, told.data().regressors.row(7)).front();
+        const Prediction best = told.predict({points[7]}, told.data().regressors.row(7)).front();
         const PoolPredictions before = predicted(told);
         const Eigen::VectorXf bounds = log_gain_bounds(
             before.means, before.variances, before.covariances, static_cast<float>(best.mean),
@@ -148,8 +141,7 @@ TEST_CASE(
             const EncodedPoint point = i % 4 == 0 ? points[7] : others[rng.index(others.size())];
             const Eigen::RowVector2d row(1,
                                          i % 4 == 0 ? told.data().regressors(7, 1) : rng.normal());
-            grown.append(geometry, point, grown.predict(geometry, {point}, row).front().mean, 1,
-                         row);
+            grown.append(point, grown.predict({point}, row).front().mean, 1, row);
         }
     }
 }

@@ -87,14 +87,15 @@ TEST_CASE("hypervolume: the area under the staircase, and what a point adds to i
     const Staircase staircase(points, {0, 0});
     CHECK(staircase.steps() == Points{{1, 4}, {3, 2.5}, {4, 1}});
     CHECK(hypervolume(staircase, {0, 0}) == Approx(1 * 4 + 2 * 2.5 + 1 * 1));
-    CHECK(hypervolume(staircase, {0, 0}) == Approx(area_by_cells(points, {0, 0}, 5)).epsilon(0.002));
+    CHECK(hypervolume(staircase, {0, 0}) ==
+          Approx(area_by_cells(points, {0, 0}, 5)).epsilon(0.002));
     for (const Staircase::Point& point :
          Points{{2, 3}, {5, 5}, {0.5, 4.5}, {1, 1}, {4.5, 0.5}, {-1, 9}}) {
         Points with = points;
         with.push_back(point);
-        CHECK(
-            staircase.improvement(point) ==
-            Approx(hypervolume(Staircase(with, {0, 0}), {0, 0}) - hypervolume(staircase, {0, 0})).margin(1e-12));
+        CHECK(staircase.improvement(point) ==
+              Approx(hypervolume(Staircase(with, {0, 0}), {0, 0}) - hypervolume(staircase, {0, 0}))
+                  .margin(1e-12));
     }
     CHECK(hypervolume(Staircase({}, {0, 0}), {0, 0}) == 0);
     CHECK(Staircase({}, {0, 0}).improvement({2, 3}) == Approx(6));

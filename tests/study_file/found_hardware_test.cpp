@@ -107,9 +107,9 @@ TEST_CASE(
                               deploy + "}\n");
         FoundDevices machine;
         machine.all = {{.index = 0,
-                                .uuid = "GPU-0",
-                                .name = name,
-                                .memory_bytes = static_cast<std::uint64_t>(mib) << 20U}};
+                        .uuid = "GPU-0",
+                        .name = name,
+                        .memory_bytes = static_cast<std::uint64_t>(mib) << 20U}};
         machine.visible = machine.all;
         const StudyFile study = load_study(file, shipped_catalogue, "", MeasuredBy::evaluator,
                                            {[&] { return machine; }, {}});

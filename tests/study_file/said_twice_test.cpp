@@ -73,7 +73,7 @@ TEST_CASE("fixed beats searched: what is said twice is refused in every spelling
 TEST_CASE("fixed beats searched: the refusal says where, with several engines of which") {
     CHECK(
         has(FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.refusal(),
-            "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study searches max_num_seqs"));
+            "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study sets max_num_seqs"));
     // With several engines each has its own words.
     const TemporaryFolder folder;
     const std::string several = message_of<Error>([&] {
@@ -104,7 +104,7 @@ TEST_CASE("fixed beats searched: what this program's environment sets is told") 
     REQUIRE(inherited.size() == 1);
     CHECK(has(
         inherited.front(),
-        "the environment of this program has FOO, which engines inherit: this study searches foo"));
+        "the environment of this program has FOO, which engines inherit: this study sets foo"));
     CHECK(in_container.empty());
     CHECK(set_by_own_environment(FixedStudy{.space = foo}.loaded()).empty());
 }

@@ -103,7 +103,7 @@ TEST_CASE("study: roles that cannot be are refused with their line") {
     CHECK(
         has(refusal("llama.cpp", vllm_roles), "does not say how it runs prefill and decode apart"));
     CHECK(has(refusal("vllm", vllm_roles, "arguments: [--kv-transfer-config, \"{}\"]\n"),
-              "this study searches roles"));
+              "this study sets roles"));
 }
 
 TEST_CASE("study: roles are refused in jobs, which have no address before they start") {

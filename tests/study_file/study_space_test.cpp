@@ -227,24 +227,6 @@ TEST_CASE("values that a chip refuses are not searched, a study that names one i
         CHECK_FALSE(chip.architecture.empty());
 }
 
-TEST_CASE("in Kubernetes a count above the devices of one host is refused") {
-    const TemporaryFolder folder;
-    const auto pod =
-        folder
-            .write("pod.yaml",
-                   "kind: Pod\nspec: {containers: [{name: engine, image: org/engine:1}]}\n")
-            .string();
-    const std::string in_pods = "{deploy: {kubernetes: {template: " + pod + "}}}";
-    const auto read = [](int count, const std::string& evaluator) {
-        (void)study_of("vllm",
-                       "hardware: {device: h100-sxm, count: " + std::to_string(count) + "}\n",
-                       evaluator);
-    };
-    CHECK_NOTHROW(read(8, in_pods));
-    CHECK_NOTHROW(read(16, "{deploy: {}}"));
-    CHECK(has(message_of<Error>([&] { read(16, in_pods); }), "N from 1 to 8 wanted, got 16"));
-}
-
 TEST_CASE("layouts of several devices need a count, and fit it") {
     const std::string wanted =
         "the study does not say how many there are: write `hardware: {count: N}`";

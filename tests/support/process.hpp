@@ -24,30 +24,6 @@
 
 namespace servetune::test {
 
-/// The cache of the programs that tests run: of one process of tests, not the user's.
-class OwnCache {
-public:
-    OwnCache() {
-        std::string pattern =
-            (std::filesystem::temp_directory_path() / "servetune-cache-XXXXXX").string();
-        if (mkdtemp(pattern.data()) == nullptr)
-            throw std::runtime_error("cannot make a temporary folder");
-        folder_ = pattern;
-        setenv("SERVETUNE_CACHE", folder_.c_str(), 1);
-    }
-    ~OwnCache() {
-        std::error_code ignored;
-        if (getpid() == process_) std::filesystem::remove_all(folder_, ignored);
-    }
-    OwnCache(const OwnCache&) = delete;
-    OwnCache& operator=(const OwnCache&) = delete;
-
-private:
-    std::filesystem::path folder_;
-    pid_t process_ = getpid();
-};
-inline const OwnCache own_cache;
-
 /// A program run by a test, from an argument vector, its output in files. Killed and waited for at
 /// the end of its life.
 class ChildProcess {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the figures of several workloads: their mean, guarded by each of them.
-#include "servetune/strategy.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/standings.hpp"
+#include "servetune/strategy.hpp"
 #include "support/test.hpp"
-
 
 #include <cmath>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person can do with a drawing: point at marks, pick one, zoom. The drawings are
+// What a person can do with a drawing: point at marks and pick one. The drawings are
 // there already (src/report/chart.cpp); here marks and lines get other places, and axes other
 // ticks. Text of others only ever becomes the content of a text node.
 'use strict';
@@ -17,7 +17,7 @@ const clamped = (value, low, high) => Math.max(low, Math.min(high, value));
 
 const charts = {
   all: [],
-  kept: {},  // what a person has zoomed, chosen and reached, by chart; a page that renews itself keeps it
+  kept: {},  // what a person has chosen and reached, by chart; a page that renews itself keeps it
   renewing: false,  // the content is being replaced, which nobody has asked for
   pointer: null,  // where the mouse rests
 };
@@ -46,7 +46,7 @@ class Chart {
       this.leave();
     });
     box.addEventListener('click', (event) => {
-      const item = !this.dragged && this.nearest(event.clientX, event.clientY);
+      const item = this.nearest(event.clientX, event.clientY);
       if (item) this.pick(item);
     });
     box.addEventListener('keydown', (event) => this.key(event));
@@ -125,11 +125,8 @@ class Chart {
     if (event.key in steps && last >= 0) this.go(this.order[clamped(steps[event.key], 0, last)]);
     else if (event.key === 'Enter' && this.at) this.pick(this.at);
     else if (event.key === 'Escape') this.leave();
-    else if (!this.zoomKey(event.key)) return;
+    else return;
     event.preventDefault();
-  }
-  zoomKey() {
-    return false;
   }
   go(item) {
     if (!item) return;

@@ -27,10 +27,9 @@ const setUpTrade = (plane, {data}) => {
 
 // `page`: {data, choose}; called each time that the content is new.
 charts.show = (page) => {
-  const zooms = {path: 'x', trade: 'xy'};
   for (const one of charts.all) one.end();
   charts.all = all('figure[data-chart]').map((figure) => {
-    const chart = new Plane(figure, figure.querySelector(':scope > svg'), page, zooms[figure.dataset.chart] || '');
+    const chart = new Plane(figure, figure.querySelector(':scope > svg'), page);
     if (figure.dataset.chart === 'trade') setUpTrade(chart, page);
     chart.begin();
     return chart;

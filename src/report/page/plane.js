@@ -13,9 +13,9 @@ const ticksOf = (low, high, about, least) => {
 };
 const farFromMark = 24;  // pixels
 
-// Marks and lines between two axes, which zoom.
+// Marks and lines between two axes.
 class Plane extends Chart {
-  constructor(figure, box, page, zoomed) {
+  constructor(figure, box, page) {
     super(figure, box, page);
     const numbers = (text) => text.split(' ').map(Number);
     const [, , width, height] = numbers(box.getAttribute('viewBox'));
@@ -33,8 +33,6 @@ class Plane extends Chart {
       x: Number(element.dataset.x), y: Number(element.dataset.y)}));
     this.lines = all('.line', box).map((element) => ({element, stepped: element.matches('.stepped'),
       points: element.dataset.points ? element.dataset.points.split(',').map(numbers) : []}));
-    this.zoomed = zoomed;
-    if (zoomed !== '') this.addZoom();
   }
 
   // Other figures on an axis.
@@ -46,27 +44,14 @@ class Plane extends Chart {
     Object.assign(axis, known.length ? {low: low - room, high: high + room} : {low: 0, high: 1}, changes);
     axis.label.textContent = label;
   }
-  get shows() {
-    return this.axes.x.label.textContent + '\n' + this.axes.y.label.textContent;
-  }
-  // Another axis is not zoomed as the last one was.
-  get zoom() {
-    return this.kept.zoom && this.kept.zoom.shows === this.shows ? this.kept.zoom : null;
-  }
-  // What is seen of an axis.
-  range(name) {
-    return this.zoom && this.zoom[name] || [this.axes[name].low, this.axes[name].high];
-  }
-  // A figure's place in the drawing, and back.
+  // A figure's place in the drawing.
   scale(name) {
-    const [low, high] = this.range(name), {left, top, right, bottom, height} = this.room;
+    const {low, high} = this.axes[name], {left, top, right, bottom, height} = this.room;
     const [from, to] = name === 'x' ? [left, this.width - right] : [height - bottom, top];
-    return {low, high, from, to, place: (value) => from + (to - from) * (value - low) / (high - low),
-      value: (place) => low + (high - low) * (place - from) / (to - from)};
+    return {low, high, from, to, place: (value) => from + (to - from) * (value - low) / (high - low)};
   }
   layout() {
     if (!this.width) return;
-    this.box.classList.toggle('zoomed', this.zoom !== null);
     const x = this.scale('x'), y = this.scale('y'), short = (value) => value.toFixed(1);
     set(this.box, {viewBox: `0 0 ${short(this.width)} ${this.room.height}`});
     const frame = {x: x.from, y: y.to, width: x.to - x.from, height: y.from - y.to};
@@ -124,63 +109,5 @@ class Plane extends Chart {
   placeOf(item) {
     const box = this.box.getBoundingClientRect();
     return [box.x + item.place[0], box.y + item.place[1]];
-  }
-
-  keysText() {
-    return super.keysText() + (this.zoomed ? ' Plus, minus and 0 zoom.' : '');
-  }
-  zoomKey(key) {
-    const factor = {'+': 0.6, '=': 0.6, '-': 1 / 0.6}[key];
-    if (this.zoomed === '' || !(factor || key === '0')) return false;
-    if (factor) this.zoomBy(factor, this.at);
-    else this.zoomTo(null);
-    return true;
-  }
-  zoomTo(zoom) {
-    this.kept.zoom = zoom && {...zoom, shows: this.shows};
-    this.layout();
-    this.leave();
-  }
-  // Around a point, or the middle; never farther than all there is.
-  zoomBy(factor, point, shift = {}) {
-    const zoom = {};
-    for (const name of this.zoomed) {
-      const {low: least, high: most} = this.axes[name], [low, high] = this.range(name);
-      const width = Math.min(most - least, (high - low) * factor);
-      const fixed = point ? point[name] : (low + high) / 2;
-      const from = fixed - (fixed - low) * width / (high - low) + (shift[name] || 0);
-      zoom[name] = [clamped(from, least, most - width), clamped(from, least, most - width) + width];
-    }
-    const whole = Object.entries(zoom).every(([name, [low, high]]) =>
-      high - low > (1 - 1e-9) * (this.axes[name].high - this.axes[name].low));
-    this.zoomTo(whole ? null : zoom);
-  }
-  addZoom() {
-    const tools = made('div', {className: 'zoom'});
-    button(tools, '+', 'zoom in', () => this.zoomBy(0.6));
-    button(tools, '−', 'zoom out', () => this.zoomBy(1 / 0.6));
-    button(tools, 'All', 'show all', () => this.zoomTo(null));
-    this.box.before(tools);
-    const at = (event) => {
-      const box = this.box.getBoundingClientRect();
-      return {x: this.scale('x').value(event.clientX - box.x), y: this.scale('y').value(event.clientY - box.y)};
-    };
-    this.box.addEventListener('wheel', (event) => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      this.zoomBy(event.deltaY < 0 ? 0.8 : 1.25, at(event));
-    }, {passive: false});
-    // What is zoomed is drawn along by the mouse; a finger moves the page.
-    let from = null;
-    this.box.addEventListener('pointerdown', (event) => {
-      this.dragged = false;
-      from = this.zoom && event.pointerType !== 'touch' ? at(event) : null;
-    });
-    this.box.addEventListener('pointermove', (event) => {
-      if (!from || event.buttons !== 1) return;
-      const now = at(event);
-      this.dragged = true;
-      this.zoomBy(1, null, {x: from.x - now.x, y: from.y - now.y});
-    });
   }
 }

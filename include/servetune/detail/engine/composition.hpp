@@ -122,14 +122,13 @@ struct PassedSetting {
     std::string flag{};             ///< also a JSON flag as a whole
     std::string environment{};      ///< the variable
     std::string option{};           ///< dotted path in the options file
-    std::optional<Value> always{};  ///< the only value that the space has; nothing: it is searched
 };
 
 /// What a weight cache takes to start (WeightCacheDaemon).
 struct WeightCacheCommands {
     std::string model;  ///< the study's, or a checkpoint's
     Command daemon{};
-    Command engine_adds{};  ///< words at the end of the engine's command, and environment
+    std::vector<std::string> engine_adds{};  ///< words at the end of the engine's command
     std::string ready{};    ///< in the daemon's line that says that it holds the weights
     std::string used{};     ///< in the engine's line that says that it mapped them
     double ready_within_seconds = 0;

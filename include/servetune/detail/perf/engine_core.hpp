@@ -51,15 +51,12 @@ struct EngineStep {
 
 /// How far steps vary, each as a coefficient of variation.
 struct StepNoise {
-    double run_cv = 0;    ///< one factor for the whole life of an engine: server starts differ
-    double step_cv = 0;   ///< each step by itself
+    double run_cv = 0;   ///< one factor for the whole life of an engine: server starts differ
+    double step_cv = 0;  ///< each step by itself
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
-        return OptionCheck()
-            .within("run_cv", run_cv, 0, 1)
-            .within("step_cv", step_cv, 0, 1)
-            .text();
+        return OptionCheck().within("run_cv", run_cv, 0, 1).within("step_cv", step_cv, 0, 1).text();
     }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/error.hpp"
 #include "servetune/parameter.hpp"
 #include "servetune/value.hpp"
 
@@ -117,6 +118,14 @@ struct EngineTraits {
         log{};  ///< event -> lines as the engine prints them, {figures} to fill in
     std::vector<CostCheck> checked{};
 
+    /// That a guess of this method is right. Throws UsageError where it is not known.
+    [[nodiscard]] double acceptance_of(const std::string& method) const {
+        const auto found = acceptance.find(method);
+        if (found == acceptance.end())
+            throw UsageError("how often guesses of '" + method +
+                             "' are right is not known (acceptance in traits/" + engine + ".yaml)");
+        return found->second;
+    }
     [[nodiscard]] double compute(std::string_view type) const {
         const auto found = compute_efficiency.find(type);
         return found != compute_efficiency.end() ? found->second : compute_efficiency.at("other");

@@ -61,9 +61,7 @@ struct SimulationOptions {
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
-        return OptionCheck()
-            .part("noise", noise.why_invalid())
-            .text();
+        return OptionCheck().part("noise", noise.why_invalid()).text();
     }
 };
 
