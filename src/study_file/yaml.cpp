@@ -257,7 +257,7 @@ std::string known_keys_text(const std::string& wrong, const std::vector<std::str
     constexpr std::size_t few = 8, longest_name = 64;  // a whole text is like no name
     if (names.empty()) return "none is known here";
     return "known: " +
-           listed(nearest_first(std::string_view(wrong).substr(0, longest_name), names)) +
+           listed(nearest_first(std::string_view(wrong).substr(0, longest_name), names), few) +
            (names.size() > few ? "; search_spaces/FORMAT.md has all" : "");
 }
 
