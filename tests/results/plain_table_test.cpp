@@ -88,8 +88,8 @@ TEST_CASE("plain table: equal rows are repeats, each of which counts") {
     const SearchSpace space({Parameter::choice("k", {"c", "a", "b"})});
     ReplayEvaluator replay(table, space, {});
     const Outcome outcome = replay.evaluate(space.completed({{"k", "a"}}), {});
-    CHECK(std::get<Measurement>(outcome).metrics.at("maximize:score").value == 8);
-    CHECK(std::get<Measurement>(outcome).metrics.at("maximize:score").replicates == 3);
+    CHECK(std::get<Measurement>(outcome).metrics.at("score").value == 8);
+    CHECK(std::get<Measurement>(outcome).metrics.at("score").replicates == 3);
 }
 
 TEST_CASE("plain table: numbers, words, truths and empty cells") {
