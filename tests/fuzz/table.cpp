@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     });
     for (const std::string& column : columns)
         (void)accepted([&] {
-            const PlainTable plain = read_plain_table(text, "t.csv", {column, {}, {}});
+            const PlainTable plain = read_plain_table(text, "t.csv", {column, {}});
             must_hold(parse_table(plain.csv, "t.csv").rows.size() == plain.table.rows.size(),
                       "a row is a row");
             const Yaml study = Yaml::parse(study_of(plain, "s", "t.csv"), "s.yaml");

@@ -29,7 +29,7 @@ void ask_everything(const Yaml& node) {
     for (const auto& [key, child] : node.entries()) {
         must_hold(keys.insert(key).second, "a key stands once");
         must_hold(node.entry(key) == &child, "a key is found");
-        must_hold(node.without(Key{key, is::value, ""}).entry(key) == nullptr,
+        must_hold(node.without(Key{key, is::value}).entry(key) == nullptr,
                   "without a key it is not found");
         ask_everything(child);
     }
