@@ -65,6 +65,7 @@ public:
     [[nodiscard]] double now() const { return now_; }
     [[nodiscard]] const TimeSpent& spent() const { return spent_; }
     [[nodiscard]] std::size_t left_out() const { return left_out_; }
+    [[nodiscard]] std::size_t ended_early() const { return ended_early_; }
 
     Outcome evaluate(const Configuration& configuration,
                      const EvaluationContext& context) override {
@@ -114,7 +115,7 @@ private:
             if (lost_after < duration) {
                 spend(spent_.loads, lost_after);
                 spent_.saved += duration - lost_after;
-                ++spent_.ended_early;
+                ++ended_early_;
                 const double rate = metrics.at(wanted->metric).value;
                 parts.push_back(
                     {workload.name,
@@ -144,6 +145,7 @@ private:
     Seconds seconds_{};
     TimeSpent spent_{};
     std::size_t left_out_ = 0;
+    std::size_t ended_early_ = 0;
     double now_ = 0;
 };
 
@@ -188,6 +190,7 @@ std::vector<NightStudy> night_studies() {
 struct Night {
     TimeSpent spent{};
     std::size_t left_out = 0;
+    std::size_t ended_early = 0;
     std::size_t trials = 0;
     std::size_t judged = 0;  ///< configurations with an outcome
     double best = 0;         ///< true figure of what is recommended / the default's
@@ -210,7 +213,8 @@ Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64
     Budget budget = setup.file.budget;
     budget.wall_clock_seconds = hours * 3600;
     const Summary summary = run.run(evaluator, budget);
-    Night result{.spent = evaluator.spent(), .left_out = evaluator.left_out()};
+    Night result{.spent = evaluator.spent(), .left_out = evaluator.left_out(),
+                 .ended_early = evaluator.ended_early()};
     std::set<Configuration> judged;
     for (const Trial& trial : journal.trials())
         if (trial.told()) {
@@ -255,7 +259,7 @@ int main(int count, char** words) {
                     "{:<38} {:<8} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} "
                     "{:>5.1f}% {:>6.2f}\n",
                     study.name, ways.name, found.judged, found.trials, spent.starts / 3600,
-                    spent.warm_up / 3600, spent.loads / 3600, spent.saved / 3600, spent.ended_early,
+                    spent.warm_up / 3600, spent.loads / 3600, spent.saved / 3600, found.ended_early,
                     found.left_out, (found.best - 1) * 100,
                     static_cast<double>(found.judged) / before);
                 std::fflush(stdout);

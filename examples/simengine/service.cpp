@@ -58,7 +58,7 @@ double cache_transfer_seconds(const servetune::CostModel& cost, std::int64_t tok
     const servetune::ServingSettings& settings = cost.settings();
     const auto pairs = static_cast<double>(settings.tensor_parallel * settings.pipeline_parallel);
     return cost.target().traits.all_reduce_seconds +
-           cost.cache_bytes(tokens) / (cost.link(2 * settings.devices()) * pairs);
+           cost.cache_bytes(tokens) / (cost.link(settings.devices()) * pairs);
 }
 
 /// What the engine counts at this moment.

@@ -49,8 +49,8 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name,
                                           const std::vector<Engine>& engines);
 
-/// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`. Other
-/// tables are those of measured configurations (study/table.hpp).
+/// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`.
+/// Other tables are those of measured configurations (study/table.hpp).
 bool is_result_table(std::string_view content);
 
 }  // namespace servetune

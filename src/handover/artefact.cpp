@@ -79,8 +79,8 @@ std::string unit_place(const std::string& word, std::string_view doubled) {
         }
         return result;
     };
-    return "\"" +
-           word_as(word, text, [](const std::string& name) { return "${" + name + "}"; }) + "\"";
+    return "\"" + word_as(word, text, [](const std::string& name) { return "${" + name + "}"; }) +
+           "\"";
 }
 
 /// What ExecStart= begins with changes how it is run, and no variable is put in there.
@@ -132,7 +132,7 @@ std::string filled_artefact(std::string_view text, const TemplateValues& values)
 }
 
 /// What templates may name: texts, words with variables in `variable_mark`, and lists of these.
-TemplateValues values_of(const DeploymentModel& model) {
+TemplateValues template_values_of(const DeploymentModel& model) {
     constexpr double period_seconds = 10;  // of the probes
     const auto if_any = [](std::int64_t number) {
         return number > 0 ? std::to_string(number) : std::string();
@@ -223,7 +223,8 @@ Artefact artefact_of(std::string_view name, const DeploymentModel& deployment) {
     std::string file(kind.file);
     if (const std::size_t star = file.find('*'); star != std::string::npos)
         file.replace(star, 1, deployment.name);
-    Artefact result{std::move(file), filled_artefact(kind.text.text, values_of(deployment))};
+    Artefact result{std::move(file),
+                    filled_artefact(kind.text.text, template_values_of(deployment))};
     result.left_out = deployment.left_out;
     result.executable = kind.file.ends_with(".sh");
     if (kind.where != StartedIn::cluster) result.beside = deployment.files;  // else a ConfigMap

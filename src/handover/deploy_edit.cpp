@@ -118,7 +118,7 @@ private:
             throw ParseError("a word of its command stands in a form that is not changed");
         return words_[i];
     }
-    /// In the quotes of the word in whose place or behind which it stands, unless others are needed.
+    /// In the quotes of the word in whose place or behind which it stands, unless others fit.
     [[nodiscard]] std::string written(const std::string& text,
                                       const DeployWord& in_place_of) const {
         if (text.find_first_of("$`\n") != std::string::npos || text.find("{{") != std::string::npos)

@@ -21,16 +21,14 @@ std::string text_of_scalar(const YAML::Node& node) {
 }
 
 /// Empty: it is no mapping, or has no such text.
-std::string text_at_key(const YAML::Node& mapping, const char* key) {
+std::string deploy_text_at(const YAML::Node& mapping, const char* key) {
     return mapping.IsDefined() && mapping.IsMap() ? text_of_scalar(mapping[key]) : "";
 }
 
 class DeployFinder {
 public:
     DeployFinder(DeployFile& file, const Engine& engine)
-        : file_(file),
-          engine_(engine),
-          offset_(file.text.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
+        : file_(file), engine_(engine), offset_(file.text.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
 
     void find() {
         std::vector<YAML::Node> documents;
@@ -76,13 +74,13 @@ private:
                 gather(value, found);
             }
         if (found.words.empty()) return;
-        const std::string kind = text_at_key(document_, "kind");
+        const std::string kind = deploy_text_at(document_, "kind");
         const bool own_program =
             node["entrypoint"].IsDefined() || (!kind.empty() && node["command"].IsDefined());
         const std::size_t launch = launched_at(std::span(&engine_, 1), found.texts(), 0).words;
         if (launch == 0 &&
             (own_program ||
-             engine_of_image(std::span(&engine_, 1), text_at_key(node, "image")) == nullptr))
+             engine_of_image(std::span(&engine_, 1), deploy_text_at(node, "image")) == nullptr))
             return;
         found.words.erase(found.words.begin(),
                           found.words.begin() + static_cast<std::ptrdiff_t>(launch));
@@ -91,9 +89,9 @@ private:
             for (const std::string& flag : engine_.file_flags)
                 if (word == flag || word.starts_with(flag + "="))
                     found.unsure = flag + " takes a file that may set any flag of it";
-        const std::string own = text_at_key(node, "name");
+        const std::string own = deploy_text_at(node, "name");
         for (const std::string& name :
-             {kind, text_at_key(std::as_const(document_)["metadata"], "name"),
+             {kind, deploy_text_at(std::as_const(document_)["metadata"], "name"),
               own.empty() ? key : own})
             if (!name.empty()) found.label += (found.label.empty() ? "" : "/") + name;
         if (found.label.empty()) found.label = "the file";
@@ -155,7 +153,8 @@ private:
                 if (entry.first.IsDefined())
                     found.environment[text_of_scalar(entry.first)] = text_of_scalar(entry.second);
                 else if (entry.IsMap())
-                    found.environment[text_at_key(entry, "name")] = text_at_key(entry, "value");
+                    found.environment[deploy_text_at(entry, "name")] =
+                        deploy_text_at(entry, "value");
                 else {
                     const std::string text = text_of_scalar(entry) + "=";
                     const std::size_t equals = text.find('=');

@@ -272,8 +272,8 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
             if (word.ends_with(".yaml") || word.ends_with(".yml"))
                 return none("its settings are in a file");
         }
-        found.text =
-            environment + shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
+        found.text = environment +
+                     shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
         found.engine = lower_case(engine->name);
     }
     if (found.text.empty()) found.not_recognised = "no command stands directly above it";

@@ -18,8 +18,8 @@ struct ServingCommand {
 
 /// The only command of a shell text, by what the engine files say (`launch`, `started_as`). Before
 /// it may stand `$ ` and `NAME=value`, which stays in front of it unless it changes no measurement
-/// (devices, tokens of hubs, logging). None is taken where a word is known only where it runs, where
-/// settings are in a file, or where anything else stands beside it.
+/// (devices, tokens of hubs, logging). None is taken where a word is known only where it runs,
+/// where settings are in a file, or where anything else stands beside it.
 ServingCommand serving_command(std::string_view text, const std::vector<Engine>& engines);
 
 /// The "Serving Benchmark Result" blocks of a text, which may have lost its line breaks, with the

@@ -348,9 +348,7 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
     if (type.empty()) type = text_at(strategy, "kind");
     const auto streams = setting_at(strategy, "streams"), rate = setting_at(strategy, "rate"),
                most = setting_at(strategy, "max_concurrency");
-    figures.maximum_concurrency = type == "synchronous"  ? 1
-                                  : type == "concurrent" ? streams
-                                                         : most;
+    figures.maximum_concurrency = type == "synchronous" ? 1 : type == "concurrent" ? streams : most;
     if (type == "constant" || type == "poisson") figures.requested_rate_per_second = rate;
     if (type == "concurrent" && streams) type += "@" + text_of(*streams);
     else if (type == "throughput") type += "@" + (most ? text_of(*most) : "unlimited");
@@ -363,7 +361,7 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
 
 constexpr std::array<FigureRow, 13> evalscope_figures{
     {{"Test Duration (s)", &B::duration_seconds},
-     {"Concurrency", &B::maximum_concurrency},                   // -1: no cap
+     {"Concurrency", &B::maximum_concurrency},                 // -1: no cap
      {"Request Rate (req/s)", &B::requested_rate_per_second},  // -1: all at once
      {"Total Requests", &B::requested_requests},
      {"Success Requests", &B::successful_requests},
@@ -383,14 +381,13 @@ void finish_evalscope(const Json& value, PublishedResult& result) {
     for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
         if (*load <= 0) load->reset();
     const double successes = std::max(0.0, figures.successful_requests.value_or(0));
-    for (const auto& [key, tokens] :
-         {std::pair{"Avg Input Tokens", &figures.input_tokens},
-          std::pair{"Avg Output Tokens", &figures.output_tokens}})
+    for (const auto& [key, tokens] : {std::pair{"Avg Input Tokens", &figures.input_tokens},
+                                      std::pair{"Avg Output Tokens", &figures.output_tokens}})
         if (const double all = std::round(figure_at(value, key).value_or(0) * successes);
             all != 0 && std::isfinite(all))
             *tokens = all;
-    for (const auto family : {&B::time_to_first_token, &B::time_per_output_token,
-                              &B::inter_token_latency, &B::latency})
+    for (const auto family :
+         {&B::time_to_first_token, &B::time_per_output_token, &B::inter_token_latency, &B::latency})
         if (successes == 0 || (figures.*family).mean == 0) figures.*family = {};
     if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
 }
@@ -449,9 +446,8 @@ void finish_inferencex(const Json& value, PublishedResult& result) {
 constexpr std::array<FigureRow, 3> bench_figures{{{"n_prompt", &B::input_tokens},
                                                   {"n_gen", &B::output_tokens},
                                                   {"avg_ns", &B::duration_seconds, -9}}};
-constexpr std::array<TextRow, 3> bench_texts{{{"model_filename", &P::model},
-                                              {"model_type", &P::model},
-                                              {"test_time", &P::date}}};
+constexpr std::array<TextRow, 3> bench_texts{
+    {{"model_filename", &P::model}, {"model_type", &P::model}, {"test_time", &P::date}}};
 
 void finish_llama_bench(const Json& value, PublishedResult& result) {
     BenchmarkResult& figures = result.result;
@@ -471,12 +467,18 @@ void finish_llama_bench(const Json& value, PublishedResult& result) {
 }
 
 constexpr std::array<ResultFormat, 9> known_formats{
-    {{"servetune", "servetune.figures",
+    {{"servetune",
+      "servetune.figures",
       [](const Json& value) {
           const Json* figures = node_at(value, "servetune>figures");
           return figures != nullptr && figures->is_object();
       },
-      {}, our_texts, {}, {}, "*", finish_ours},
+      {},
+      our_texts,
+      {},
+      {},
+      "*",
+      finish_ours},
      {"sglang",
       "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or "
       "dataset_name",
@@ -486,12 +488,23 @@ constexpr std::array<ResultFormat, 9> known_formats{
                   value.contains("mean_e2e_latency_ms") ||
                   (value.contains("input_throughput") && value.contains("dataset_name")));
       },
-      serving_figures, serving_texts, serving_statistics, {}, serving_used, finish_serving},
-     {"vllm", "duration, completed, request_throughput",
+      serving_figures,
+      serving_texts,
+      serving_statistics,
+      {},
+      serving_used,
+      finish_serving},
+     {"vllm",
+      "duration, completed, request_throughput",
       [](const Json& value) {
           return all_numbers(value, {"duration", "completed", "request_throughput"});
       },
-      serving_figures, serving_texts, serving_statistics, {}, serving_used, finish_serving},
+      serving_figures,
+      serving_texts,
+      serving_statistics,
+      {},
+      serving_used,
+      finish_serving},
      {"aiperf",
       "profile_export_aiperf.json: aiperf_version, schema_version or benchmark_duration, and "
       "request_throughput",
@@ -501,12 +514,23 @@ constexpr std::array<ResultFormat, 9> known_formats{
                  (is_metric(value, "request_throughput") ||
                   is_metric(value, "error_request_count"));
       },
-      metric_figures, aiperf_texts, {}, {}, "*", finish_aiperf},
-     {"genai-perf", "profile_export_genai_perf.json: request_throughput and request_latency",
+      metric_figures,
+      aiperf_texts,
+      {},
+      {},
+      "*",
+      finish_aiperf},
+     {"genai-perf",
+      "profile_export_genai_perf.json: request_throughput and request_latency",
       [](const Json& value) {
           return is_metric(value, "request_throughput") && is_metric(value, "request_latency");
       },
-      metric_figures, {}, {}, {}, "*", finish_genai_perf},
+      metric_figures,
+      {},
+      {},
+      {},
+      "*",
+      finish_genai_perf},
      {"guidellm", "benchmarks with metrics.request_latency and metrics.time_to_first_token_ms",
       [](const Json& value) {
           return value.contains("run_stats") || is_at(value, "metrics", Json::object()) ||
@@ -514,20 +538,39 @@ constexpr std::array<ResultFormat, 9> known_formats{
                   node_at(value, "metrics>time_to_first_token_ms>successful") != nullptr);
       },
       guidellm_figures, guidellm_texts, guidellm_statistics, "benchmarks", "*", finish_guidellm},
-     {"evalscope", "Success Requests, Avg Latency (s) and Avg ITL (ms)",
+     {"evalscope",
+      "Success Requests, Avg Latency (s) and Avg ITL (ms)",
       [](const Json& value) {
           return all_numbers(value, {"Success Requests", "Avg Latency (s)", "Avg ITL (ms)"});
       },
-      evalscope_figures, {}, {}, {}, "*", finish_evalscope},
-     {"inferencex", "hw, conc and tput_per_gpu",
+      evalscope_figures,
+      {},
+      {},
+      {},
+      "*",
+      finish_evalscope},
+     {"inferencex",
+      "hw, conc and tput_per_gpu",
       [](const Json& value) {
           return is_text_at(value, "hw") && all_numbers(value, {"conc", "tput_per_gpu"});
       },
-      inferencex_figures, model_text, serving_statistics, {},
-      "mean_intvty median_intvty std_intvty p90_intvty p95_intvty p99_intvty", finish_inferencex},
-     {"llama-bench", "avg_ts, n_prompt, n_gen",
-      [](const Json& value) { return all_numbers(value, {"avg_ts", "n_prompt", "n_gen"}); },
-      bench_figures, bench_texts, {}, {}, "avg_ts build_number", finish_llama_bench}}};
+      inferencex_figures,
+      model_text,
+      serving_statistics,
+      {},
+      "mean_intvty median_intvty std_intvty p90_intvty p95_intvty p99_intvty",
+      finish_inferencex},
+     {"llama-bench",
+      "avg_ts, n_prompt, n_gen",
+      [](const Json& value) {
+          return all_numbers(value, {"avg_ts", "n_prompt", "n_gen"});
+      },
+      bench_figures,
+      bench_texts,
+      {},
+      {},
+      "avg_ts build_number",
+      finish_llama_bench}}};
 
 constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed",
                                                         "request_throughput"};
@@ -563,8 +606,8 @@ std::vector<PublishedResult> results_of(const Json& value) {
         }
     std::vector<PublishedResult> results;
     const auto read = [&](const Json& one) {
-        const auto* const format =
-            std::find_if(known_formats.begin(), known_formats.end(), [&](const ResultFormat& known) {
+        const auto* const format = std::find_if(
+            known_formats.begin(), known_formats.end(), [&](const ResultFormat& known) {
                 return known.list == key && one.is_object() && known.recognises(one);
             });
         if (format != known_formats.end()) results.push_back(read_one(one, *format));
@@ -651,8 +694,8 @@ Json rows_of_sweep_table(std::string_view text, const std::string& name) {
         for (const std::string_view column : sweep_columns)
             if (const auto cell = run.find(std::string(column));
                 cell == run.end() || !cell->is_number())
-                throw ParseError(name + ":" + std::to_string(rows[r].line) + ": a number wanted in " +
-                                 std::string(column));
+                throw ParseError(name + ":" + std::to_string(rows[r].line) +
+                                 ": a number wanted in " + std::string(column));
     }
     return runs;
 }

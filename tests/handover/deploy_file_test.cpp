@@ -249,8 +249,7 @@ TEST_CASE("deploy file: risks are named, and values of unknown flags are not") {
     wish.model = "Qwen/Qwen3-14B";
     std::string all;
     for (const std::string& risk : edited(text, wish).difference.risks) all += risk + "\n";
-    for (const char* part :
-         {"--kv-cache-dtype=fp8", "serves Qwen/Qwen3-8B", "--own-flag ***"})
+    for (const char* part : {"--kv-cache-dtype=fp8", "serves Qwen/Qwen3-8B", "--own-flag ***"})
         CHECK(has(all, part));
     CHECK_FALSE(has(all, "s3cr3t"));
 }

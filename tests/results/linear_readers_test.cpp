@@ -140,14 +140,14 @@ TEST_CASE("linear readers: tables of a sweep, of a person, and lists of results"
         return message_of<ParseError>([&] { (void)read_results(text, "f", {}); });
     };
     CHECK(refused("duration,completed,request_throughput\n" +
-                  repeated_text(20'001, "10,100,10\n")) == "f: more than 20000 rows; split it");
+                  repeated_text(20'001, "10,100,10\n")) == "f: a table of 1 to 20000 rows wanted, got 20001");
     const std::string result = R"({"duration": 10, "completed": 100, "request_throughput": 10})";
     CHECK(refused(repeated_text(20'001, result)) ==
           "f: more than 20000 results in one file; split it");
     CHECK(has(refused("{" + counted(300'001, "\"k", "\": 1,") + "\"a\": 1}"),
               "JSON of more than 300000 fields is not read"));
     const auto read_plain = [](const std::string& text) {
-        (void)read_plain_table(text, "t.csv", {"score"});
+        (void)read_plain_table(text, "t.csv", {"maximize:score"});
     };
     CHECK(growth(
               read_plain, [](std::size_t n) { return "k,score\n" + repeated_text(n, "a,1\n"); },

@@ -37,7 +37,7 @@ const std::string document =
     command("python3 -m sglang.launch_server --model-path org/Model-8B") +
     printed_block(1100, 512, 128) + "## Weights\n" +
     command("vllm serve org/Model-8B-FP8 --unheard-of x") + printed_block(1500, 512, 128) +
-    "## Sequences\n" + command("vllm serve /models/Model-8B-FP8 --max-num-seqs 64 --unheard-of x") +
+    "## Sequences\n" + command("vllm serve org/Model-8B-FP8 --max-num-seqs 64 --unheard-of x") +
     printed_block(1400, 512, 128) +
     command("vllm serve org/Model-8B-FP8 --max-num-seqs 512 --unheard-of y") +
     printed_block(1700, 512, 128) + command("vllm serve org/Other-8B --unheard-of x") +
@@ -150,7 +150,7 @@ TEST_CASE("written study: a document becomes a study that replays its results") 
     CHECK(cell(table, 0, "engine") == "vllm");
     CHECK(cell(table, 1, "engine") == "sglang");
     CHECK(cell(table, 2, "quantization") == "fp8");
-    CHECK(cell(table, 3, "quantization") == "fp8");  // a copy on a disk
+    CHECK(cell(table, 3, "quantization") == "fp8");
     CHECK(cell(table, 3, "vllm.max_num_seqs") == "64");
     CHECK(cell(table, 4, "vllm.unheard_of") == "y");
     CHECK(std::get<Measurement>(table.rows.at(4).outcome)
