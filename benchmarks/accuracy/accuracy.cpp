@@ -196,8 +196,8 @@ void print(const char* title, const Errors& errors) {
                    with_interval(rows, 0.9));
 }
 
-/// The figure of a factor; of all number types together it is the first one's. Throws UsageError for
-/// an unknown one.
+/// The figure of a factor; of all number types together it is the first one's. Throws UsageError
+/// for an unknown one.
 double factor_of(const EngineTraits& traits, const std::string& factor) {
     if (factor == "bandwidth_efficiency") return traits.bandwidth_efficiency;
     if (factor == "step_overhead_seconds") return traits.step_overhead_seconds;

@@ -20,7 +20,7 @@ namespace dom = simdjson::dom;
 
 /// What it holds may be asked for until the next call: everything runs in one thread.
 dom::parser& parser() {
-    static dom::parser one;
+    thread_local dom::parser one;  // several services in a test, each with a thread
     return one;
 }
 

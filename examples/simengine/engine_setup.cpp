@@ -248,7 +248,8 @@ servetune::Command with_figures_of(const EngineCommand& command,
     return result;
 }
 
-/// Leaves the engine's words of those of `vllm preload`; returns the folder for the daemon's socket.
+/// Leaves the engine's words of those of `vllm preload`; returns the folder for the daemon's
+/// socket.
 std::string take_preload_words(std::vector<std::string>& words) {
     const auto taken = [&](const std::string& flag) {
         const auto at = std::find(words.begin(), words.end(), flag);

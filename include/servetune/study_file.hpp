@@ -307,9 +307,9 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file,
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file,
                                              const std::string& hardware = "");
 
-/// Seconds that a trial is expected to take by the cost model, start to stop: of a study that starts
-/// engines or loads a server. Nothing: the engine would not start on paper, or nobody loads a
-/// server. Throws Error where the chip or the model is not known (`simulated`).
+/// Seconds that a trial is expected to take by the cost model, start to stop: of a study that
+/// starts engines or loads a server. Nothing: the engine would not start on paper, or nobody loads
+/// a server. Throws Error where the chip or the model is not known (`simulated`).
 [[nodiscard]] std::optional<double> expected_trial_seconds(const StudySetup& setup,
                                                            const Configuration& configuration);
 

@@ -23,6 +23,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> prices{{
 
 }  // namespace
 
+bool grows_with_devices(std::string_view metric) {
+    return std::find(rates.begin(), rates.end(), MetricKey::of(metric).name) != rates.end();
+}
+
 std::string per_device(std::string_view metric) {
     const auto [name, workload] = MetricKey::of(metric);
     return MetricKey{std::string(name) + std::string(per_gpu), workload}.text();

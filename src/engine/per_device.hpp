@@ -24,5 +24,7 @@ void add_per_device(Metrics& metrics, std::int64_t devices,
 
 /// The same metric for one device: `requests_per_second_per_gpu`, of a workload where it is of one.
 [[nodiscard]] std::string per_device(std::string_view metric);
+/// Whether more devices alone raise it: a rate of the whole server.
+[[nodiscard]] bool grows_with_devices(std::string_view metric);
 
 }  // namespace servetune

@@ -58,8 +58,8 @@ Point minimised(const std::function<double(const Point&)>& cost, const Point& st
 
 SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows) {
     if (rows.empty()) return {};
-    // Standard deviations of the logarithms of compute, bandwidth and overhead: the spread over seven
-    // published tables (docs/explanation/simulator.md).
+    // Standard deviations of the logarithms of compute, bandwidth and overhead: the spread over
+    // seven published tables (docs/explanation/simulator.md).
     constexpr std::array<double, 3> widths{0.6, 0.4, 0.8};
     const auto factors_at = [](const Point& logs) {
         return SpeedFactors{std::exp(logs[0]), std::exp(logs[1]), std::exp(logs[2])};

@@ -14,6 +14,8 @@
 #include "servetune/outcome.hpp"
 #include "trial/metric_text.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 namespace servetune {
@@ -279,6 +281,25 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml& objective) 
         check(metric, limits->is_sequence() ? limits->items()[i] : *limits, measured_beside);
     }
     errors.throw_any();
+}
+
+std::string larger_looks_better(const StudyFile& study) {
+    const std::string& metric = study.objective.leading().metric;
+    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) ||
+        study.machine.devices.value_or(1) < 2)
+        return "";
+    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+    if (deploy != nullptr && deploy->options.fill_devices) return "";
+    constexpr std::array<std::string_view, 3> layouts{
+        "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
+    for (const Parameter& parameter : study.composition->parameters())
+        if ((parameter.name == "roles" ||
+             std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
+            parameter.level_count() > 1)
+            return "layouts of different numbers of devices compete by " + metric +
+                   ", and the largest will look best; maximize " + per_device(metric) +
+                   " to compare what a device does";
+    return "";
 }
 
 }  // namespace servetune

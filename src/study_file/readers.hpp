@@ -38,6 +38,10 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
 /// ParseError.
 void read_objective(const Yaml& node, bool words, StudyFile& study);
 
+/// Where layouts of several sizes compete by a figure that grows with the devices, the largest wins
+/// for no merit: what to say of that, or nothing.
+std::string larger_looks_better(const StudyFile& study);
+
 /// Of a load test, what a goal such as `request_rate` asks of the workloads' arrivals, and what a
 /// search for the largest load needs. Throws ParseError.
 void look_for_load(const Yaml& root, StudyFile& study);

@@ -69,7 +69,7 @@ Meanings meanings_in(const std::string& page) {
     return result;
 }
 
-std::string meaning_of(const KeyType& table, const Key& key, const Meanings& meanings) {
+std::string key_meaning(const KeyType& table, const Key& key, const Meanings& meanings) {
     const auto found = meanings.find(std::string(table.table) + "." + std::string(key.name));
     return found == meanings.end() ? "" : found->second;
 }
@@ -103,7 +103,7 @@ private:
         bool uses_another = false;
         for (const Key& key : type.keys()) {
             OrderedJson value = of_type(*key.type);
-            value["description"] = meaning_of(type, key, meanings_);
+            value["description"] = key_meaning(type, key, meanings_);
             result["properties"][std::string(key.name)] = value;
             if (key.has(required)) required_keys.push_back(key.name);
             uses_another = uses_another || key.name == keys::study.use.name;
@@ -176,7 +176,7 @@ std::string markdown_table(const KeyType& table, const Meanings& meanings) {
         for (auto at = what.find('|'); at != std::string::npos; at = what.find('|', at + 1))
             what.replace(at, 1, "&#124;");
         result += "| `" + std::string(key.name) + "` | " + what + " | " +
-                  meaning_of(table, key, meanings) +
+                  key_meaning(table, key, meanings) +
                   std::string(key.has(required) ? required_mark : "") + " |\n";
     }
     return result;

@@ -224,6 +224,9 @@ void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& 
             look_for_load(root, study);
             if (!outside) check_objective_of_load_test(study, root.at(keys::study.objective));
         });
+    if (has_goals && study.composition != nullptr)
+        if (std::string warning = larger_looks_better(study); !warning.empty())
+            study.warnings.push_back(std::move(warning));
     if (study.decision.never_worse_than && study.workloads.size() == 1)
         errors.in([&] {
             root.at(keys::study.never_worse_than)

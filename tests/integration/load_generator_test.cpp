@@ -282,8 +282,10 @@ TEST_CASE(
     endpoint = endpoint_of(a);
     endpoint.replicas = {b.url()};
     for (const RequestRecord& record :
-         generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records)
+         generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records) {
+        INFO(record.error);
         CHECK(record.succeeded());
+    }
     CHECK(a.totals().requests % 4 == 0);
     CHECK(b.totals().requests % 4 == 0);
     CHECK(a.totals().requests > 0);

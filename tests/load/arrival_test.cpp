@@ -100,9 +100,9 @@ TEST_CASE("arrivals: the same times on every compiler and Boost") {
 
 TEST_CASE("arrivals: what makes no sense is said") {
     CHECK(message_of<UsageError>([] { (void)arrival_times(rate(0), 3, Rng(1)); }) ==
-          "arrival: a positive rate wanted, got 0.000000");
+          "arrival: a rate of 1e-6 to 1e9 requests per second wanted, got 0.000000");
     CHECK(message_of<UsageError>([] { (void)arrival_times(rate(-1), 3, Rng(1)); }) ==
-          "arrival: a rate of 0 or more requests per second wanted, got -1.000000");
+          "arrival: a rate of 1e-6 to 1e9 requests per second wanted, got -1.000000");
     CHECK(message_of<UsageError>([] { (void)arrival_times(rate(1, 0), 3, Rng(1)); }) ==
           "arrival: a positive burstiness wanted, got 0.000000");
     CHECK(message_of<UsageError>([] {

@@ -53,8 +53,8 @@ struct CostCheck {
 };
 
 /// What the cost model knows of an engine: a handful of factors, each measured, fitted
-/// (benchmarks/accuracy) or taken from a source that search_spaces/traits/<engine>.yaml names. All are
-/// of one device unless said.
+/// (benchmarks/accuracy) or taken from a source that search_spaces/traits/<engine>.yaml names. All
+/// are of one device unless said.
 struct EngineTraits {
     /// What ServingSettings::memory_fraction is a share of.
     enum class FractionOf {

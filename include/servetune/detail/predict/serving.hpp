@@ -24,7 +24,8 @@ struct Serving {
     Assignment parameters{};
     /// flags, or values of flags, that the engine's file does not know: what they do is not known
     std::vector<std::string> unknown{};
-    /// where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
+    /// where the engine would refuse: flags that exclude each other, a type this checkpoint is not
+    /// in
     StartResult refused{};
 };
 
