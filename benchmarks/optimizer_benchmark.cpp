@@ -186,8 +186,7 @@ void ask_with_one_more_under_way(benchmark::State& state) {
 void listing_the_candidates(benchmark::State& state) {
     Study study(state);
     for (auto _ : state)
-        benchmark::DoNotOptimize(
-            std::make_unique<Candidates>(study.problem, Beliefs{}));
+        benchmark::DoNotOptimize(std::make_unique<Candidates>(study.problem, Beliefs{}));
     state.counters["configurations"] = study.problem.feasible.size();
 }
 

@@ -70,8 +70,7 @@ public:
     Outcome evaluate(const Configuration& configuration,
                      const EvaluationContext& context) override {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
-        const bool compiles =
-            container_ && !ways_.keeps_caches && started.start.serves;
+        const bool compiles = container_ && !ways_.keeps_caches && started.start.serves;
         spend(spent_.starts,
               std::max(started.start.seconds, started.failure ? 0.0 : seconds_.least_start) +
                   (compiles ? seconds_.compiling : 0) + seconds_.stop);
@@ -213,7 +212,8 @@ Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64
     Budget budget = setup.file.budget;
     budget.wall_clock_seconds = hours * 3600;
     const Summary summary = run.run(evaluator, budget);
-    Night result{.spent = evaluator.spent(), .left_out = evaluator.left_out(),
+    Night result{.spent = evaluator.spent(),
+                 .left_out = evaluator.left_out(),
                  .ended_early = evaluator.ended_early()};
     std::set<Configuration> judged;
     for (const Trial& trial : journal.trials())

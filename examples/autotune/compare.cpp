@@ -227,10 +227,10 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
                     .first->second[side == &a ? 0 : 1] = text;
     for (const auto& [path, texts] : all)
         if (texts[0] != texts[1])
-            throw UsageError(fmt::format(
-                "they cannot be compared: {} of A is {}, of B {}",
-                path.substr(path.starts_with(file_paths) ? file_paths.size() : 0),
-                texts[0], texts[1]));
+            throw UsageError(
+                fmt::format("they cannot be compared: {} of A is {}, of B {}",
+                            path.substr(path.starts_with(file_paths) ? file_paths.size() : 0),
+                            texts[0], texts[1]));
 }
 
 /// A folder that holds the trials of another comparison would pair old measurements with new ones.

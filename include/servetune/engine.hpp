@@ -67,8 +67,7 @@ struct EngineParameter {
 /// Several parameters that make one flag together: `--speculative-config={"method":...}`.
 struct JsonFlag {
     std::string flag;
-    std::vector<std::pair<std::string, std::string>>
-        fields;                     ///< JSON key -> parameter name
+    std::vector<std::pair<std::string, std::string>> fields;  ///< JSON key -> parameter name
     std::vector<Condition> when{};  ///< all must hold, or the flag is not passed
 };
 

@@ -44,8 +44,8 @@ enum class Purpose {
     report         ///< a report workload
 };
 
-inline constexpr auto purposes =
-    enum_names<Purpose>("search", "smaller_command", "confirm", "drift_check", "worker_check", "cold_start", "report");
+inline constexpr auto purposes = enum_names<Purpose>(
+    "search", "smaller_command", "confirm", "drift_check", "worker_check", "cold_start", "report");
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {

@@ -83,8 +83,7 @@ public:
             stop_seconds += ask_default();
         if (!usable()) {
             stop_seconds += stop();
-            start(configuration_,
-                  e_.options_.folder / "trials" / std::to_string(context_.trial));
+            start(configuration_, e_.options_.folder / "trials" / std::to_string(context_.trial));
             start_seconds = e_.running_->servers.started().seconds;
         }
         Running& running = *e_.running_;

@@ -33,7 +33,7 @@ public:
         DeployOptions deploy{};            ///< their folder is the trial's
         std::string host = "127.0.0.1";    ///< on which clients are listened to
         std::string inside = "127.0.0.1";  ///< the same of servers behind a router
-        int port = 0;    ///< of the router, or of the first server, the others behind it; 0: any
+        int port = 0;  ///< of the router, or of the first server, the others behind it; 0: any
         std::vector<std::string> adds{};  ///< words that each engine has more
     };
 

@@ -73,7 +73,7 @@ private:
     std::filesystem::path sockets_{};                         ///< made when it is first needed
     std::map<std::string, std::unique_ptr<Daemon>> daemons_;  ///< by their devices
     std::map<std::string, std::string> refused_{};            ///< by what they would hold: why not
-    std::string held_{};                   ///< what was held last, without devices
+    std::string held_{};  ///< what was held last, without devices
     std::string why_not_{};
 };
 

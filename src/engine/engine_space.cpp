@@ -186,9 +186,8 @@ void EngineSpace::keep_version(Engine& engine) const {
     std::erase_if(engine.constraints, speaks_of_gone);
     std::erase_if(engine.constraints, of_other_version);
     for (JsonFlag& flag : engine.json_flags)
-        std::erase_if(flag.fields, [&](const auto& field) {
-            return engine.find(field.second) == nullptr;
-        });
+        std::erase_if(flag.fields,
+                      [&](const auto& field) { return engine.find(field.second) == nullptr; });
 }
 
 const Destination& EngineSpace::destination_of(const Engine& engine,

@@ -29,7 +29,7 @@ struct HelpLimits {
     /// that import PyTorch first took up to 35 s on two busy cores, without bytecode over 60 s.
     std::chrono::milliseconds time{0};
     std::size_t output_bytes =
-        4UL << 20UL;               ///< more is no help text: 60 KB is llama.cpp's, with 258 flags
+        4UL << 20UL;  ///< more is no help text: 60 KB is llama.cpp's, with 258 flags
 };
 
 /// What the engine that is installed on this machine says of its own flags.

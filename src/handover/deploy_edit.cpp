@@ -128,8 +128,7 @@ private:
                 throw ParseError("a recommended value needs quotes, and stands in one line");
             return text;
         }
-        const bool single =
-            text_[in_place_of.begin] == '\'' || text.find('"') != std::string::npos;
+        const bool single = text_[in_place_of.begin] == '\'' || text.find('"') != std::string::npos;
         if (single && text.find('\'') == std::string::npos) return "'" + text + "'";
         constexpr std::string_view plain =
             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./@+";
@@ -165,9 +164,8 @@ private:
         const std::size_t end =
             block ? std::min(text_.find_first_of("\r\n", word.end), text_.size()) : word.end;
         const std::size_t behind = text_.find_first_not_of(" \t", word.end);
-        const bool alone =
-            block ? text_[begin] == '\n' && (behind >= end || text_[behind] == '#')
-                  : text_.find_first_not_of(" ,", begin) == word.begin;
+        const bool alone = block ? text_[begin] == '\n' && (behind >= end || text_[behind] == '#')
+                                 : text_.find_first_not_of(" ,", begin) == word.begin;
         if (!alone) throw ParseError("something else stands beside a word of its command");
         return {block && begin > 0 && text_[begin - 1] == '\r' ? begin - 1 : begin, end};
     }

@@ -65,8 +65,8 @@ struct DeployWord {
 
 /// A command of the engine in a deploy file.
 struct DeployCommand {
-    std::string label{};              ///< `Deployment/chat/vllm`, `chat`
-    std::vector<DeployWord> words{};  ///< behind the words that start the engine
+    std::string label{};               ///< `Deployment/chat/vllm`, `chat`
+    std::vector<DeployWord> words{};   ///< behind the words that start the engine
     std::vector<std::string> paths{};  ///< of the lists that hold its words
     std::map<std::string, std::string> environment{};
     std::string

@@ -65,8 +65,7 @@ void add_visible_devices(DeploymentModel& model, const StudyFile& file) {
     for (std::int64_t i = 0; i < all; ++i) numbers += (i == 0 ? "" : ",") + std::to_string(i);
     std::string own;
     const auto groups = groups_of_devices(numbers, {}, model.gpus);
-    for (const std::string& device : groups.front())
-        own += (own.empty() ? "" : ",") + device;
+    for (const std::string& device : groups.front()) own += (own.empty() ? "" : ",") + device;
     model.environment["CUDA_VISIBLE_DEVICES"] = {{own}};
 }
 
@@ -162,8 +161,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
         !options.image.empty() ? options.image : image_of(deploy, configuration), file.secrets);
     result.ready_path = engine.ready_path;
     result.ready_within_seconds = engine.ready_within_seconds;
-    result.shm_bytes =
-        contained ? deploy->container->shm_bytes : ContainerOptions{}.shm_bytes;
+    result.shm_bytes = contained ? deploy->container->shm_bytes : ContainerOptions{}.shm_bytes;
     result.port = options.port;
     if (whole_container || !contained) result.launch_words = engine.launch.size();
     add_command(result, file, whole_container ? command : setup.launched(configuration, target),

@@ -74,9 +74,8 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
             "workload '" + test.workload.name +
             "': its load is to be looked for (find_capacity); one load test has a fixed one");
     LoadTestResult result{};
-    result.handshake =
-        test.handshake ? *test.handshake
-                       : try_request(test.endpoint, test.workload.ignore_eos, stop);
+    result.handshake = test.handshake ? *test.handshake
+                                      : try_request(test.endpoint, test.workload.ignore_eos, stop);
     const Endpoint endpoint = as_agreed(test.endpoint, result.handshake);
     if (test.calibration) result.calibration = *test.calibration;
     else if (!stop.stop_requested())

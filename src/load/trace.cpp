@@ -195,8 +195,8 @@ public:
             stream.fail(line, std::to_string(names_.size()) + " cells wanted, got " +
                                   std::to_string(cells.size()));
         return raw_row(stream, line, named_, false, [&](std::string_view name) {
-            return cells[static_cast<std::size_t>(
-                std::find(names_.begin(), names_.end(), name) - names_.begin())];
+            return cells[static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) -
+                                                  names_.begin())];
         });
     }
 
@@ -232,8 +232,8 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     if (const auto ids = object.find("hash_ids"); ids != object.end()) {
         const auto check = [&](const Json& value, bool fits) {
             if (!fits)
-                stream.fail(line, "'hash_ids': a list of integers wanted, got " +
-                                      text_of_cell(value));
+                stream.fail(line,
+                            "'hash_ids': a list of integers wanted, got " + text_of_cell(value));
         };
         check(*ids, ids->is_array());
         for (const Json& id : *ids) {

@@ -54,8 +54,7 @@ private:
     /// What the server accepts and how it counts.
     void agree() {
         if (!test_.handshake)
-            test_.handshake =
-                try_request(test_.endpoint, test_.workload.ignore_eos, stop_);
+            test_.handshake = try_request(test_.endpoint, test_.workload.ignore_eos, stop_);
         if (!test_.calibration && !stop_.stop_requested())
             test_.calibration =
                 calibrated(as_agreed(test_.endpoint, *test_.handshake)).value_or(Calibration{});

@@ -195,8 +195,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     std::map<Figures, std::size_t> first_with;  // figures -> the first result that has them
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const PublishedResult& source = *rows[i].source;
-        TableRow row{
-            {std::to_string(source.index), rows[i].workload}, figures[i], &source, ""};
+        TableRow row{{std::to_string(source.index), rows[i].workload}, figures[i], &source, ""};
         for (std::size_t name = 2; name < header.size(); ++name) {
             const Value* value = rows[i].configuration.find(header[name]);
             row.cells.push_back(value == nullptr ? "" : text_of(*value));
@@ -227,11 +226,11 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
     for (const auto& [name, field] : origins) header.emplace_back(name);
     std::vector<TableRow> table;
     for (const PublishedResult& result : results) {
-        TableRow row{{std::to_string(result.index),
-                      result.labels.empty() ? "" : result.labels.front()},
-                     figures_of_result(result.result),
-                     &result,
-                     why_no_command(result)};
+        TableRow row{
+            {std::to_string(result.index), result.labels.empty() ? "" : result.labels.front()},
+            figures_of_result(result.result),
+            &result,
+            why_no_command(result)};
         for (const auto& [name, field] : origins) row.cells.push_back(result.*field);
         table.push_back(std::move(row));
     }

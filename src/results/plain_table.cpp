@@ -78,8 +78,9 @@ public:
             for (std::string& cell : row.cells) cell = std::string(trimmed(cell));
         }
         if (std::count(header().begin(), header().end(), "status") > 0)
-            fail(1, "it is a table of measured configurations already: a study replays it "
-                    "(evaluator: {replay: {table: FILE}})");
+            fail(1,
+                 "it is a table of measured configurations already: a study replays it "
+                 "(evaluator: {replay: {table: FILE}})");
         find_goal();
         find_roles();
     }
@@ -180,8 +181,9 @@ private:
             fail(1, "nothing says whether more or less of '" + wanted +
                         "' is better; write --objective maximize:" + wanted +
                         " or --objective minimize:" + wanted);
-        goal_ = {usable_name(wanted),
-                 said ? *said : less_is_better(metric) ? Direction::minimize : Direction::maximize};
+        goal_ = {usable_name(wanted), said                     ? *said
+                                      : less_is_better(metric) ? Direction::minimize
+                                                               : Direction::maximize};
     }
 
     /// Parameters are those that the request names, else those left of the objective that are no
@@ -215,8 +217,9 @@ private:
                             "' would have one name");
         }
         if (parameters_.empty())
-            fail(1, "no column left of the objective is a parameter; say which are: --parameter "
-                    "COLUMN");
+            fail(1,
+                 "no column left of the objective is a parameter; say which are: --parameter "
+                 "COLUMN");
     }
 
     std::string name_;

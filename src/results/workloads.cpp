@@ -183,8 +183,7 @@ std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& r
 
 std::vector<std::size_t> comparable_runs(std::span<const PublishedResult> results) {
     std::map<std::string, std::vector<std::size_t>> by_label;
-    for (std::size_t i = 0; i < results.size(); ++i)
-        by_label[first_label(results[i])].push_back(i);
+    for (std::size_t i = 0; i < results.size(); ++i) by_label[first_label(results[i])].push_back(i);
     std::vector<std::size_t> group(results.size());
     std::size_t groups = 0, whole = 0;
     for (const auto& [label, members] : by_label) {

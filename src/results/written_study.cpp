@@ -541,9 +541,9 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
     for (const PublishedResult& result : placed)
         if (const std::vector<std::string> rules = rules_broken(result, loaded);
             !rules.empty() && why_not.emplace(result.index, rules.front()).second)
-            writer.remarks().push_back("block " + std::to_string(result.index) +
-                                       " is in the table, and the study does not search it: " +
-                                       rules.front());
+            writer.remarks().push_back(
+                "block " + std::to_string(result.index) +
+                " is in the table, and the study does not search it: " + rules.front());
     const auto index_of = [&](const SeenRow* row) { return source.results[row->index].index; };
     const auto first = std::find_if(starts.begin(), starts.end(), [&](const SeenRow* row) {
         return !why_not.contains(index_of(row));

@@ -355,8 +355,7 @@ Arrival read_arrival(const Yaml& node) {
     if (const Yaml* speed = node.find(table.speed); speed != nullptr && result.kind != Kind::trace)
         speed->fail("speed goes with `rate: timestamps`");
     if (const Yaml* burstiness = node.find(table.burstiness);
-        burstiness != nullptr && result.kind != Kind::rate &&
-        result.kind != Kind::largest_rate)
+        burstiness != nullptr && result.kind != Kind::rate && result.kind != Kind::largest_rate)
         burstiness->fail("burstiness goes with a finite rate or largest_rate");
     return result;
 }

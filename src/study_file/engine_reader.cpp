@@ -8,7 +8,6 @@
 #include "key_reader.hpp"
 #include "keys.hpp"
 
-
 namespace servetune {
 namespace {
 

@@ -162,6 +162,7 @@ constexpr Key word_row(std::string_view name, KeyMark marks = optional_key) {
 #define FREE_KEY(name, ...) \
     Key name { #name, __VA_ARGS__ }
 #define BOUND_KEY(name, ...) Key name = row<&T::name>(#name, __VA_ARGS__)
-#define WORD_KEY(name, words, ...) Key name = word_row<words, &T::name>(#name __VA_OPT__(, ) __VA_ARGS__)
+#define WORD_KEY(name, words, ...) \
+    Key name = word_row<words, &T::name>(#name __VA_OPT__(, ) __VA_ARGS__)
 
 }  // namespace servetune

@@ -56,8 +56,7 @@ SearchSpace one_flag() { return SearchSpace({Parameter::choice("flag", {"off", "
 TEST_CASE("options: times, shares and counts that cannot be are said, all of them at once") {
     check_refused(Budget{}, {&Budget::wall_clock_seconds, &Budget::until}, true);
     check_refused(Decision{}, {&Decision::min_gain, &Decision::noise_cv}, false, true);
-    check_refused(StepNoise{}, {&StepNoise::run_cv, &StepNoise::step_cv},
-                  false, true);
+    check_refused(StepNoise{}, {&StepNoise::run_cv, &StepNoise::step_cv}, false, true);
     check_refused(LoadOptions{},
                   {&LoadOptions::request_timeout_seconds, &LoadOptions::stall_timeout_seconds});
     check_refused(MeasureOptions{}, {&MeasureOptions::trial_within_seconds});

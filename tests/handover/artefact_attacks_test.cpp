@@ -26,8 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> all_artefacts{"shell", "systemd", "compose", "slurm",
-                                             "kubernetes"};
+const std::vector<std::string> all_artefacts{"shell", "systemd", "compose", "slurm", "kubernetes"};
 const std::string artefact_secret = "s3cr3t-value-1";
 
 struct AttackedStudy {

@@ -99,8 +99,8 @@ private:
         for (const char* name :
              {"HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH",
               "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE", "XDG_CACHE_HOME", "DISPLAY",
-              "WAYLAND_DISPLAY", "SSH_CONNECTION", "CUDA_VISIBLE_DEVICES",
-              "LLAMA_CACHE", "OLLAMA_MODELS", "MODELSCOPE_CACHE"})
+              "WAYLAND_DISPLAY", "SSH_CONNECTION", "CUDA_VISIBLE_DEVICES", "LLAMA_CACHE",
+              "OLLAMA_MODELS", "MODELSCOPE_CACHE"})
             environment_.insert(environment_.end(), {"-u", name});
         environment_.push_back("PATH=" + at("bin").string());
         environment_.push_back("HOME=" + at("home").string());

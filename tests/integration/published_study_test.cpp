@@ -95,8 +95,8 @@ TEST_CASE("published: Qwen3-14B on H100, engine then quantization then attention
           "| sglang.attention_backend=flashinfer | 9123.34 | -12.5 % |",
           "| sglang.attention_backend=triton | 10055.13 | -3.56 % |",
           "| quantization | 10426.27 | +24.1 % | +23.8% |",
-          "| sharegpt | 6595.66 | 10426.27 | +58.1 % |",
-          "Quality not measured: quantization = fp8", "8424.86"}) {
+          "| sharegpt | 6595.66 | 10426.27 | +58.1 % |", "Quality not measured: quantization = fp8",
+          "8424.86"}) {
         INFO(line);
         CHECK(report.find(line) != std::string::npos);
     }

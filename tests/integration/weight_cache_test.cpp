@@ -185,8 +185,7 @@ TEST_CASE("weight cache: what cannot be held is loaded by the engine, with the d
     CHECK(words_hold(world.cache->why_not(), "no file of Qwen/Qwen3-8B is on this machine yet"));
 }
 
-TEST_CASE(
-    "weight cache: a daemon that dies or never holds weights is not started again for them") {
+TEST_CASE("weight cache: a daemon that dies or never holds weights is not started again for them") {
     const DaemonWorld world;
     REQUIRE(world.hold({}));
     CHECK(world.cache->alive());

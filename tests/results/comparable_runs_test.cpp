@@ -34,8 +34,7 @@ TEST_CASE("comparable runs: without a label only the same requests, sent in the 
     };
     CHECK(groups({}).empty());
     const PublishedResult short_ones = a_run(100, 512, 128);
-    CHECK(groups({short_ones, a_run(100, 512, 120)}) ==
-          Groups{0, 0});  // answers that ended
+    CHECK(groups({short_ones, a_run(100, 512, 120)}) == Groups{0, 0});  // answers that ended
     CHECK(groups({short_ones, a_run(100, 600, 128)}) == Groups{0, 1});
     CHECK(groups({short_ones, a_run(100, 512, 512)}) == Groups{0, 1});
     CHECK(groups({short_ones, a_run(50, 512, 128)}) == Groups{0, 1});

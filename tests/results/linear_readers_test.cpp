@@ -139,8 +139,9 @@ TEST_CASE("linear readers: tables of a sweep, of a person, and lists of results"
     const auto refused = [](const std::string& text) {
         return message_of<ParseError>([&] { (void)read_results(text, "f", {}); });
     };
-    CHECK(refused("duration,completed,request_throughput\n" +
-                  repeated_text(20'001, "10,100,10\n")) == "f: a table of 1 to 20000 rows wanted, got 20001");
+    CHECK(
+        refused("duration,completed,request_throughput\n" + repeated_text(20'001, "10,100,10\n")) ==
+        "f: a table of 1 to 20000 rows wanted, got 20001");
     const std::string result = R"({"duration": 10, "completed": 100, "request_throughput": 10})";
     CHECK(refused(repeated_text(20'001, result)) ==
           "f: more than 20000 results in one file; split it");

@@ -163,8 +163,7 @@ TEST_CASE("result files: what is said beside the figures") {
     CHECK(sglang[1].labels == std::vector<std::string>{"random"});
     CHECK(sglang[0].unread.at("total_output_tokens_retokenized") == "4095");
     const std::string csv = csv_of(sample("aiperf.json"));
-    CHECK(csv.starts_with(
-        "block,label,tool,model,date,status,requested_requests,"));
+    CHECK(csv.starts_with("block,label,tool,model,date,status,requested_requests,"));
     CHECK(parse_table(csv, "t.csv").rows.size() == 1);
 }
 

@@ -44,8 +44,8 @@ struct FixedStudy {
 }  // namespace
 
 TEST_CASE("fixed beats searched: what is said twice is refused in every spelling") {
-    const Yaml rows = Yaml::load(std::filesystem::path(SERVETUNE_SOURCE) /
-                                 "tests/data/cases/said_twice.yaml");
+    const Yaml rows =
+        Yaml::load(std::filesystem::path(SERVETUNE_SOURCE) / "tests/data/cases/said_twice.yaml");
     for (const Yaml& row : rows.items()) {
         FixedStudy study;
         std::vector<std::string> spellings{study.arguments};
@@ -71,9 +71,8 @@ TEST_CASE("fixed beats searched: what is said twice is refused in every spelling
 }
 
 TEST_CASE("fixed beats searched: the refusal says where, with several engines of which") {
-    CHECK(
-        has(FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.refusal(),
-            "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study sets max_num_seqs"));
+    CHECK(has(FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.refusal(),
+              "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study sets max_num_seqs"));
     // With several engines each has its own words.
     const TemporaryFolder folder;
     const std::string several = message_of<Error>([&] {
@@ -102,9 +101,9 @@ TEST_CASE("fixed beats searched: what this program's environment sets is told") 
         set_by_own_environment(FixedStudy{.space = foo, .deploy = podman + "[]}"}.loaded());
     unsetenv("FOO");
     REQUIRE(inherited.size() == 1);
-    CHECK(has(
-        inherited.front(),
-        "the environment of this program has FOO, which engines inherit: this study sets foo"));
+    CHECK(
+        has(inherited.front(),
+            "the environment of this program has FOO, which engines inherit: this study sets foo"));
     CHECK(in_container.empty());
     CHECK(set_by_own_environment(FixedStudy{.space = foo}.loaded()).empty());
 }

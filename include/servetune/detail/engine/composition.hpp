@@ -117,11 +117,11 @@ struct Command {
 struct PassedSetting {
     std::string
         place{};  ///< of the launch command: `{model}`, `{host}`, `{port}`; empty: of a parameter
-    std::string parameter{};        ///< its name in the space
-    std::string declared{};         ///< its name in the engine file
-    std::string flag{};             ///< also a JSON flag as a whole
-    std::string environment{};      ///< the variable
-    std::string option{};           ///< dotted path in the options file
+    std::string parameter{};    ///< its name in the space
+    std::string declared{};     ///< its name in the engine file
+    std::string flag{};         ///< also a JSON flag as a whole
+    std::string environment{};  ///< the variable
+    std::string option{};       ///< dotted path in the options file
 };
 
 /// What a weight cache takes to start (WeightCacheDaemon).
@@ -129,8 +129,8 @@ struct WeightCacheCommands {
     std::string model;  ///< the study's, or a checkpoint's
     Command daemon{};
     std::vector<std::string> engine_adds{};  ///< words at the end of the engine's command
-    std::string ready{};    ///< in the daemon's line that says that it holds the weights
-    std::string used{};     ///< in the engine's line that says that it mapped them
+    std::string ready{};  ///< in the daemon's line that says that it holds the weights
+    std::string used{};   ///< in the engine's line that says that it mapped them
     double ready_within_seconds = 0;
 };
 
