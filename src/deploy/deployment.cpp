@@ -341,6 +341,15 @@ std::optional<Failure> Deployment::State::machines_fault() const {
     if (launcher.on_this_machine()) return std::nullopt;
     constexpr auto until_the_client_knows = 3s;
     const bool over = process.wait(until_the_client_knows);
+    // It hears nothing then, ends the engine as it was asked to, and says how the engine ended.
+    constexpr int given_up_after = 4;
+    if (over && launch.beats.count() > 0 &&
+        process.longest_silence() > given_up_after * launch.beats)
+        return Failure{
+            FailureKind::infrastructure,
+            "this program stood still for " +
+                seconds_text(std::chrono::duration<double>(process.longest_silence()).count()) +
+                ", so the launcher ended the engine"};
     const std::scoped_lock lock(asking);
     if (!fault_known || !over) {
         fault = over ? launcher.ended(launch, process.exit_code().value_or(0), process.lines())

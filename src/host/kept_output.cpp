@@ -21,11 +21,6 @@ void KeptOutput::append(std::string_view bytes) {
     }
 }
 
-std::size_t KeptOutput::bytes() const {
-    const std::scoped_lock lock(mutex_);
-    return bytes_;
-}
-
 std::string KeptOutput::from(std::size_t& position) const {
     const std::scoped_lock lock(mutex_);
     if (position >= bytes_) return {};

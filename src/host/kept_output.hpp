@@ -14,7 +14,6 @@ namespace servetune {
 class KeptOutput {
 public:
     void append(std::string_view bytes);
-    [[nodiscard]] std::size_t bytes() const;  ///< printed in all
     /// What is kept from byte `position` on, a line break where bytes in between are not kept;
     /// moves `position` to the end.
     [[nodiscard]] std::string from(std::size_t& position) const;

@@ -55,6 +55,9 @@ public:
         if (Clock::now() >= next_beat_) {
             if (pending_.empty()) pending_ = "\n";  // else it hears from us anyway
             next_beat_ = Clock::now() + beats_;
+            const std::chrono::nanoseconds now = since_boot();
+            longest_silence_ = std::max(longest_silence_, now - last_beat_);
+            last_beat_ = now;
         }
         while (!pending_.empty()) {
             const ssize_t wrote = ::write(pipe_.in.id(), pending_.data(), pending_.size());
@@ -73,14 +76,27 @@ public:
         pending_.clear();
         pipe_.in.reset();
     }
+    /// The last one included, which goes on while nothing is written.
+    [[nodiscard]] std::chrono::nanoseconds longest_silence() const {
+        const std::scoped_lock lock(mutex_);
+        return pipe_.in.id() < 0 ? longest_silence_
+                                 : std::max(longest_silence_, since_boot() - last_beat_);
+    }
 
 private:
     using Clock = std::chrono::steady_clock;
+    /// The time in which this machine sleeps counts, as it does for a program elsewhere.
+    static std::chrono::nanoseconds since_boot() {
+        struct timespec now {};
+        (void)clock_gettime(CLOCK_BOOTTIME, &now);
+        return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+    }
     mutable std::mutex mutex_{};
     Pipe pipe_{};
     std::string pending_;
     std::chrono::milliseconds beats_;
     Clock::time_point next_beat_ = Clock::now() + beats_;
+    std::chrono::nanoseconds last_beat_ = since_boot(), longest_silence_{0};
 };
 
 namespace {
@@ -330,7 +346,9 @@ bool Process::wait(milliseconds time) const { return state_->child->wait(time); 
 void Process::hang_up() {
     if (state_->input) state_->input->hang_up();
 }
-std::size_t Process::printed_bytes() const { return state_->kept.bytes(); }
+std::chrono::nanoseconds Process::longest_silence() const {
+    return state_->input ? state_->input->longest_silence() : std::chrono::nanoseconds(0);
+}
 std::string Process::printed_from(std::size_t& position) const {
     state_->catch_up();
     return state_->kept.from(position);

@@ -39,6 +39,12 @@ std::string content(const fs::path& file) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+std::size_t printed_bytes(const Process& process) {
+    std::size_t position = 0;
+    (void)process.printed_from(position);
+    return position;
+}
+
 bool prints(const Process& process, const std::string& line) {
     return comes_true([&] {
         const Words lines = process.lines();
@@ -92,7 +98,7 @@ TEST_CASE("process: words, environment, files, folder, cores and log are the pro
     std::string text;
     for (const std::string& line : lines) text += line + "\n";
     CHECK(content(home / "engine.log") == text);
-    CHECK(process.printed_bytes() == text.size());
+    CHECK(printed_bytes(process) == text.size());
     CHECK(process.lines(2) == Words{lines.front(), lines.back()});
 }
 
@@ -119,7 +125,7 @@ TEST_CASE(
     CHECK(flood.end().exit_code == 0);
     CHECK(flood.answer() == std::string(5000, '\0'));
     CHECK(flood.answer_printed() == 3000000);
-    CHECK(flood.printed_bytes() == 0);
+    CHECK(printed_bytes(flood) == 0);
 
     CHECK(message_of<IoError>([&] {
               const Process none({.argv = {"/bin/true"}, .input = folder.path() / "none"});
@@ -242,8 +248,19 @@ TEST_CASE("process: a flood fills neither memory nor disk, and its first and las
     REQUIRE(note != std::string::npos);
     const auto note_end = log.find(" bytes left out]\n", note);
     const std::size_t left_out = std::stoul(log.substr(note + 13));
-    CHECK(left_out + log.size() - (note_end + 17 - note) == process.printed_bytes());
+    CHECK(left_out + log.size() - (note_end + 17 - note) == printed_bytes(process));
     CHECK(std::count(log.begin(), log.end(), '[') == 1);
+}
+
+TEST_CASE("process: how long nobody spoke to a program is known, also while this one is stopped") {
+    const Process deaf({.argv = {"/bin/cat"}});
+    CHECK(deaf.longest_silence() == 0s);
+    const Process hears({.argv = {"/bin/cat"}, .beats = 50ms});
+    const std::string self = std::to_string(getpid());
+    const Process stops(
+        {.argv = {"/bin/sh", "-c", "kill -STOP " + self + "; sleep 1.5; kill -CONT " + self}});
+    REQUIRE(stops.wait(20s));
+    CHECK(comes_true([&] { return hears.longest_silence() >= 1400ms; }));
 }
 
 TEST_CASE("process: a full disk ends the log, not the process") {

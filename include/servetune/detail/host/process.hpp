@@ -115,7 +115,6 @@ public:
     /// The lines printed so far, the first and the last `most / 2` where there are more; a line has
     /// at most 4 KiB.
     [[nodiscard]] std::vector<std::string> lines(std::size_t most = 2000) const;
-    [[nodiscard]] std::size_t printed_bytes() const;
     /// What was printed from byte `position` on and is still kept (the first MiB and the last);
     /// moves `position` to the end.
     [[nodiscard]] std::string printed_from(std::size_t& position) const;
@@ -129,6 +128,9 @@ public:
     /// Waits until the leader has ended; false when it has not in that time.
     [[nodiscard]] bool wait(std::chrono::milliseconds time) const;
 
+    /// The longest time between two beats (`beats`): far above them, this program was stopped or its
+    /// machine slept, and who waits for beats has given up. 0 without `beats`.
+    [[nodiscard]] std::chrono::nanoseconds longest_silence() const;
     /// Ends its standard input, where that is a pipe (`beats`).
     void hang_up();
 
