@@ -128,8 +128,8 @@ public:
     /// Waits until the leader has ended; false when it has not in that time.
     [[nodiscard]] bool wait(std::chrono::milliseconds time) const;
 
-    /// The longest time between two beats (`beats`): far above them, this program was stopped or its
-    /// machine slept, and who waits for beats has given up. 0 without `beats`.
+    /// The longest time between two beats (`beats`): far above them, this program was stopped or
+    /// its machine slept, and who waits for beats has given up. 0 without `beats`.
     [[nodiscard]] std::chrono::nanoseconds longest_silence() const;
     /// Ends its standard input, where that is a pipe (`beats`).
     void hang_up();
