@@ -72,6 +72,7 @@ public:
             command.argv.push_back(word);
         }
         command.argv.insert(command.argv.end(), flags.begin(), flags.end());
+        deployment_.reset();  // it would answer at the same port
         deployment_ = std::make_unique<Deployment>(engine_, command, model, port, options, stop);
         group_ = deployment_->process_id();
         return *deployment_;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cctype>
 #include <chrono>
 #include <cstdint>
@@ -30,12 +31,14 @@ class ChildProcess {
 public:
     /// `largest_file`: bytes after which its writes fail, as on a full disk; 0: no limit.
     ChildProcess(const std::vector<std::string>& argv, const std::filesystem::path& folder,
-                 rlim_t largest_file = 0)
-        : out_(folder / "child.out"), err_(folder / "child.err") {
+                 rlim_t largest_file = 0) {
+        static std::atomic<int> children{0};  // of one folder, also at the same time
+        const std::string name = "child-" + std::to_string(++children);
+        out_ = folder / (name + ".out");
+        err_ = folder / (name + ".err");
         std::vector<char*> words;
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
-        // From here on the output is that of this program, not of one before it in the folder.
         const int out = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         const int err = open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         // A signal to a child that has not started the program yet must not reach the handlers of
