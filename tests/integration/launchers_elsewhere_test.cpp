@@ -156,6 +156,26 @@ TEST_CASE("elsewhere: an engine's output never says how it ended, and a launcher
     CHECK(has(wrapped_launcher({"mine", {"/no/such/launcher"}})->trouble(""), "/no/such/launcher"));
 }
 
+TEST_CASE("elsewhere: an engine that ends while this program stands still is not to blame",
+          "[long]") {
+    const TemporaryFolder folder;
+    std::string lines = own_launcher;
+    const std::string hears = "read -r _ <&4";
+    lines.replace(lines.find(hears), hears.size(), "timeout 21 sh -c 'read -r _' <&4");
+    WrappedOptions options{"mine", {script(folder, lines, "mine").string()}};
+    options.lines.emplace_back("set", "where here");
+    RemoteEngine engine(wrapped_launcher(std::move(options)), 4000);
+    const std::string message = engine.disturbed([] {
+        const std::string self = std::to_string(getpid());
+        const Process stops(
+            {.argv = in_shell("kill -STOP " + self + "; sleep 25; kill -CONT " + self)});
+        REQUIRE(stops.wait(40s));
+    });
+    INFO(message);
+    CHECK(message.starts_with("the machine: "));
+    CHECK(has(message, ": this program stood still for 2"));
+}
+
 TEST_CASE("elsewhere: settings that cannot be are refused before anybody is asked") {
     const FakeCluster cluster;
     const auto wrong = [](const std::string& name, const WordList& settings,
@@ -388,7 +408,7 @@ TEST_CASE(
     for (const Trial& trial : trials) CHECK(trial.told());
     if (has(ended.err, "4 trials at once")) CHECK(most_trials_at_once(trials) == 4);
     CHECK(world.asked({"squeue", "--noheader"}).empty());
-    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher slurm."));
+    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher slurm,"));
 }
 
 TEST_CASE(
@@ -438,7 +458,7 @@ TEST_CASE(
     INFO(ended.out << ended.err);
     REQUIRE(ended.code == 0);
     CHECK(has(ended.out, best_command));
-    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher ssh."));
+    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher ssh,"));
     std::string all = ended.out + ended.err;
     for (const auto& entry : fs::recursive_directory_iterator(study.directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());

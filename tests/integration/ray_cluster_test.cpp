@@ -154,7 +154,7 @@ TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this
     for (const Trial& trial : study.trials()) CHECK(trial.told());
     CHECK(study.trials().size() >= 3);
     CHECK(has(ended.out, best_command));
-    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher ray."));
+    CHECK(has(read_file(study.directory() / "report.md"), "by the launcher ray,"));
     CHECK(launcher->leftovers(study.mark()).empty());
     std::string all = ended.out + ended.err;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(study.directory()))
