@@ -32,15 +32,20 @@ class Engine:
             writer.close()
 
 
-def answer(status: str, text: str) -> bytes:
+def answer(status, text):
     return f"HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode()
 
 
-def is_good(head: bytes) -> bool:
+def is_good(head):
     return head.startswith(b"HTTP/1.1 200")
 
 
-async def complete(path: str, body: bytes, prefill: Engine, decode: Engine, client: asyncio.StreamWriter) -> None:
+def idlest(engines):
+    return min(engines, key=lambda one: one.in_flight)
+
+
+async def complete(path, body, prefills, decodes, client):
+    prefill = idlest(prefills)
     first = json.loads(body) | {"max_tokens": 1, "stream": False}
     for field in ("max_completion_tokens", "stream_options", "min_tokens"):
         first.pop(field, None)
@@ -53,6 +58,7 @@ async def complete(path: str, body: bytes, prefill: Engine, decode: Engine, clie
         prefill.in_flight -= 1
     if not is_good(computed):
         return client.write(answer("500 Internal Server Error", "Prefill server error: " + computed.decode()))
+    decode = idlest(decodes)  # now: before, none had anything in flight yet
     decode.in_flight += 1
     passed = 0
     try:
@@ -70,12 +76,12 @@ async def complete(path: str, body: bytes, prefill: Engine, decode: Engine, clie
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="router")
+    parser = argparse.ArgumentParser()
     parser.add_argument("--vllm-pd-disaggregation", "--pd-disaggregation", action="store_true", required=True)
     parser.add_argument("--prefill", nargs="+", action="append", required=True)  # sglang_router's has a port too
     parser.add_argument("--decode", action="append", required=True)
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=30000)
+    parser.add_argument("--port", type=int)
     parser.add_argument("--prometheus-port")
     options = parser.parse_args()
     prefill, decode = [Engine(words[0]) for words in options.prefill], [Engine(url) for url in options.decode]
@@ -89,8 +95,7 @@ async def main() -> None:
                 client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             body = await reader.readexactly(length)
             if method == "POST":
-                chosen = [min(engines, key=lambda one: one.in_flight) for engines in (prefill, decode)]
-                await complete(path, body, *chosen, client)
+                await complete(path, body, prefill, decode, client)
             elif path == "/health":
                 client.write(answer("200 OK", "OK"))
             elif path in ("/v1/models", "/get_server_info"):
