@@ -334,9 +334,9 @@ bool can_be_read(const std::filesystem::path& file) {
 }
 
 /// A damaged journal and a full disk are the environment's, as in `run`.
-int rescue_journal(const std::filesystem::path& folder) {
+int rescue_journal(const std::filesystem::path& folder_or_file) {
     try {
-        const RescuedJournal rescued = SqliteJournal::rescue(folder);
+        const RescuedJournal rescued = SqliteJournal::rescue(folder_or_file);
         const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(),
                                         [](const Trial& trial) { return trial.told(); });
         const bool whole = rescued.stopped_by.empty() && rescued.left_out.empty();
@@ -346,8 +346,10 @@ int rescue_journal(const std::filesystem::path& folder) {
         for (const std::string& one : rescued.left_out) put(stdout, "  {}\n", one);
         if (!rescued.stopped_by.empty())
             put(stdout, "  not all could be read: {}\n", rescued.stopped_by);
-        put(stdout, "to go on with them, move it over {} and remove that file's -wal and -shm\n",
-            (folder / "study.db").string());
+        if (!whole && told > 0)
+            put(stdout,
+                "to go on with them, move it over {} and remove that file's -wal and -shm\n",
+                SqliteJournal::file_of(folder_or_file).string());
         return done;
     } catch (const IoError& error) {
         put(stderr, "autotune: {}\n", error.what());

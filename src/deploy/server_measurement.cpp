@@ -231,11 +231,8 @@ std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& w
             say("the server refuses the field " + field + ", so it is not sent");
         endpoint = as_agreed(endpoint, handshake_);
         if (!known) {
-            known = calibrated(endpoint, [&](const std::string& text) {
-                if (watch.load().stop_requested()) throw IoError("there is no use in going on");
-                return count_prompt_tokens(endpoint, text);
-            });
-            if (!known)
+            known = calibrated(endpoint, watch.load());
+            if (!known && !watch.load().stop_requested())
                 say("the server does not count the tokens of prompts: their lengths are estimated");
             if (!known) known = Calibration{};
         }

@@ -79,7 +79,7 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
     const Endpoint endpoint = as_agreed(test.endpoint, result.handshake);
     if (test.calibration) result.calibration = *test.calibration;
     else if (!stop.stop_requested())
-        result.calibration = calibrated(endpoint).value_or(Calibration{});
+        result.calibration = calibrated(endpoint, stop).value_or(Calibration{});
     result.plan = plan_requests(test.workload, {test.salt, result.calibration});
     LoadOptions options = test.options;
     options.ignore_eos = test.workload.ignore_eos;

@@ -39,12 +39,13 @@ std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
 }
 
 /// Throws IoError where the server does not answer as it should.
-Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text) {
+Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text,
+                          const std::stop_token& stop) {
     Endpoint whole = endpoint;
     whole.stream = false;
-    Reply reply =
-        post(endpoint, path_of(endpoint),
-             request_body(whole, {.text = text, .output_tokens = 1}, {}, false), patience_seconds);
+    Reply reply = post(endpoint, path_of(endpoint),
+                       request_body(whole, {.text = text, .output_tokens = 1}, {}, false),
+                       patience_seconds, [&] { return stop.stop_requested(); });
     if (!reply.error.empty() || reply.status != 200)
         throw IoError(address_of(endpoint) + trouble_text(reply));
     return reply;
@@ -129,7 +130,7 @@ Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop
     const bool passes_by =
         record.http_status == 408 || record.http_status == 429 || record.http_status >= 500;
     if (record.end == RequestEnd::http_error && !passes_by)
-        (void)asked_for_one_token(as_agreed(endpoint, result), "Hello");  // says more
+        (void)asked_for_one_token(as_agreed(endpoint, result), "Hello", stop);  // says more
     if (record.end == RequestEnd::not_connected ||
         (record.end == RequestEnd::http_error && !passes_by))
         throw IoError(address_of(endpoint) + ": " + record.error);
@@ -146,18 +147,25 @@ Endpoint as_agreed(Endpoint endpoint, const Handshake& handshake) {
 // -------------------------------------------------------------------------------------------------
 // how it counts
 
-std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& text) {
-    const Reply reply = asked_for_one_token(endpoint, text);
+std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& text,
+                                 const std::stop_token& stop) {
+    const Reply reply = asked_for_one_token(endpoint, text, stop);
     if (const auto count = prompt_tokens_in(reply)) return *count;
     throw IoError(address_of(endpoint) +
                   " does not say how many tokens a prompt has (usage.prompt_tokens): " +
                   printable_line(reply.body.substr(0, 200)));
 }
 
-std::optional<Calibration> calibrated(const Endpoint& endpoint, const TokenCount& count) {
-    if (prompt_tokens_in(asked_for_one_token(endpoint, "the")).value_or(0) < 1) return std::nullopt;
-    if (count) return calibrate(count);
-    return calibrate([&](const std::string& text) { return count_prompt_tokens(endpoint, text); });
+std::optional<Calibration> calibrated(const Endpoint& endpoint, const std::stop_token& stop) {
+    try {
+        if (prompt_tokens_in(asked_for_one_token(endpoint, "the", stop)).value_or(0) < 1)
+            return std::nullopt;
+        return calibrate(
+            [&](const std::string& text) { return count_prompt_tokens(endpoint, text, stop); });
+    } catch (const IoError&) {
+        if (stop.stop_requested()) return std::nullopt;
+        throw;
+    }
 }
 
 std::vector<std::string> served_models(const Endpoint& endpoint) {

@@ -56,8 +56,8 @@ private:
         if (!test_.handshake)
             test_.handshake = try_request(test_.endpoint, test_.workload.ignore_eos, stop_);
         if (!test_.calibration && !stop_.stop_requested())
-            test_.calibration =
-                calibrated(as_agreed(test_.endpoint, *test_.handshake)).value_or(Calibration{});
+            test_.calibration = calibrated(as_agreed(test_.endpoint, *test_.handshake), stop_)
+                                    .value_or(Calibration{});
     }
 
     [[nodiscard]] PlanOptions options_of(std::size_t round) const {

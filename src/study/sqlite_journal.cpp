@@ -429,10 +429,11 @@ SqliteJournal SqliteJournal::read(const fs::path& folder_or_file) {
     return SqliteJournal(std::move(database));
 }
 
-RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
-    const fs::path damaged = folder / "study.db";
+RescuedJournal SqliteJournal::rescue(const fs::path& folder_or_file) {
+    const fs::path damaged = file_of(folder_or_file);
+    const fs::path folder = damaged.parent_path();
     RescuedJournal result;
-    result.file = folder / "study.rescued.db";
+    result.file = folder / (damaged.stem().string() + ".rescued.db");
     check_rescued_place(result.file);
     check_journal_file(damaged);
     if (fs::is_empty(damaged))

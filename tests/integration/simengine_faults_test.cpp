@@ -15,7 +15,9 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace servetune;
@@ -74,6 +76,15 @@ TEST_CASE("simengine faults: under load") {
     CHECK(std::any_of(stalled.records.begin(), stalled.records.end(),
                       [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
     CHECK(stalling.get("/health").status == 200);
+    // A trial whose time is over does not wait for the answer.
+    std::stop_source over;
+    const std::jthread later([&over] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        over.request_stop();
+    });
+    const auto asked = std::chrono::steady_clock::now();
+    CHECK_FALSE(calibrated({stalling.url(), "Qwen/Qwen3-8B"}, over.get_token()));
+    CHECK(std::chrono::steady_clock::now() - asked < std::chrono::minutes(1));
 
     SimEngine restarting(program, with_fault("restart_mid_run=6"));
     REQUIRE(restarting.wait_until_ready());

@@ -33,12 +33,14 @@ Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop
 Endpoint as_agreed(Endpoint endpoint, const Handshake& handshake);
 
 /// Asks for one token after `text` and says how many tokens the server counted for the request.
-/// Throws IoError with the cause when there is no answer, or no `usage.prompt_tokens` in it.
-std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& text);
+/// Throws IoError with the cause when there is no answer, also because of `stop`, or no
+/// `usage.prompt_tokens` in it.
+std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& text,
+                                 const std::stop_token& stop = {});
 
-/// `calibrate` with this server; nothing where its answers have no `usage.prompt_tokens`. `count`:
-/// empty, or what is asked in place of `count_prompt_tokens`. Throws as these do.
-std::optional<Calibration> calibrated(const Endpoint& endpoint, const TokenCount& count = {});
+/// `calibrate` with this server; nothing where its answers have no `usage.prompt_tokens`, and after
+/// `stop`. Throws as `calibrate` and `count_prompt_tokens`.
+std::optional<Calibration> calibrated(const Endpoint& endpoint, const std::stop_token& stop = {});
 
 /// The models that the server says it serves (`Endpoint::models_path`); empty where it answers and
 /// has no such list. Throws IoError with the cause where it cannot be reached or refuses to say
