@@ -341,7 +341,8 @@ std::optional<Failure> Deployment::State::machines_fault() const {
     if (launcher.on_this_machine()) return std::nullopt;
     constexpr auto until_the_client_knows = 3s;
     const bool over = process.wait(until_the_client_knows);
-    // It hears nothing then, ends the engine as it was asked to, and says how the engine ended.
+    // After 30 s without a beat (docs/reference/your-own-program.md) it ends the engine as it was
+    // asked to, and says how the engine ended. Four beats are 20 s: theirs and ours may be late.
     constexpr int given_up_after = 4;
     if (over && launch.beats.count() > 0 &&
         process.longest_silence() > given_up_after * launch.beats)

@@ -232,9 +232,10 @@ std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& w
         endpoint = as_agreed(endpoint, handshake_);
         if (!known) {
             known = calibrated(endpoint, watch.load());
-            if (!known && !watch.load().stop_requested())
+            if (!known && !watch.load().stop_requested()) {
                 say("the server does not count the tokens of prompts: their lengths are estimated");
-            if (!known) known = Calibration{};
+                known = Calibration{};  // of the next trial too; after a stop nothing is known
+            }
         }
     } catch (const Error& error) {
         if (auto failure = interrupted(server, watch)) return failure;
@@ -441,7 +442,7 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
 
     const auto measure_from = Clock::now();
     const double before = warm_up_seconds_;
-    auto result = once(server, watch, model, present(known));
+    auto result = once(server, watch, model, known.value_or(Calibration{}));
     const std::string again = why_again(result);
     if (!again.empty()) {
         say("measured once more, " + again);
@@ -449,7 +450,7 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
         for (const std::string_view of_first :
              {std::string_view("trial_saved_seconds"), trial_had_to_reach})
             costs_.erase(std::string(of_first));
-        result = once(server, watch, model, present(known));
+        result = once(server, watch, model, known.value_or(Calibration{}));
     }
     costs_["trial_measure_seconds"] = {seconds_since(measure_from) - (warm_up_seconds_ - before)};
     costs_["trial_warm_up_seconds"] = {warm_up_seconds_};

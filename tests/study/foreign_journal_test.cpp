@@ -175,6 +175,9 @@ TEST_CASE(
               "does not match its fingerprint"));
     const RescuedJournal rescued = SqliteJournal::rescue(folder.path());
     CHECK(rescued.trials.size() == kept_trials);
+    fs::copy_file(file, folder.path() / "copy.db");
+    CHECK(SqliteJournal::rescue(folder.path() / "copy.db").file ==
+          folder.path() / "copy.rescued.db");
     CHECK(rescued.left_out ==
           std::vector<std::string>{"the definition or environment " + owner.fingerprint().text() +
                                    ": it does not match its fingerprint"});
