@@ -392,7 +392,7 @@ TEST_CASE("repository: the skill of agents begins with its name and its descript
     // Agents read these two lines as YAML between two rules; a formatter once made them prose.
     const std::string text = read_file(source / "packaging/agent/SKILL.md");
     CHECK(text.starts_with("---\nname: tune-llm-serving\ndescription: "));
-    CHECK(std::count(text.begin(), text.begin() + text.find("\n---\n\n# "), '\n') == 2);
+    CHECK(std::ranges::count(text.substr(0, text.find("\n---\n\n# ")), '\n') == 2);
 }
 
 TEST_CASE("repository: the port for vcpkg has the library's version") {

@@ -59,7 +59,8 @@ public:
         }
     }
     /// The names that are found, in order.
-    [[nodiscard]] static std::vector<std::string> found(CacheSearch bounds = {}) {
+    [[nodiscard]] static std::vector<std::string> found(CacheSearch bounds = {
+                                                            .time = std::chrono::hours(1)}) {
         std::vector<std::string> result;
         for (const CachedModel& model : cached_models(gguf_files, bounds))
             result.push_back(model.name);
@@ -152,7 +153,7 @@ TEST_CASE(
     for (int i = 0; i < 60; ++i)
         home.put_hub("org--m" + std::to_string(100 + i), {"model.safetensors"});
     CHECK(Home::found().size() == 60);
-    const auto some = Home::found({.entries = 100});
+    const auto some = Home::found({.entries = 100, .time = std::chrono::hours(1)});
     CHECK(some.size() < 60);
     const auto begin = std::chrono::steady_clock::now();
     CHECK(Home::found({.time = std::chrono::milliseconds(0)}).empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pages show is what happens: their commands are run, one page after the other, and their
+// What the pages show is what happens: their commands are run, a few pages at a time, and their
 // links are followed.
 //
 // A block of commands is a fence with the language `sh` or `bash` (all of it) or `console` (what
@@ -20,7 +20,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <deque>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <regex>
 #include <set>
@@ -310,7 +312,22 @@ std::string dead_end(const fs::path& page, const std::string& link) {
 
 }  // namespace
 
-TEST_CASE("docs: every command that a page shows runs, or the page says why not") {
+TEST_CASE("docs: every command that a page shows runs, or the page says why not", "[pages]") {
+    struct Running {
+        fs::path page;
+        std::future<PageRan> ended;
+    };
+    std::deque<Running> running;  // they mostly wait: a few at once
+    const auto check_first = [&running] {
+        const PageRan ended = running.front().ended.get();
+        INFO(running.front().page.string()
+             << " (exit code 124: it takes more than " << seconds_of_a_page << " s)");
+        INFO(ended.out);
+        INFO(ended.err);
+        CHECK(ended.code == 0);
+        CHECK(ended.all_ended);
+        running.pop_front();
+    };
     int run = 0;
     int not_run = 0;
     for (const fs::path& where : doc_pages()) {
@@ -325,14 +342,10 @@ TEST_CASE("docs: every command that a page shows runs, or the page says why not"
             const fs::path before = where.parent_path() / page.first;
             script = script_of(before, doc_page(read_file(checkout / before))) + script;
         }
-        const PageRan ended = run_page(script);
-        INFO(where.string() << " (exit code 124: it takes more than " << seconds_of_a_page
-                            << " s)");
-        INFO(ended.out);
-        INFO(ended.err);
-        CHECK(ended.code == 0);
-        CHECK(ended.all_ended);
+        running.push_back({where, std::async(std::launch::async, run_page, script)});
+        if (running.size() == 4) check_first();
     }
+    while (!running.empty()) check_first();
     INFO(run << " blocks run, " << not_run << " not run");
     CHECK(run >= 20);
     CHECK(not_run >= 1);

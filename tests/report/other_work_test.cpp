@@ -185,7 +185,7 @@ TEST_CASE(
 TEST_CASE("other work: another configuration with a gain of its own is recommended beside it",
           "[decision]") {
     auto history = twice(work_of(10, 20, 32), work_of(18.3, 20, 16));
-    for (const std::uint64_t id : {4, 5})
+    for (const std::uint64_t id : {4U, 5U})
         history.push_back(styled(id, {{"style", "third"}}, work_of(11, 20, 32)));
     const Recommendation result = concluded_of_work(history, most_requests);
     CHECK(result.conclusion == Conclusion::recommended);

@@ -54,7 +54,7 @@ Shape step(double all) {
 }  // namespace
 
 TEST_CASE("Student's tails are those of Boost", "[drift]") {
-    for (const std::size_t freedom : {1, 2, 3, 4, 5, 8, 13, 60})
+    for (const std::size_t freedom : {1U, 2U, 3U, 4U, 5U, 8U, 13U, 60U})
         for (const double t : {0.0, 0.3, -1.0, 2.5, 6.0})
             CHECK(
                 student_tails(t, freedom) ==
@@ -67,8 +67,8 @@ TEST_CASE("a machine that stays as it is seldom seems to drift, whatever noise i
           "[drift]") {
     for (const double cv : {0.005, 0.01, 0.02, 0.03})
         for (const double assumed : {0.001, 0.01, 0.1})
-            for (const std::size_t others : {0, 1, 3})
-                for (const std::size_t checks : {3, 4, 6, 12}) {
+            for (const std::size_t others : {0U, 1U, 3U})
+                for (const std::size_t checks : {3U, 4U, 6U, 12U}) {
                     INFO("noise " << cv << ", assumed " << assumed << ", " << others << " others, "
                                   << checks << " checks");
                     CHECK(share_found(no_drift, checks, cv, others, assumed) <= 0.065);

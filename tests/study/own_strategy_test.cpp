@@ -130,7 +130,7 @@ TEST_CASE(
     for (const auto& made : strategies) {
         INFO(made()->name());
         std::set<std::vector<std::string>> different;
-        for (const std::uint64_t seed : {1, 2, 3, 4})
+        for (const std::uint64_t seed : {1U, 2U, 3U, 4U})
             different.insert(asked_with_seed(*made(), seed, 10));
         CHECK(different.size() >= 3);
         CHECK(asked_with_seed(*made(), 5, 10) == asked_with_seed(*made(), 5, 10));

@@ -24,6 +24,11 @@ Engine shipped_engine(const std::string& name) {
     return Catalogue(search_spaces).engine(Yaml::parse(name, "test"));
 }
 
+std::vector<FlagFacts> oldest_and_newest(const std::string& name) {
+    const std::vector<FlagFacts> all = known_versions(search_spaces, name);
+    return all.size() == 1 ? all : std::vector<FlagFacts>{all.front(), all.back()};
+}
+
 /// What the checks before a GPU is spent say to some settings of an engine in a version.
 std::string setting_refusal(const std::string& name, const std::string& version,
                             const std::vector<std::pair<std::string, Value>>& settings) {
@@ -85,14 +90,15 @@ TEST_CASE("a list of flags that are not about speed names flags that a stored ve
 }
 
 TEST_CASE(
-    "1000 random configurations of every engine and version render to commands that the version "
-    "takes, and read back") {
+    "random configurations of every engine and version render to commands that the version takes, "
+    "and read back") {
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         const auto versions = known_versions(search_spaces, name);
         REQUIRE_FALSE(versions.empty());
+        const Engine engine = shipped_engine(name);
         for (const FlagFacts& facts : versions) {
             INFO(name << " " << facts.version);
-            SpaceDescription description{{shipped_engine(name)}};
+            SpaceDescription description{{engine}};
             description.versions = {{name, facts.version}};
             const Composition composition(description);
             const SearchSpace space(composition.parameters(), composition.constraints());
@@ -101,7 +107,9 @@ TEST_CASE(
             Rng rng(1);
             std::set<std::string> problems;
             std::set<std::string> misread;
-            for (int i = 0; i < 1000; ++i) {
+            // Rules between three values show themselves in hundreds; older versions share them.
+            const int drawn = facts.version == versions.back().version ? 1000 : 100;
+            for (int i = 0; i < drawn; ++i) {
                 const Configuration configuration = feasible.sample(rng);
                 const Command command =
                     composition.render(configuration, {"org/model", "127.0.0.1", 8000});
@@ -157,11 +165,12 @@ TEST_CASE("the most common mistakes are refused before a GPU is spent, with a he
               .empty());
 }
 
-TEST_CASE("every preset fits every engine that it names, in every version that is stored") {
+// scripts/test chips has every stored version.
+TEST_CASE("every preset fits every engine that it names, in the oldest and newest stored version") {
     for (const char* preset :
          {"quick", "full", "latency", "throughput", "long-context", "moe", "cpu"})
         for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
-            for (const FlagFacts& facts : known_versions(search_spaces, name)) {
+            for (const FlagFacts& facts : oldest_and_newest(name)) {
                 const Yaml file =
                     Yaml::load(search_spaces / "presets" / (std::string(preset) + ".yaml"));
                 const Yaml& spaces = file.at(keys::preset.space);

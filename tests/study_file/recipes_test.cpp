@@ -10,6 +10,7 @@
 #include "support/test.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 using namespace servetune;
@@ -52,10 +53,18 @@ Recipe recipe_with(const std::string& flags) {
     return recipe;
 }
 
+/// Read once: a file of an engine is long.
+const Engine& engine_file(const std::string& name) {
+    static std::map<std::string, Engine> files;
+    const auto found = files.find(name);
+    return found != files.end() ? found->second
+                                : files.emplace(name, shipped_catalogue.engine(name)).first->second;
+}
+
 AppliedRecipe applied_to(const Recipe& recipe, const std::string& engine,
                          const std::string& version, const std::string& chip = "h100-sxm") {
-    return applied(recipe, shipped_catalogue.engine(engine), version,
-                   shipped_catalogue.hardware(chip), search_spaces);
+    return applied(recipe, engine_file(engine), version, shipped_catalogue.hardware(chip),
+                   search_spaces);
 }
 
 /// What the stored version says of the command of a recipe on a chip, and what it drops.
@@ -66,7 +75,7 @@ std::vector<std::string> complaints_about(const Recipe& recipe, const std::strin
     for (const std::string& dropped : taken.dropped)
         if (!has(dropped, "changes nothing"))
             result.push_back(dropped);  // the flag does nothing there
-    const Engine file = shipped_catalogue.engine(engine);
+    const Engine& file = engine_file(engine);
     const Composition composition =
         composed(taken, file, facts.version, shipped_catalogue.hardware(chip));
     const SearchSpace space(composition.parameters(), composition.constraints());
