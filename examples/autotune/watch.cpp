@@ -143,7 +143,8 @@ std::string watched_verdict(const ProductionCheck& check) {
                    "version, other flags or a throttled device (autotune bench compares).";
         case WatchVerdict::undecided: break;
     }
-    return "Inconclusive: watch longer.";
+    const std::string few = check.too_few_requests();
+    return "Inconclusive: watch longer." + (few.empty() ? "" : " " + few);
 }
 
 void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
