@@ -311,20 +311,25 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
 
 /// What became of the last run, of a study that has not ended; lines. The journal cannot hold it:
 /// where it could be written, there was room.
-std::string last_run_text(const std::filesystem::path& folder) {
+std::string last_run_text(const StudyFile& file, const std::filesystem::path& folder) {
     if (somebody_writes(folder)) return "  a run is under way\n";
     std::string text;
-    const std::string how = last_end(folder);
-    const std::string error = std::string(name_in(stop_reasons, StopReason::error)) + " ";
-    if (how.starts_with(error))
-        text += "  the last run stopped: " + how.substr(error.size()) + "\n";
+    if (const std::string how = last_end(folder); !how.empty()) {
+        const std::string reason = how.substr(0, how.find(' '));
+        const std::string message = how.substr(std::min(how.size(), reason.size() + 1));
+        const bool stopped = reason == name_in(stop_reasons, StopReason::error);
+        text += "  the last run " + (stopped ? "stopped" : "ended: " + reason) +
+                (message.empty() ? "" : ": " + message) + "\n";
+    }
     std::error_code unknown;
     constexpr std::uintmax_t enough = 1U << 20U;
     const std::filesystem::space_info disk = std::filesystem::space(folder, unknown);
     if (!unknown && disk.available < enough)
         text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n",
                             folder.string(), disk.available >> 10U);
-    return text + "  no run is under way; 'autotune run' goes on\n";
+    return text + (file.is_external()
+                       ? "  no program asks or tells now; yours goes on where it was\n"
+                       : "  no run is under way; 'autotune run' goes on\n");
 }
 
 /// Whether it is no folder and this process may read it. It is not opened: a pipe is read once.
@@ -379,8 +384,9 @@ int status(const StatusArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::filesystem::path folder = arguments.folder(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
     if (arguments.json) {
-        put(stdout, "{}\n", json_report(setup, trials, ended_because(setup, trials)));
+        put(stdout, "{}\n", json_report(setup, trials, ended, false));
         return done;
     }
     std::size_t told = 0;
@@ -398,9 +404,10 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id,
                 trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
-    if (ended_because(setup, trials).empty()) put(stdout, "{}", last_run_text(folder));
+    put(stdout, "{}",
+        ended.empty() ? last_run_text(setup.file, folder) : fmt::format("  ended: {}\n", ended));
     const Headline headline = headline_of(setup, trials);
-    put(stdout, "  so far: {}.{}{}\n", headline.title,
+    put(stdout, "  {}: {}.{}{}\n", ended.empty() ? "so far" : "conclusion", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
@@ -410,14 +417,17 @@ int status(const StatusArguments& arguments) {
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    const std::string_view ended = ended_because(setup, trials);
-    if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
-    else
-        put(stdout, "{}{}",
-            arguments.json ? json_report(setup, trials, ended)
-                           : markdown_report(setup, trials, ended),
-            arguments.json ? "\n" : "");
+    const std::filesystem::path folder = arguments.folder(setup.file);
+    const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
+    const bool with_effects = !somebody_writes(folder);  // a load test would miss the core
+    put(stdout, "{}{}",
+        arguments.html   ? html_report(setup, trials, ended, with_effects)
+        : arguments.json ? json_report(setup, trials, ended, with_effects)
+                         : markdown_report(setup, trials, ended, with_effects),
+        arguments.json ? "\n" : "");
+    if (!with_effects)
+        complain("a run is under way: what takes fitting models ('autotune explain') is left out");
     return done;
 }
 

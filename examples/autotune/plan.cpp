@@ -20,6 +20,8 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <limits>
+#include <set>
 
 namespace autotune {
 
@@ -102,10 +104,11 @@ std::string Plan::trials_text() const {
     std::string result;
     if (done > 0 && trials == 0 && !by_time) result = fmt::format("all {} trials are done", done);
     else {
+        const std::string bound = at_most ? "at most " : "about ";
         if (done > 0) result = fmt::format("trials done: {}; ", done);
         result += by_time    ? "as many trials as time allows"
-                  : done > 0 ? fmt::format("at most {} left", trials)
-                             : "at most " + counted_text(trials, "trial");
+                  : done > 0 ? fmt::format("{}{} left", bound, trials)
+                             : bound + counted_text(trials, "trial");
         if (report_trials > 0 && !by_time)
             result += fmt::format(", then {} with the report's workloads", report_trials);
         result += time_needed_text();
@@ -153,8 +156,9 @@ double next_time_of_day(int minutes) {
 namespace {
 
 /// Trials of a search that measures each of so many configurations once, and the default again when
-/// that is due.
+/// that is due; infinite where they cannot be counted.
 double each_once(const StudySetup& setup, double repeated) {
+    if (!setup.problem->feasible.finite()) return std::numeric_limits<double>::infinity();
     const double configurations = setup.problem->feasible.size();
     const std::size_t every =
         setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
@@ -165,19 +169,32 @@ double each_once(const StudySetup& setup, double repeated) {
 
 }  // namespace
 
-std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget,
-                                       std::size_t repeated) {
-    if (setup.file.strategy.name == "exhaustive") {
-        const double all =
-            each_once(setup, static_cast<double>(repeated)) +
-            (setup.problem->is_confirmed()
-                 ? 3.0 * static_cast<double>(interim_analyses.back())  // rounds of three
-                 : 0);
-        if (all < static_cast<double>(budget.trials)) return static_cast<std::size_t>(all);
-    }
+std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Budget& budget,
+                                              std::span<const Trial> history) {
+    const Problem& problem = *setup.problem;
+    const std::vector<Trial> trials = search_history(problem, history);
+    std::vector<const Trial*> confirming;
+    std::set<Configuration> seen;
+    std::size_t repeated = 0;
+    for (const Trial& trial : trials)
+        if (confirms(trial)) confirming.push_back(&trial);
+        else if (!seen.insert(trial.configuration).second) ++repeated;
+    double all = each_once(setup, static_cast<double>(repeated));
+    const std::vector<ConfirmationRound> rounds = confirmation_rounds(confirming);
+    if (!rounds.empty()) {
+        std::size_t members = 0;
+        for (const ConfirmationRound& round : rounds) members = std::max(members, round.size());
+        const auto look = std::find_if(interim_analyses.begin(), interim_analyses.end(),
+                                       [&](std::size_t at) { return at >= rounds.size(); });
+        all = static_cast<double>(
+            seen.size() + repeated +
+            std::max(confirming.size(), look == interim_analyses.end() ? 0 : members * *look));
+    } else if (problem.is_confirmed()) all += 2.0 * static_cast<double>(least_rounds);
+    if (all < static_cast<double>(budget.trials))
+        return TrialsExpected{static_cast<std::size_t>(all), !problem.is_confirmed()};
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
-    return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials)
-                                                            : std::nullopt;
+    if (budget.trials >= more_than_any_time_is_enough_for) return std::nullopt;
+    return TrialsExpected{budget.trials};
 }
 
 std::string changed_since(const StudySetup& setup, const std::filesystem::path& folder) {
@@ -222,9 +239,11 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     plan.done = static_cast<std::size_t>(
         std::count_if(trials.begin(), trials.end(),
                       [](const Trial& trial) { return trial.told() && trial.of_search(); }));
-    const auto most = most_trials(setup, file.budget);
-    plan.by_time = !most;
-    plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
+    const auto expected = trials_expected(setup, file.budget, trials);
+    plan.by_time = !expected;
+    const TrialsExpected all = expected.value_or(TrialsExpected{});
+    plan.trials = all.trials - std::min(all.trials, plan.done);
+    plan.at_most = all.at_most;
     plan.reaches_all = file.strategy.name != "exhaustive" || plan.by_time ||
                        !setup.problem->feasible.finite() ||
                        each_once(setup, 0) <=
