@@ -314,13 +314,10 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
 std::string last_run_text(const StudyFile& file, const std::filesystem::path& folder) {
     if (somebody_writes(folder)) return "  a run is under way\n";
     std::string text;
-    if (const std::string how = last_end(folder); !how.empty()) {
-        const std::string reason = how.substr(0, how.find(' '));
-        const std::string message = how.substr(std::min(how.size(), reason.size() + 1));
-        const bool stopped = reason == name_in(stop_reasons, StopReason::error);
-        text += "  the last run " + (stopped ? "stopped" : "ended: " + reason) +
-                (message.empty() ? "" : ": " + message) + "\n";
-    }
+    const std::string how = last_end(folder);
+    const std::string error = std::string(name_in(stop_reasons, StopReason::error)) + " ";
+    if (how.starts_with(error))
+        text += "  the last run stopped: " + how.substr(error.size()) + "\n";
     std::error_code unknown;
     constexpr std::uintmax_t enough = 1U << 20U;
     const std::filesystem::space_info disk = std::filesystem::space(folder, unknown);
