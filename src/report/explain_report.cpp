@@ -36,7 +36,9 @@ OrderedJson expected_json(const Expectation& expected) {
 }
 
 /// Four digits are more than a model is good for.
-std::string model_figure(double value) { return significant_text(value, 4); }
+std::string model_figure(double value) {
+    return short_number_text(std::stod(significant_text(value, 4)));
+}
 
 /// The first trials leave an interval over many powers of ten, whose ends tell nothing.
 std::string spread_text(const Expectation& expected) {
@@ -139,8 +141,8 @@ private:
                 {"refused", text_or_null(standing.refused)},
                 {"gain", nullptr}};
         if (measured)
-            text = fmt::format("{} {} in {}", view_.problem().objective.leading().metric,
-                               model_figure(standing.estimate().mean),
+            text = fmt::format("{} {} in {}", view_.goal().metric,
+                               figure_text(view_.goal().metric, standing.estimate().mean),
                                counted_text(standing.measured(), "measurement"));
         if (!standing.refused.empty()) return text + (text.empty() ? "" : "; ") + standing.refused;
         const Standing* best = view_.standings.find(recommended());
@@ -197,9 +199,10 @@ ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> tria
     answer.add("was",
                failure != nullptr
                    ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message)
-               : trial.measured ? model_figure(*trial.measured)
-               : of.told()      ? "no usable number"
-                                : "not told yet");
+               : trial.measured
+                   ? figure_text(setup.file.objective.leading().metric, *trial.measured)
+               : of.told() ? "no usable number"
+                           : "not told yet");
     return answer.report(fmt::format("trial {}: {}", of.id, of.configuration.text()),
                          setup.file.secrets);
 }
