@@ -65,7 +65,7 @@ struct Verdicts {
 };
 
 /// A study of the toy engine whose trials are told by hand, in the search and in rounds after it.
-struct ConfirmedStudy {
+struct StudyInRounds {
     std::filesystem::path written() const {
         folder.write("toy.yaml", verdict_engine);
         return folder.write(
@@ -372,7 +372,7 @@ TEST_CASE("verdict: of a table the noise of all results decides, and its interva
 }
 
 TEST_CASE("verdict: after the search the 99 % interval decides, and no other one is stated") {
-    ConfirmedStudy study;
+    StudyInRounds study;
     study.add(8, 1000, Purpose::search);
     study.add(16, 1100, Purpose::search);
     // Student's t with two degrees of freedom: 95 % are +1.8 % to +8.6 %.
@@ -467,7 +467,7 @@ TEST_CASE(
     "verdict: what only one lucky run of the search puts above the recommended one gives nothing "
     "away") {
     // Of the rounds after the search; 16 is best by its mean, and 1 % slower in every round.
-    ConfirmedStudy study;
+    StudyInRounds study;
     study.add(8, 1000, Purpose::search);
     study.add(16, 2000, Purpose::search);
     study.add(32, 1204, Purpose::search);
