@@ -114,7 +114,7 @@ Section study_section(const Content& content) {
     fact("goal", view.problem().objective.goals_text());
     fact("workloads", joined(workloads));
     fact("trials", fmt::format("{}, {} failed", counts.completed, counts.failed));
-    if (const TimeSpent spent = time_spent_in(view.trials); spent.trials > 0)
+    if (const TimeSpent spent = time_spent_in(view.trials); spent.trials >= 1)
         fact("time of trials", spent.text());
     fact("strategy", fmt::format("{}, seed {}", file.strategy.name, file.seed));
     fact("ended", content.stop_reason.empty() ? "not yet" : content.stop_reason);

@@ -244,7 +244,7 @@ TEST_CASE(
     "live page: view takes the folder of a study, says whether somebody measures, and tells what "
     "it cannot read") {
     const TemporaryFolder folder;
-    slow_study(folder, "500ms");
+    slow_study(folder, "800ms");
     CHECK(autotune({"view", "page.yaml", "--port", "0"}, folder.path()).code !=
           0);  // nothing is there yet
     ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--quiet"}, folder.path());

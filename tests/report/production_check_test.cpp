@@ -121,7 +121,7 @@ TEST_CASE("watch: less load and more speed are no change, and few requests say n
     ProductionCheck few(as_studied);
     MadeUpServer quiet(7);
     quiet.rate = 0.5;
-    watch(few, quiet, 1);
+    watch(few, quiet, 2);
     CHECK(few.too_few_requests() ==
           "Too few requests to judge by: 5 batches of at least 100 are needed, and 0 came.");
     for (const JudgedFigure& one : few.judged()) {
