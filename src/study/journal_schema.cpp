@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal_schema.hpp"
+#include "base/nearest.hpp"
 #include "journal_snapshot.hpp"
 
 #include <cctype>
@@ -99,14 +100,8 @@ bool has_real_tables(SqliteConnection& connection) {
 void check_own_journal(SqliteConnection& connection, const std::filesystem::path& file) {
     const std::vector<std::string> foreign = foreign_in_journal(connection);
     if (foreign.empty()) return;
-    constexpr std::size_t most_named = 5;
-    std::string text;
-    for (std::size_t i = 0; i < std::min(foreign.size(), most_named); ++i)
-        text += (i == 0 ? "" : ", ") + foreign[i];
-    if (foreign.size() > most_named)
-        text += " and " + std::to_string(foreign.size() - most_named) + " more";
     throw IoError(
-        "journal " + file.string() + " holds what servetune did not make: " + text +
+        "journal " + file.string() + " holds what servetune did not make: " + listed(foreign, 5) +
         "; drop it there, or let 'autotune status STUDY --rescue' make a journal without it");
 }
 
@@ -117,11 +112,10 @@ int journal_version(SqliteConnection& connection, const std::filesystem::path& f
                       ": this is an SQLite file, but not a journal of servetune");
     const auto version = static_cast<int>(connection.number("PRAGMA user_version"));
     if (version != SqliteJournal::schema_version)
-        throw IoError(
-            "journal " + file.string() + " has schema version " + std::to_string(version) +
-            ", this program reads version " + std::to_string(SqliteJournal::schema_version) +
-            ": use the program that wrote it (an earlier one is built from commit e5d0b80c), or "
-            "begin anew in another --directory");
+        throw IoError("journal " + file.string() + " has schema version " +
+                      std::to_string(version) + ", this program reads version " +
+                      std::to_string(SqliteJournal::schema_version) +
+                      ": use the program that wrote it, or begin anew in another --directory");
     return version;
 }
 
