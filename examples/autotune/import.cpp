@@ -13,7 +13,7 @@
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 #include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>
@@ -81,7 +81,8 @@ int import_traffic(const ImportArguments& arguments) {
     const Traffic traffic = read_traffic(arguments.documents, window_seconds);
     new_trace.write(traffic.trace_text());
     new_workload.write(traffic.workload_text(file.stem().string(), trace.filename().string()));
-    Workload workload = Catalogue::standard().workload(
+    Workload workload = workload_described(
+        Catalogue::standard(),
         Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
     workload.requests = 1;
     (void)plan_requests(workload);  // what is left behind can be sent

@@ -58,7 +58,7 @@ struct EngineParameter {
     std::optional<FurtherValues> also{};
     std::map<std::string, Value>
         same_as{};  ///< another word for a value (as text) -> the value, or `Unset`: `auto`, -1
-    bool suffixes = false;  ///< takes 8k for 8000 and 8K for 8192 (engine/engine_value.hpp)
+    bool suffixes = false;  ///< takes 8k for 8000 and 8K for 8192
     std::string since{};    ///< first engine version that has it; empty: all that the file covers
     std::string until{};    ///< last engine version that has it
     std::string source{};   ///< where it was checked
@@ -150,8 +150,8 @@ struct Engine {
     /// Flags that leave the speed and the memory of a serving engine as they are: names, paths,
     /// seeds, logs, parsers.
     std::vector<std::string> not_about_speed{};
-    /// What makes the program list its flags; the answers are tried in turn until one is whole
-    /// (engine/help.hpp).
+    /// What makes the program list its flags; the answers are tried in turn until one is
+    /// whole.
     std::vector<std::vector<std::string>> help{{"--help"}};
     /// Words by which a line of that help names a flag that the program no longer takes.
     std::vector<std::string> help_of_removed{};
