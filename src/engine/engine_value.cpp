@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_value.hpp"
 
+#include "base/text.hpp"
 #include "version.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -45,6 +47,14 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
         std::trunc(*counted * std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1)));
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
     return result <= exact ? std::optional(static_cast<std::int64_t>(result)) : std::nullopt;
+}
+
+std::optional<bool> truth_of(const std::string& word) {
+    constexpr std::array<std::string_view, 4> yes{"true", "on", "yes", "1"},
+        no{"false", "off", "no", "0"};
+    const std::string low = lower_case(word);
+    if (std::find(yes.begin(), yes.end(), low) != yes.end()) return true;
+    return std::find(no.begin(), no.end(), low) != no.end() ? std::optional(false) : std::nullopt;
 }
 
 Value normalized_value(const EngineParameter& declared, Value value) {
