@@ -457,9 +457,12 @@ private:
     /// Nothing says that the server does not: no command, and no stream of single tokens at even
     /// distances.
     [[nodiscard]] bool may_guess_tokens() const {
-        const bool one_by_one = r_.tokens_per_chunk < few_tokens_a_chunk && r_.tokens_per_chunk &&
-                                !c_.tokens_are_estimated && G_ &&
-                                r_.inter_token_latency.p50 > *G_ / 2;
+        // What is guessed and sent one by one comes at no distance: most gaps, or a mean below the
+        // median.
+        const auto& median = r_.inter_token_latency.p50;
+        const bool one_by_one = r_.tokens_per_chunk && *r_.tokens_per_chunk < few_tokens_a_chunk &&
+                                !c_.tokens_are_estimated && G_ && median && *median > *G_ / 4 &&
+                                *median < *G_ * few_tokens_a_chunk;
         return !c_.command_is_known && !one_by_one;
     }
 
