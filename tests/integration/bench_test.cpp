@@ -135,7 +135,7 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
         const CannedServer server(
             answer(status, R"({"error":{"message":"not for you"}})", location));
         const Ran ended = bench(server.url(), folder, more);
-        CHECK(ended.code == 2);
+        CHECK(ended.code == 3);
         return ended.err;
     };
     const std::string nobody = nobody_listens();
