@@ -3,8 +3,6 @@
 #include "output.hpp"
 
 #include "engine/flag_facts.hpp"
-#include "servetune/catalogue.hpp"
-#include "study_file/readers.hpp"
 #include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
@@ -66,7 +64,7 @@ void print_one(const Engine& engine, bool json) {
 int engines(const WordArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     if (!arguments.word.empty()) {
-        print_one(read_engine(catalogue.load(catalogue.find("engines", arguments.word, ""))),
+        print_one(catalogue.engine(Yaml::parse(arguments.word, "the command line")),
                   arguments.json);
         return done;
     }

@@ -147,15 +147,6 @@ std::string instead_text(const std::string& instead, const std::string& name,
     return instead.empty() ? servetune::nearest_text(name, known) : "; " + instead;
 }
 
-/// What is wrong with a value of an option that takes certain words; empty: nothing.
-std::string wrong_word(const OptionRow& option, const std::string& name, const std::string& value) {
-    const std::vector<std::string>& known = option.words;
-    if (known.empty() || std::find(known.begin(), known.end(), value) != known.end()) return "";
-    const std::string near = servetune::nearest_text(value, known);
-    return fmt::format("{}: there is no '{}'{}", name, value,
-                       near.empty() ? "; known: " + servetune::listed(known, known.size()) : near);
-}
-
 }  // namespace
 
 std::string help_text(const std::vector<CommandRow>& all) {
@@ -233,43 +224,33 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
                          std::span<const char* const> words) {
     const CommandRow* command = nullptr;
     std::string called = "autotune";
-    std::string what;
-    const OptionRow* before = nullptr;  // the option whose value comes
-    std::string name;
+    std::string what = parser_says;
+    bool is_value = false;  // of the option before
     for (const std::string word : words.subspan(std::min<std::size_t>(1, words.size()))) {
-        if (!what.empty()) break;
-        if (before != nullptr) {
-            what = wrong_word(*std::exchange(before, nullptr), name, word);
-            continue;
-        }
-        const auto equals = word.find('=');
-        name = word.substr(0, equals);
-        if (word == "--") continue;
+        const std::string name = word.substr(0, word.find('='));
+        if (std::exchange(is_value, false) || word == "--") continue;
         if (word.starts_with("--")) {
             const auto known = command != nullptr
                                    ? all_spellings(*command)
                                    : std::vector<std::string>{"-h", "--help", "-V", "--version"};
             if (std::find(known.begin(), known.end(), name) == known.end()) {
                 what = "there is no option " + name + instead_text(instead_of(name), name, known);
-                continue;
+                break;
             }
             const OptionRow* option = command != nullptr ? option_called(*command, name) : nullptr;
-            if (option == nullptr || !option->takes_value()) continue;
-            if (word != name) what = wrong_word(*option, name, word.substr(equals + 1));
-            else if (!option->if_alone) before = option;
-        } else if (command != nullptr && !word.starts_with('-')) {
-            for (const OptionRow& option : command->options)
-                if (option.by_place()) what = wrong_word(option, option.names, word);
-        } else if (!word.starts_with('-')) {
+            is_value =
+                option != nullptr && option->takes_value() && !option->if_alone && word == name;
+        } else if (command == nullptr && !word.starts_with('-')) {
             command = command_called(all, word);
-            if (command == nullptr)
+            if (command == nullptr) {
                 what = "there is no command '" + word + "'" +
                        instead_text(instead_of(word), word, names_of(all));
-            else called += " " + word;
+                break;
+            }
+            called += " " + word;
         }
     }
-    return fmt::format("{}: {}\n{} --help says more\n", called, what.empty() ? parser_says : what,
-                       called);
+    return fmt::format("{}: {}\n{} --help says more\n", called, what, called);
 }
 
 }  // namespace autotune
