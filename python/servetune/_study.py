@@ -100,7 +100,7 @@ class Study:
             "study": name,
             "space": {parameter.name: parameter.entry() for parameter in self._parameters},
             "constraints": [{"require": rule} if isinstance(rule, str) else dict(rule) for rule in _listed(rules)],
-            "objective": {key: list(metrics) for key, metrics in goals.items() if metrics} | {"limits": _listed(limits)},
+            "objective": {key: metrics for key, metrics in goals.items() if metrics} | {"limits": _listed(limits)},
             "strategy": strategy,
             "knowledge": [_source(path) for path in _listed(knowledge)],
             "budget": budget,
