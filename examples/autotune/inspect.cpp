@@ -26,7 +26,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -86,10 +85,12 @@ StudyText StudyArguments::study_text() const {
         throw UsageError(study.string() + " is a folder without a journal (study.db)");
     if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown))
         throw IoError("journal " + study.string() + " is empty");
-    if (study != "/dev/stdin") return study;
-    static const std::string text = rest_of(std::cin);
-    StudyText result("stdin");  // relative paths in it count from here
-    result.kept.emplace(std::filesystem::absolute(result.file).lexically_normal().string(), text);
+    if (study != "/dev/stdin" && study.parent_path() != "/dev/fd") return study;
+    static std::map<std::filesystem::path, std::string> texts;  // a pipe gives it once
+    if (!texts.contains(study)) texts[study] = read_file(study);
+    StudyText result(study.filename());  // relative paths in it count from here
+    result.kept.emplace(std::filesystem::absolute(result.file).lexically_normal().string(),
+                        texts[study]);
     return result;
 }
 
