@@ -154,6 +154,9 @@ TEST_CASE("own study: settings that cannot be are refused") {
     rule.rules = {"seqs >= nothing_known"};
     CHECK_THROWS_AS(Study(rule), SpaceError);
     CHECK_THROWS_AS((void)choice("backend", {"a"}).log2(), SpaceError);
+    const Parameter seqs = integer("seqs", 1, 8);
+    CHECK(seqs.with_default(3).default_value == Value(std::int64_t{3}));
+    CHECK(seqs.default_value == Value(std::int64_t{1}));
     const Configuration configuration({{"seqs", Value(std::int64_t{8})}});
     CHECK_THROWS_AS(configuration.text("seqs"), UsageError);
     CHECK_THROWS_AS(configuration.flag("missing"), UsageError);
