@@ -89,12 +89,9 @@ std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
 }
 
 bool has_real_tables(SqliteConnection& connection) {
-    Statement rows(connection, "SELECT name, sql FROM sqlite_master WHERE type = 'table'");
-    std::set<std::string> real;
-    while (rows.step())
-        if (squeezed(rows.text(1)).starts_with("CREATETABLE"))
-            real.insert(rows.text(0));  // no virtual one
-    return real.contains("study") && real.contains("definitions") && real.contains("events");
+    return connection.number(
+               "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE "
+               "TABLE%' AND name IN ('study', 'definitions', 'events')") == 3;  // no virtual one
 }
 
 void check_own_journal(SqliteConnection& connection, const std::filesystem::path& file) {

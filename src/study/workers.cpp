@@ -331,13 +331,13 @@ std::optional<double> WorkersRun::Loop::default_alone(WorkerPool& pool) {
 bool WorkersRun::Loop::judge(WorkerPool& pool, double alone,
                              std::vector<WorkerPool::Done>& together) {
     std::vector<std::optional<double>> figures;
-    double least_figure = alone;
+    double lowest = alone;
     for (const WorkerPool::Done& done : together) {
         figures.push_back(figure(done.outcome));
-        least_figure = std::min(least_figure, figures.back().value_or(alone));
+        lowest = std::min(lowest, figures.back().value_or(alone));
     }
     const FigureScale scale =
-        least_figure > 0 ? FigureScale{} : FigureScale::of_differences(alone, {});
+        lowest > 0 ? FigureScale{} : FigureScale::of_differences(alone, {});
     const int sign = problem_.objective.leading().direction == Direction::maximize ? 1 : -1;
     alone = sign * std::log(scale.judged(alone));  // more is better
     for (auto& one : figures)
