@@ -38,8 +38,6 @@ namespace {
 
 using Statement = SqliteConnection::Statement;
 
-constexpr std::size_t most_of_a_name = 60;
-
 /// Without blanks: SQLite keeps the text as it was written.
 std::string squeezed(std::string_view text) {
     std::string result;
@@ -83,7 +81,7 @@ std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
         const auto found = known.find({kind, name});
         if (found != known.end() && found->second.contains(squeezed(rows.text(2)))) continue;
         result.push_back((found == known.end() ? "the " : "another ") + kind + " '" +
-                         name.substr(0, most_of_a_name) + "'");
+                         name.substr(0, 60) + "'");
     }
     return result;
 }

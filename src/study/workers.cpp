@@ -336,8 +336,7 @@ bool WorkersRun::Loop::judge(WorkerPool& pool, double alone,
         figures.push_back(figure(done.outcome));
         lowest = std::min(lowest, figures.back().value_or(alone));
     }
-    const FigureScale scale =
-        lowest > 0 ? FigureScale{} : FigureScale::of_differences(alone, {});
+    const FigureScale scale = lowest > 0 ? FigureScale{} : FigureScale::of_differences(alone, {});
     const int sign = problem_.objective.leading().direction == Direction::maximize ? 1 : -1;
     alone = sign * std::log(scale.judged(alone));  // more is better
     for (auto& one : figures)
