@@ -74,6 +74,8 @@ public:
     void use_model(std::filesystem::path file) { own_models_.push_back(std::move(file)); }
 
 private:
+    [[nodiscard]] Engine engine_of(const std::filesystem::path& file) const;
+
     std::filesystem::path root_;
     std::shared_ptr<StudySnapshot> snapshot_{};
     std::vector<std::filesystem::path> own_hardware_{}, own_models_{};

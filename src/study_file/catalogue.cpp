@@ -96,18 +96,29 @@ fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yam
 
 Yaml Catalogue::load(const fs::path& file) const { return Yaml::load(file, snapshot_); }
 
+/// Behind its own failures those that the logs of all engines have.
+Engine Catalogue::engine_of(const fs::path& file) const {
+    Engine result = read_engine(load(file));
+    const fs::path common = root_ / "failures.yaml";
+    if (text_exists(common, snapshot_)) {
+        const std::vector<Yaml> lines = load(common).items();
+        for (const Yaml& line : lines)
+            read_table(line, keys::failure, result.failures.emplace_back());
+    }
+    return result;
+}
+
 Engine Catalogue::engine(const Yaml& named) const {
-    return read_engine(load(found_by(*this, "engines", named)));
+    return engine_of(found_by(*this, "engines", named));
 }
 
 Engine Catalogue::engine(const std::string& name) const {
-    return read_engine(load(find("engines", name, root_ / "engines")));
+    return engine_of(find("engines", name, root_ / "engines"));
 }
 
 std::vector<Engine> Catalogue::engines() const {
     std::vector<Engine> result;
-    for (const fs::path& file : yaml_files_in(root_ / "engines"))
-        result.push_back(read_engine(load(file)));
+    for (const fs::path& file : yaml_files_in(root_ / "engines")) result.push_back(engine_of(file));
     return result;
 }
 
