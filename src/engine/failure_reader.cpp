@@ -17,9 +17,10 @@ constexpr std::size_t most_lines =
 constexpr std::size_t most_message_bytes = 500;
 
 bool is_decimal(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
-bool is_python_name(char letter) {
-    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.';
+bool is_of_name(char letter, char also = '-') {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == also;
 }
+bool is_python_name(char letter) { return is_of_name(letter, '.'); }
 bool is_blank(char letter) { return letter == ' ' || letter == '\t'; }
 std::string bounded(std::string_view message) { return start_of(message, most_message_bytes); }
 
@@ -94,11 +95,8 @@ bool ends_on_request(std::string_view text) {
 bool below_error(std::string_view prefix) {
     constexpr std::array<std::string_view, 6> levels{"WARNING",  "INFO", "DEBUG",
                                                      "Warning:", "[W] ", "[I] "};
-    return found_in(prefix, levels) != levels.end();
-}
-
-bool is_of_name(char letter) {
-    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '-';
+    // NCCL_DEBUG=INFO stands further behind.
+    return found_in(prefix.substr(0, 120), levels) != levels.end();
 }
 
 /// Whether a line has the name as a word. One word of English is no name: `fit`, `device`.
