@@ -162,12 +162,17 @@ std::string changes_between(const Definition& before, const Definition& after) {
     const auto never_new = [](const std::string& path) {
         return path == machine_found_path || is_never_compared(path);
     };
+    const auto is_fingerprint = [](const std::string& text) {
+        return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
+    };
     for (const auto& [path, text] : before) {
         const auto now = after.find(path);
         if (is_never_compared(path) || (path == machine_found_path && now == after.end())) continue;
         if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
         else if (now->second != text)
-            changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
+            changes += "\n  " + path +
+                       (is_fingerprint(text) ? std::string(": has changed")
+                                             : ": was '" + text + "', is '" + now->second + "'");
     }
     for (const auto& [path, text] : after)
         if (!before.contains(path) && !never_new(path))

@@ -176,11 +176,16 @@ Engine own_space(const Yaml& root) {
     for (const auto& [name, node] : space->entries())
         if (!is_load_level(name)) result.parameters.push_back(read_whole(name, node));
     for (const EngineParameter& declared : result.parameters)
-        for (const Condition& condition : declared.parameter.active_when)
-            if (result.find(condition.parent) == nullptr)
-                space->entry(declared.parameter.name)
-                    ->at(keys::parameter.when)
-                    .fail("'" + condition.parent + "' is no parameter of this space");
+        for (const Condition& condition : declared.parameter.active_when) {
+            const Yaml& when = space->entry(declared.parameter.name)->at(keys::parameter.when);
+            const EngineParameter* parent = result.find(condition.parent);
+            if (parent == nullptr)
+                when.fail("'" + condition.parent + "' is no parameter of this space");
+            for (const Value& value : condition.values)
+                if (!parent->parameter.level_of(value) && text_of(value) != unset_text)
+                    when.fail("'" + condition.parent + "' is never " + text_of(value) + ", only " +
+                              parent->parameter.domain_text());
+        }
     return result;
 }
 
