@@ -305,7 +305,7 @@ class Study:
 
     def __repr__(self) -> str:
         where = self._file or self._journal or "not kept"
-        return f"<servetune.Study: {len(self._parameters)} parameters, {len(self._trials)} trials, {where}>"
+        return f"<servetune.Study: {len(self._parameters)} parameters, {len(self._trials)} trials here, {where}>"
 
     def _repr_html_(self) -> str:
         kept = self._journal is not None or self._ran

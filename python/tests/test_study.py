@@ -34,7 +34,7 @@ def test_trials_are_shown_and_called_back(capsys: pytest.CaptureFixture[str]) ->
         with study(trials=9) as s:
             s.optimize(rate, workers=workers, callback=seen.append, progress=True)
             assert sorted(seen, key=lambda trial: trial.id) == s.trials
-            assert repr(s) == "<servetune.Study: 3 parameters, 9 trials, not kept>"
+            assert repr(s) == "<servetune.Study: 3 parameters, 9 trials here, not kept>"
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) == 9
         assert lines[0] == "trial 0: tokens_per_second 6451.79 (backend = flash_attn, seqs = 256, tokens = 8192)"
