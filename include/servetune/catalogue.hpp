@@ -41,10 +41,12 @@ public:
         return result;
     }
     [[nodiscard]] const std::shared_ptr<StudySnapshot>& snapshot() const { return snapshot_; }
+
     /// Throws IoError for an unknown name, listing the known ones nearest first.
     [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name,
                                              const std::filesystem::path& beside) const;
     [[nodiscard]] Engine engine(const std::string& name) const;
+    [[nodiscard]] Engine engine_of(const std::filesystem::path& file) const;
     /// What the cost model knows of an engine: `traits/NAME.yaml`, or a file. `version`: of the
     /// engine; empty: the newest. Throws IoError for an engine without.
     [[nodiscard]] EngineTraits traits(const std::string& engine,

@@ -128,6 +128,10 @@ struct EngineRoles {
 struct FailurePattern {
     std::string kind;  ///< a name of FailureKind (outcome.hpp)
     std::vector<std::string> match;
+    std::vector<std::string> unless{};  ///< a line with one of these does not count
+    /// Of `ignored_flags`: it counts where the command sets one of these (`max_tokens` of
+    /// --max-tokens; a variable; a key); empty: where the line names what the command sets.
+    std::vector<std::string> of{};
     std::string source{};  ///< the log or the code that has these words, with the engine's version
 };
 

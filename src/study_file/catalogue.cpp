@@ -95,18 +95,29 @@ fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yam
     }
 }
 
+/// Behind its own failures those that the logs of all engines have.
+Engine Catalogue::engine_of(const fs::path& file) const {
+    Engine result = read_engine(Yaml::load(file, snapshot_));
+    const fs::path common = root_ / "failures.yaml";
+    if (text_exists(common, snapshot_)) {
+        const std::vector<Yaml> lines = Yaml::load(common, snapshot_).items();
+        for (const Yaml& line : lines)
+            read_table(line, keys::failure, result.failures.emplace_back());
+    }
+    return result;
+}
+
 Engine engine_named(const Catalogue& catalogue, const Yaml& named) {
-    return read_engine(Yaml::load(found_by(catalogue, "engines", named), catalogue.snapshot()));
+    return catalogue.engine_of(found_by(catalogue, "engines", named));
 }
 
 Engine Catalogue::engine(const std::string& name) const {
-    return read_engine(Yaml::load(find("engines", name, root_ / "engines"), snapshot_));
+    return engine_of(find("engines", name, root_ / "engines"));
 }
 
 std::vector<Engine> Catalogue::engines() const {
     std::vector<Engine> result;
-    for (const fs::path& file : yaml_files_in(root_ / "engines"))
-        result.push_back(read_engine(Yaml::load(file, snapshot_)));
+    for (const fs::path& file : yaml_files_in(root_ / "engines")) result.push_back(engine_of(file));
     return result;
 }
 
