@@ -82,8 +82,8 @@ int import_traffic(const ImportArguments& arguments) {
     new_trace.write(traffic.trace_text());
     new_workload.write(traffic.workload_text(file.stem().string(), trace.filename().string()));
     Workload workload =
-        workload_described(Catalogue::standard(),
-                           Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
+        workload_in(Catalogue::standard(),
+                    Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
     workload.requests = 1;
     (void)plan_requests(workload);  // what is left behind can be sent
     new_workload.keep();

@@ -139,7 +139,7 @@ std::string model_answered(const std::string& said) {
 }
 
 Workload workload_called(const std::string& name, const Catalogue& catalogue) {
-    return workload_described(catalogue, Yaml::parse(nlohmann::json(name).dump(), "traffic"));
+    return workload_in(catalogue, Yaml::parse(nlohmann::json(name).dump(), "traffic"));
 }
 
 std::string traffic_answered(const std::string& said, const Catalogue& catalogue) {

@@ -5,7 +5,6 @@
 #include "version.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -50,11 +49,12 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
 }
 
 std::optional<bool> truth_of(const std::string& word) {
-    constexpr std::array<std::string_view, 4> yes{"true", "on", "yes", "1"},
-        no{"false", "off", "no", "0"};
     const std::string low = lower_case(word);
-    if (std::find(yes.begin(), yes.end(), low) != yes.end()) return true;
-    return std::find(no.begin(), no.end(), low) != no.end() ? std::optional(false) : std::nullopt;
+    for (const char* yes : {"true", "on", "yes", "1"})
+        if (low == yes) return true;
+    for (const char* no : {"false", "off", "no", "0"})
+        if (low == no) return false;
+    return std::nullopt;
 }
 
 Value normalized_value(const EngineParameter& declared, Value value) {

@@ -137,7 +137,7 @@ Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described) {
     return below.overlaid(described.without(table.use), table.use);
 }
 
-Workload workload_described(const Catalogue& catalogue, const Yaml& described) {
+Workload workload_in(const Catalogue& catalogue, const Yaml& described) {
     return read_workload(resolved_workload(catalogue, described));
 }
 

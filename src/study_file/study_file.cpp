@@ -188,7 +188,7 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
         for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items()) {
             const std::size_t before = into.size();
             errors.in([&] {
-                into.push_back(workload_described(catalogue, item));
+                into.push_back(workload_in(catalogue, item));
                 if (!names.insert(into.back().name).second)
                     item.fail("there are two workloads '" + into.back().name +
                               "'; give one another name ('workload:')");

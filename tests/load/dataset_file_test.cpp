@@ -341,7 +341,7 @@ TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the
     const TemporaryFolder folder;
     folder.write("t.csv", "input_tokens,output_tokens\n4,5\n");
     const auto read = [&](const std::string& text) {
-        return workload_described(shipped_catalogue, Yaml::load(folder.write("w.yaml", text)));
+        return workload_in(shipped_catalogue, Yaml::load(folder.write("w.yaml", text)));
     };
     const Workload even = read(
         "{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {rate: 2, burstiness: inf}}");
