@@ -5,6 +5,7 @@
 #include "plan.hpp"
 #include "study_journal.hpp"
 
+#include "base/files.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
 #include "report/report_view.hpp"
@@ -48,6 +49,7 @@ bool StudyArguments::names_journal() const {
     const std::filesystem::path journal = SqliteJournal::file_of(study);
     if (std::filesystem::is_directory(study, unknown))
         return std::filesystem::exists(journal, unknown);
+    if (!std::filesystem::is_regular_file(journal, unknown)) return false;
     std::string begin(15, '\0');
     return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) &&
            begin == "SQLite format 3";
@@ -57,8 +59,18 @@ std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
     return directory || !names_journal() ? directory.value_or(file.name) : folder_of_journal();
 }
 
-std::filesystem::path StudyArguments::folder() const {
-    return !directory && names_journal() ? folder_of_journal() : folder(load(MeasuredBy::either));
+std::filesystem::path StudyArguments::folder_to_read(const StudyFile& file) const {
+    const auto has_journal = [](const std::filesystem::path& at) {
+        std::error_code unknown;
+        return std::filesystem::exists(SqliteJournal::file_of(at), unknown);
+    };
+    const std::filesystem::path here = folder(file), beside = study.parent_path() / file.name;
+    return !directory && !has_journal(here) && has_journal(beside) ? beside : here;
+}
+
+std::filesystem::path StudyArguments::folder_to_read() const {
+    return !directory && names_journal() ? folder_of_journal()
+                                         : folder_to_read(load(MeasuredBy::either));
 }
 
 std::filesystem::path StudyArguments::folder_of_journal() const {
@@ -73,7 +85,13 @@ StudyText StudyArguments::study_text() const {
         throw UsageError(study.string() + " is a folder without a journal (study.db)");
     if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown))
         throw IoError("journal " + study.string() + " is empty");
-    return study;
+    if (study != "/dev/stdin" && study.parent_path() != "/dev/fd") return study;
+    static std::map<std::filesystem::path, std::string> texts;  // a pipe gives it once
+    if (!texts.contains(study)) texts[study] = read_file(study);
+    StudyText result(study.filename());  // relative paths in it count from here
+    result.kept.emplace(std::filesystem::absolute(result.file).lexically_normal().string(),
+                        texts[study]);
+    return result;
 }
 
 std::string StudyArguments::strategy_name() const {
@@ -87,9 +105,9 @@ StudyFile StudyArguments::load(MeasuredBy by) const {
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
-        const std::filesystem::path journal = SqliteJournal::file_of(folder(file));
+        const std::filesystem::path journal = SqliteJournal::file_of(folder_to_read(file));
         try {
-            return SqliteJournal::definition_of(folder(file));
+            return SqliteJournal::definition_of(folder_to_read(file));
         } catch (const IoError&) {
             std::error_code unknown;
             if (!std::filesystem::exists(journal, unknown)) throw;
@@ -377,9 +395,9 @@ int validate(const ValidateArguments& arguments) {
 }
 
 int status(const StatusArguments& arguments) {
-    if (arguments.rescue) return rescue_journal(arguments.folder());
+    if (arguments.rescue) return rescue_journal(arguments.folder_to_read());
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::filesystem::path folder = arguments.folder(setup.file);
+    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     const std::string_view ended = ended_because(setup, trials, folder);
     if (arguments.json) {
@@ -414,7 +432,7 @@ int status(const StatusArguments& arguments) {
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::filesystem::path folder = arguments.folder(setup.file);
+    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     const std::string_view ended = ended_because(setup, trials, folder);
     const bool with_effects = !somebody_writes(folder);  // a load test would miss the core

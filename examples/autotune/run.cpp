@@ -103,6 +103,7 @@ struct EnginesEnd {
 StudyFile study_to_run(const RunArguments& arguments) {
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
+    if (arguments.seconds) file.budget.wall_clock_seconds = *arguments.seconds;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);

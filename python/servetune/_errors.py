@@ -35,6 +35,22 @@ class ForkedError(Error, RuntimeError):
     """A study was used in a forked child of the process that made it."""
 
 
+_words_of_callers = [
+    (r"[^\s']*(/proc/self/fd/\d+|/\.servetune-\w+-\w+\.yaml)(:\d+)*(: )?", ""),
+    (r"'constraints\b", "'rules"),
+    (r"'(objective|space|budget)\.", "'"),
+    (r"'wall_clock'", "'deadline'"),
+]
+
+
+def in_words_of_caller(error: Error) -> Error:
+    """The error of a study file that nobody wrote, as its `Study(...)` would say it."""
+    text = str(error)
+    for file, study in _words_of_callers:
+        text = re.sub(file, study, text)
+    return type(error)(text)
+
+
 def error_of(exit_code: int, said: str) -> Error:
     """The exception for a program that ended with this code after it said this."""
     text = re.sub(r"^autotune: ", "", said.strip()) or "autotune has said nothing"

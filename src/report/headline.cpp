@@ -451,6 +451,10 @@ Headline headline_of(const ReportView& view) {
     }
     if (const std::string difference = environment_difference(view); !difference.empty())
         headline.reason += " " + difference;
+    for (const Trial& trial : view.search)
+        if (trial.started_at && !trial.told())
+            headline.reason += fmt::format(" Trial {} has no result yet: {}.", trial.id,
+                                           view.changes(trial.configuration));
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas");
         copies && *copies > 1)

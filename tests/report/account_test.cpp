@@ -107,6 +107,17 @@ TEST_CASE(
     CHECK(has(text, "size = 4 is the largest value that was searched: widen its range"));
 }
 
+TEST_CASE("headline: it says which configuration was started and is not measured") {
+    AccountStudy study;
+    study.tell(rated, 3);
+    std::vector<Trial> trials = study.journal.trials();
+    CHECK_FALSE(has(headline_of(study.setup, trials).reason, "no result yet"));
+    trials.back().outcome = SharedOutcome{};
+    CHECK(has(headline_of(study.setup, trials).reason,
+              "Trial 2 has no result yet: " +
+                  ReportView(study.setup, trials).changes(trials.back().configuration) + "."));
+}
+
 TEST_CASE("one more hour: nothing is left where all was tried, and the pace is the study's") {
     AccountStudy study;
     study.tell(rated);

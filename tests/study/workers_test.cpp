@@ -149,6 +149,20 @@ TEST_CASE(
     CHECK(again.study->told_in_search() == 16);
 }
 
+TEST_CASE("workers: a goal at or below zero keeps them, and finds those that disturb each other") {
+    for (const double sign : {0.0, -1.0}) {
+        Parallel parallel(3, [&](int) { return sign; });
+        (void)parallel.run(12);
+        INFO(parallel.said);
+        CHECK(has(parallel.said, "3 trials at once"));
+        CHECK(parallel.machine.most_at_once == 3);
+    }
+    Parallel disturbed(3, [](int at_once) { return at_once > 1 ? -2.0 : -1.0; });
+    (void)disturbed.run(12);
+    INFO(disturbed.said);
+    CHECK(has(disturbed.said, "one trial at a time from here"));
+}
+
 TEST_CASE("workers: one that differs from the others gets no further trial") {
     Parallel parallel(4);
     parallel.parts[2] = std::make_unique<PartOfMachine>(parallel.machine, [](int) { return 0.93; });
@@ -253,7 +267,7 @@ TEST_CASE(
     CHECK(few.study->told_in_search() == 4);
     Parallel failing(2, [](int) { return -1.0; });
     CHECK(failing.run(9).reason == StopReason::trials_spent);
-    CHECK(failing.said.find("which gave no sound figure above 0: one trial at a time") !=
+    CHECK(failing.said.find("which gave no sound figure: one trial at a time") !=
           std::string::npos);
     CHECK(failing.machine.most_at_once == 1);
 }
