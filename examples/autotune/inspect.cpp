@@ -404,12 +404,9 @@ int status(const StatusArguments& arguments) {
         put(stdout, "{}\n", json_report(setup, trials, ended, false));
         return done;
     }
-    std::size_t told = 0;
-    std::size_t failed = 0;
-    for (const Trial& trial : trials) {
-        told += trial.told() ? 1 : 0;
-        failed += trial.failure() != nullptr ? 1 : 0;
-    }
+    const ReportView view(setup, trials);
+    const ReportView::Counts counts = view.counts();
+    const std::size_t told = counts.completed, failed = counts.failed;
     put(stdout, "{}: {} measured, {} failed", setup.file.name, counted_text(told - failed, "trial"),
         failed == 0 ? "none" : std::to_string(failed));
     if (const std::size_t open = trials.size() - told; open > 0)
@@ -421,7 +418,7 @@ int status(const StatusArguments& arguments) {
                 trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
     put(stdout, "{}",
         ended.empty() ? last_run_text(setup.file, folder) : fmt::format("  ended: {}\n", ended));
-    const Headline headline = headline_of(setup, trials);
+    const Headline headline = headline_of(view);
     put(stdout, "  {}: {}.{}{}\n", ended.empty() ? "so far" : "conclusion", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
@@ -442,7 +439,7 @@ int report(const ReportArguments& arguments) {
                          : markdown_report(setup, trials, ended, with_effects),
         arguments.json ? "\n" : "");
     if (!with_effects)
-        complain("a run is under way: what takes fitting models ('autotune explain') is left out");
+        complain("a run is under way: 'autotune explain' has what takes fitting models");
     return done;
 }
 

@@ -310,7 +310,6 @@ std::string LivePage::Server::state() {
         Spent spent = spent_in(*setup, budget, trials);
         spent.run_seconds = steady_seconds() - began;
         spent.at_once = std::max<std::size_t>(1, pending.size());
-        if (!pending.empty()) spent.trial_seconds = unix_seconds() - *pending.front()->started_at;
         const double left = seconds_left(budget, spent, unix_seconds());
         if (std::isfinite(left)) result["left"] = left;
         if (!pending.empty()) {

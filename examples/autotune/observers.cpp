@@ -43,8 +43,7 @@ double seconds_left(const Budget& budget, const Spent& spent, double now) {
     if (each && spent.all) {
         const auto trials_left = static_cast<double>(spent.all->trials) -
                                  static_cast<double>(std::min(spent.all->trials, spent.searched));
-        left = std::min(left, trials_left * *each / static_cast<double>(spent.at_once) -
-                                  std::min(spent.trial_seconds, *each));
+        left = std::min(left, trials_left * *each / static_cast<double>(spent.at_once));
     }
     return std::max(left, 0.0);
 }
@@ -86,8 +85,6 @@ std::string Progress::left() const {
     spent.run_seconds = steady_seconds() - began_;
     spent.at_once = at_once_;
     spent.expected = expected_;
-    for (const auto& [trial, one] : running_)
-        spent.trial_seconds = std::max(spent.trial_seconds, steady_seconds() - one.began);
     const double seconds = seconds_left(budget_, spent, unix_seconds());
     if (!std::isfinite(seconds)) return "";
     const bool all_told = spent.all && spent.searched >= spent.all->trials;

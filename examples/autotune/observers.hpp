@@ -86,7 +86,6 @@ struct Spent {
     std::size_t told = 0;       ///< these and those of the report
     double trials_seconds = 0;  ///< of the told trials
     double run_seconds = 0;     ///< since this run began
-    double trial_seconds = 0;   ///< since the first of those began that run now
     std::size_t at_once = 1;    ///< trials that run beside each other
     std::optional<double>
         expected{};  ///< seconds of a trial by the cost model, for as long as none is told

@@ -2,6 +2,7 @@
 #include "plan.hpp"
 
 #include "machine_facts.hpp"
+#include "observers.hpp"
 
 #include "engine/launcher.hpp"
 #include "host/nvidia_smi.hpp"
@@ -28,18 +29,6 @@ namespace autotune {
 using namespace servetune;
 
 namespace {
-
-/// Start to stop of the trials that a folder has; nothing where it has none.
-std::optional<double> mean_cost(const std::vector<Trial>& trials) {
-    double sum = 0;
-    double count = 0;
-    for (const Trial& trial : trials)
-        if (trial.told() && trial.cost_seconds() > 0) {
-            sum += trial.cost_seconds();
-            ++count;
-        }
-    return count > 0 ? std::optional(sum / count) : std::nullopt;
-}
 
 std::vector<Trial> trials_in(const std::filesystem::path& folder) {
     std::error_code unknown;
@@ -172,24 +161,14 @@ double each_once(const StudySetup& setup, double repeated) {
 std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Budget& budget,
                                               std::span<const Trial> history) {
     const Problem& problem = *setup.problem;
-    const std::vector<Trial> trials = search_history(problem, history);
-    std::vector<const Trial*> confirming;
     std::set<Configuration> seen;
-    std::size_t repeated = 0;
-    for (const Trial& trial : trials)
-        if (confirms(trial)) confirming.push_back(&trial);
+    std::size_t repeated = 0, confirming = 0;
+    for (const Trial& trial : search_history(problem, history))
+        if (confirms(trial)) ++confirming;
         else if (!seen.insert(trial.configuration).second) ++repeated;
-    double all = each_once(setup, static_cast<double>(repeated));
-    const std::vector<ConfirmationRound> rounds = confirmation_rounds(confirming);
-    if (!rounds.empty()) {
-        std::size_t members = 0;
-        for (const ConfirmationRound& round : rounds) members = std::max(members, round.size());
-        const auto look = std::find_if(interim_analyses.begin(), interim_analyses.end(),
-                                       [&](std::size_t at) { return at >= rounds.size(); });
-        all = static_cast<double>(
-            seen.size() + repeated +
-            std::max(confirming.size(), look == interim_analyses.end() ? 0 : members * *look));
-    } else if (problem.is_confirmed()) all += 2.0 * static_cast<double>(least_rounds);
+    double all = confirming == 0 ? each_once(setup, static_cast<double>(repeated))
+                                 : static_cast<double>(seen.size() + repeated);
+    if (problem.is_confirmed()) all += static_cast<double>(std::max(confirming, 2 * least_rounds));
     if (all < static_cast<double>(budget.trials))
         return TrialsExpected{static_cast<std::size_t>(all), !problem.is_confirmed()};
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
@@ -235,13 +214,10 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     Plan plan;
     const StudyFile& file = setup.file;
     plan.configurations = setup.problem->feasible.size();
-    const std::vector<Trial> trials = trials_in(folder);
-    plan.done = static_cast<std::size_t>(
-        std::count_if(trials.begin(), trials.end(),
-                      [](const Trial& trial) { return trial.told() && trial.of_search(); }));
-    const auto expected = trials_expected(setup, file.budget, trials);
-    plan.by_time = !expected;
-    const TrialsExpected all = expected.value_or(TrialsExpected{});
+    const Spent spent = spent_in(setup, file.budget, trials_in(folder));
+    plan.done = spent.searched;
+    plan.by_time = !spent.all;
+    const TrialsExpected all = spent.all.value_or(TrialsExpected{});
     plan.trials = all.trials - std::min(all.trials, plan.done);
     plan.at_most = all.at_most;
     plan.reaches_all = file.strategy.name != "exhaustive" || plan.by_time ||
@@ -255,8 +231,8 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         const double until = next_time_of_day(*file.budget_until) - unix_seconds();
         plan.at_most_seconds = std::min(plan.at_most_seconds.value_or(until), until);
     }
-    if (const auto cost = mean_cost(trials)) {
-        plan.trial_seconds = cost;
+    if (spent.trials_seconds > 0) {
+        plan.trial_seconds = spent.trials_seconds / static_cast<double>(spent.told);
         plan.source = "as the trials so far took";
     } else estimate_trial(setup, plan);
     if (const std::size_t workers = 1 + setup.neighbours.size();

@@ -55,8 +55,8 @@ struct TrialsExpected {
         return (at_most ? "at most " : "about ") + std::to_string(trials);
     }
 };
-/// Those of its budget, or each configuration once and the rounds until what looks best is judged
-/// next; nothing where only a time bounds them.
+/// Those of its budget, or each configuration once and three rounds of what looks best; nothing
+/// where only a time bounds them.
 std::optional<TrialsExpected> trials_expected(const servetune::StudySetup& setup,
                                               const servetune::Budget& budget,
                                               std::span<const servetune::Trial> history = {});
