@@ -19,7 +19,7 @@ class Interval:
     low: float | None
     high: float | None
     level: float = 0.95
-    """With which chance the interval holds the truth; of a gain it is the interval that decides."""
+    """Of a gain, whose interval decides, 0.95 or 0.99."""
 
 
 @dataclass(frozen=True)
