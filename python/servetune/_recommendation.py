@@ -19,7 +19,6 @@ class Interval:
     low: float | None
     high: float | None
     level: float = 0.95
-    """Of a gain, whose interval decides, 0.95 or 0.99."""
 
 
 @dataclass(frozen=True)
