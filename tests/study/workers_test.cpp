@@ -265,7 +265,8 @@ TEST_CASE(
     CHECK(few.said.find("too few trials are left") == 0);
     CHECK(few.machine.most_at_once == 1);
     CHECK(few.study->told_in_search() == 4);
-    Parallel failing(2, [](int) { return -1.0; });
+    Parallel failing(2);
+    failing.problem.objective = {"unmeasured"};
     CHECK(failing.run(9).reason == StopReason::trials_spent);
     CHECK(failing.said.find("which gave no sound figure: one trial at a time") !=
           std::string::npos);
