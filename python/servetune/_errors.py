@@ -35,7 +35,7 @@ class ForkedError(Error, RuntimeError):
     """A study was used in a forked child of the process that made it."""
 
 
-_words_of_callers = [
+_words = [
     (r"[^\s']*(/proc/self/fd/\d+|/\.servetune-\w+-\w+\.yaml)(:\d+)*(: )?", ""),
     (r"'constraints\b", "'rules"),
     (r"'(objective|space|budget)\.", "'"),
@@ -43,11 +43,11 @@ _words_of_callers = [
 ]
 
 
-def in_words_of_caller(error: Error) -> Error:
-    """The error of a study file that nobody wrote, as its `Study(...)` would say it."""
+def as_called(error: Error) -> Error:
+    """The error of a file that nobody wrote, in the words of `Study(...)`."""
     text = str(error)
-    for file, study in _words_of_callers:
-        text = re.sub(file, study, text)
+    for of_file, of_caller in _words:
+        text = re.sub(of_file, of_caller, text)
     return type(error)(text)
 
 

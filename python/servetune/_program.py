@@ -67,7 +67,7 @@ def run_program(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def start_in_session(words: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
-    """Starts a program that Ctrl-C here does not reach, and that ends in good order when this process is killed."""
+    """Starts a program that Ctrl-C does not reach, and that ends in good order when this process is killed."""
     import ctypes
 
     prctl = getattr(ctypes.CDLL(None), "prctl", None)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from ._conversation import Conversation, Say
-from ._errors import Error, IoError, UsageError, error_of, in_words_of_caller
+from ._errors import Error, IoError, UsageError, error_of, as_called
 from ._html import study_html
 from ._optimize import Asker, Measure, optimize
 from ._parameters import Configuration, Parameter, Value, completed, plain_value, study_text
@@ -240,17 +240,18 @@ class Study:
             measure: configuration -> the objective's figure, or metric -> figure; raises Failed for a failed trial
             workers: how many threads measure at once
             catch: exceptions of `measure` that are failed trials; any other leaves its trial open and ends `optimize`
-            callback: is called with each trial that was told, in the thread of `optimize`; what it raises ends that
-            progress: whether each such trial is a line on standard error; `None`: where that is a terminal
+            callback: gets each trial that was told, in this thread; what it raises ends `optimize`
+            progress: a line a trial on standard error; `None`: where that is a terminal
 
         The study goes on with the open trials at the next `optimize` or `ask`, also after a KeyboardInterrupt.
         """
-        shown = bool(sys.stderr) and sys.stderr.isatty() if progress is None else progress
+        if progress is None:
+            progress = bool(sys.stderr) and sys.stderr.isatty()
 
         def told(trial: Trial) -> None:
-            if shown:
+            if progress:
                 print(trial, file=sys.stderr, flush=True)
-            if callback is not None:
+            if callback:
                 callback(trial)
 
         optimize(self, measure, workers, catch if isinstance(catch, tuple) else (catch,), told)
@@ -364,7 +365,7 @@ class Study:
                         self._conversation = self._started()
             return self._conversation.call(work)
         except Error as error:  # without the frames of the conversation
-            said = error if self._file is not None else in_words_of_caller(error)
+            said = error if self._file is not None else as_called(error)
             raise said.with_traceback(None) from error.__cause__
 
     def _started(self) -> Conversation:

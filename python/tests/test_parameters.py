@@ -123,7 +123,6 @@ def test_conditions() -> None:
         (lambda: st.integer("a", 8, 1), "got 8 to 1"),
         (lambda: st.real("a", 0, 8, log=True), "with log from above 0; got 0 to 8"),
         (lambda: st.integer("a", 1, 8, default=9), "the default of 'a' is none of its values, got 9"),
-        (lambda: st.choice("a", [1, 2], default=True), "the default of 'a'"),
         (lambda: st.flag("a", default=3), "the default of 'a'"),  # type: ignore[arg-type]
         (lambda: st.Study([st.integer("a", 1, 8)], rules=["b >= 1"], maximize="m"), "'rules[0]"),
         (lambda: st.Study([st.integer("a", 1, 8)], rules=["a >="], maximize="m"), "'rules[0]"),
