@@ -329,7 +329,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
 
 /// What became of the last run, of a study that has not ended; lines. The journal cannot hold it:
 /// where it could be written, there was room.
-std::string last_run_text(const std::filesystem::path& folder) {
+std::string last_run_text(const StudyFile& file, const std::filesystem::path& folder) {
     if (somebody_writes(folder)) return "  a run is under way\n";
     std::string text;
     const std::string how = last_end(folder);
@@ -342,7 +342,9 @@ std::string last_run_text(const std::filesystem::path& folder) {
     if (!unknown && disk.available < enough)
         text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n",
                             folder.string(), disk.available >> 10U);
-    return text + "  no run is under way; 'autotune run' goes on\n";
+    return text + (file.is_external()
+                       ? "  no program asks or tells now; yours goes on where it was\n"
+                       : "  no run is under way; 'autotune run' goes on\n");
 }
 
 /// Whether it is no folder and this process may read it. It is not opened: a pipe is read once.
@@ -397,16 +399,14 @@ int status(const StatusArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::filesystem::path folder = arguments.folder_to_read(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
     if (arguments.json) {
-        put(stdout, "{}\n", json_report(setup, trials, ended_because(setup, trials)));
+        put(stdout, "{}\n", json_report(setup, trials, ended, false));
         return done;
     }
-    std::size_t told = 0;
-    std::size_t failed = 0;
-    for (const Trial& trial : trials) {
-        told += trial.told() ? 1 : 0;
-        failed += trial.failure() != nullptr ? 1 : 0;
-    }
+    const ReportView view(setup, trials);
+    const ReportView::Counts counts = view.counts();
+    const std::size_t told = counts.completed, failed = counts.failed;
     put(stdout, "{}: {} measured, {} failed", setup.file.name, counted_text(told - failed, "trial"),
         failed == 0 ? "none" : std::to_string(failed));
     if (const std::size_t open = trials.size() - told; open > 0)
@@ -416,9 +416,10 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id,
                 trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
-    if (ended_because(setup, trials).empty()) put(stdout, "{}", last_run_text(folder));
-    const Headline headline = headline_of(setup, trials);
-    put(stdout, "  so far: {}.{}{}\n", headline.title,
+    put(stdout, "{}",
+        ended.empty() ? last_run_text(setup.file, folder) : fmt::format("  ended: {}\n", ended));
+    const Headline headline = headline_of(view);
+    put(stdout, "  {}: {}.{}{}\n", ended.empty() ? "so far" : "conclusion", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
@@ -428,15 +429,17 @@ int status(const StatusArguments& arguments) {
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::vector<Trial> trials =
-        read_journal(setup, arguments.folder_to_read(setup.file)).trials();
-    const std::string_view ended = ended_because(setup, trials);
-    if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
-    else
-        put(stdout, "{}{}",
-            arguments.json ? json_report(setup, trials, ended)
-                           : markdown_report(setup, trials, ended),
-            arguments.json ? "\n" : "");
+    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
+    const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
+    const bool with_effects = !somebody_writes(folder);  // a load test would miss the core
+    put(stdout, "{}{}",
+        arguments.html   ? html_report(setup, trials, ended, with_effects)
+        : arguments.json ? json_report(setup, trials, ended, with_effects)
+                         : markdown_report(setup, trials, ended, with_effects),
+        arguments.json ? "\n" : "");
+    if (!with_effects)
+        complain("a run is under way: 'autotune explain' has what takes fitting models");
     return done;
 }
 

@@ -197,9 +197,9 @@ std::string CapacityReport::text() const {
         std::string all;
         for (const Limit& limit : limits) all += (all.empty() ? "" : ", ") + limit.readable();
         if (verdict() == Verdict::unsound)
-            text +=
-                fmt::format("No largest load: the result at {} {} is unsound\nunder {}\n\n",
-                            load_text(found->points[found->shown].level), load_unit(arrival), all);
+            text += fmt::format(
+                "No largest load: the result at {} is unsound\nunder {}\n\n",
+                level_in_words(found->points[found->shown].level, load_unit(arrival)), all);
         else if (found->end == Capacity::End::found)
             text += fmt::format("Largest load{}: {} {} ({})\nunder {}\n\n",
                                 verdict() == Verdict::suspect ? ", suspect" : "",

@@ -229,8 +229,8 @@ int run(const RunArguments& arguments) {
                                                   [](const Trial& trial) { return trial.told(); });
     if (no_time) headline.reason = "The budget's time was over before anything was measured.";
     if (page)
-        page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title,
-                                (folder / "report.html").string()));
+        page->ended(reason, fmt::format("The run has ended: {}. {} has the report.", headline.title,
+                                        (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
         complain(
             "autotune: {}\nmend that, then run again; with another --directory, so that what has "

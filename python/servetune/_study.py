@@ -41,7 +41,7 @@ class Study:
     >>> from servetune import integer
     >>> with Study([integer("threads", 1, 8, default=2)], maximize="rate", trials=10) as study:
     ...     print(study.optimize(lambda configuration: 100 + configuration["threads"]))
-    threads = 8: +5.88 % over the default (95 %: +5.88 % to +5.88 %)
+    threads = 8: +5.88 % over the default (99 %: +5.88 % to +5.88 %)
     """
 
     def __init__(

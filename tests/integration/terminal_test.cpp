@@ -226,7 +226,7 @@ TEST_CASE(
         };
         // Before a trial has told what one takes the clock counts; then what is left of six
         // configurations.
-        CHECK(seen("trial 0 of at most 6", "at most 5 min left"));
+        CHECK(seen("trial 0 of at most 6", "about 5 min left"));
         CHECK(seen(" s left", "best 1000.00"));
         CHECK(seen(" s left", "best 1300.00 (+30.0 %)"));
         CHECK_FALSE(seen("min left", "best "));

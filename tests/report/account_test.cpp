@@ -177,6 +177,22 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
     }
 }
 
+TEST_CASE("account: what was disturbed forecasts nothing") {
+    AccountStudy study;
+    study.tell([](const Trial& trial) {
+        Outcome outcome = rated(trial);
+        if (trial.id > 1)
+            std::get<Measurement>(outcome).validity = {Verdict::suspect, {{"cpu_shared"}}};
+        return outcome;
+    });
+    const ReportView view = study.view();
+    const Explained account = Explained::of(view);
+    CHECK(view.recommendation.conclusion == Conclusion::inconclusive);
+    CHECK_FALSE(account.more);
+    CHECK(has(said_of(account, view), "Not known: the study is inconclusive."));
+    CHECK_FALSE(has(said_of(account, view), "are expected to gain"));
+}
+
 TEST_CASE("explanation: explain and the report have the same object") {
     AccountStudy study;
     study.tell(rated);
