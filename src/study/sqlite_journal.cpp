@@ -454,8 +454,9 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder_or_file) {
     };
     const auto read = [&](SqliteConnection& connection) {
         connection.being_rescued();
-        opened = connection.number("SELECT count(*) FROM sqlite_master") > 0;
-        if (journal_version(connection, damaged) == 0 || !has_real_tables(connection))
+        const bool real = has_real_tables(connection);
+        opened = true;
+        if (journal_version(connection, damaged) == 0 || !real)
             throw IoError(
                 "journal " + damaged.string() +
                 ": its tables are not those of a journal, so nothing of it can be rescued");

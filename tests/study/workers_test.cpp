@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace servetune;
@@ -51,7 +52,8 @@ public:
         ++measured;
         if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped"};
         if (throws_at > 0 && measured == throws_at) throw IoError("the disk is full");
-        if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
+        if (TuningTask::fails(configuration) || std::isnan(rate))
+            return Failure{FailureKind::out_of_memory, "no room"};
         return Measurement{{{metric, {rate}}}};
     }
 
@@ -265,7 +267,9 @@ TEST_CASE(
     CHECK(few.said.find("too few trials are left") == 0);
     CHECK(few.machine.most_at_once == 1);
     CHECK(few.study->told_in_search() == 4);
-    Parallel failing(2, [](int) { return -1.0; });
+    Parallel failing(2, [first = true](int) mutable {
+        return std::exchange(first, false) ? std::nan("") : 1.0;
+    });
     CHECK(failing.run(9).reason == StopReason::trials_spent);
     CHECK(failing.said.find("which gave no sound figure: one trial at a time") !=
           std::string::npos);
