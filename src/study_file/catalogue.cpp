@@ -45,6 +45,12 @@ bool is_study(const Yaml& text) {
     return text.is_mapping() && text.find(keys::study.objective) != nullptr;
 }
 
+[[noreturn]] void refuse_name(const std::string& name, const fs::path& folder,
+                              const std::vector<std::string>& known) {
+    throw IoError("there is no '" + name + "' among the " + folder.filename().string() + " in " +
+                  folder.string() + "; known: " + listed(nearest_first(name, known), known.size()));
+}
+
 }  // namespace
 
 Catalogue Catalogue::standard() {
@@ -82,8 +88,7 @@ fs::path Catalogue::find(const std::string& kind, const std::string& name,
         }
     std::vector<std::string> known;
     for (const fs::path& file : yaml_files_in(root_ / kind)) known.push_back(file.stem().string());
-    throw IoError("there is no '" + name + "' among the " + kind + " in " +
-                  (root_ / kind).string() + "; known: " + listed(nearest_first(name, known)));
+    refuse_name(name, root_ / kind, known);
 }
 
 fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yaml& named) {
@@ -101,7 +106,8 @@ Engine Catalogue::engine(const Yaml& named) const {
 }
 
 Engine Catalogue::engine(const std::string& name) const {
-    return read_engine(load(find("engines", name, root_ / "engines")));
+    const fs::path beside = names_yaml_file(name) ? fs::current_path() : root_ / "engines";
+    return read_engine(load(find("engines", name, beside)));
 }
 
 std::vector<Engine> Catalogue::engines() const {
@@ -164,9 +170,7 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
         spelled.push_back(spec.name);
     }
     if (auto mentioned = hardware_in(name, known)) return std::move(*mentioned);
-    throw IoError("there is no '" + name + "' among the hardware in " +
-                  (root_ / "hardware").string() +
-                  "; known: " + listed(nearest_first(name, spelled), spelled.size()));
+    refuse_name(name, root_ / "hardware", spelled);
 }
 
 ServedModel Catalogue::model(const std::string& name) const {
@@ -179,8 +183,7 @@ ServedModel Catalogue::model(const std::string& name) const {
     if (auto served = served_model(name, known)) return std::move(*served);
     std::vector<std::string> spelled;
     for (const ModelSpec& spec : known) spelled.push_back(spec.name);
-    throw IoError("there is no '" + name + "' among the models in " + (root_ / "models").string() +
-                  "; known: " + listed(nearest_first(name, spelled), spelled.size()));
+    refuse_name(name, root_ / "models", spelled);
 }
 
 EngineTraits Catalogue::traits(const std::string& engine, const std::string& version) const {
