@@ -157,6 +157,16 @@ bool is_never_compared(const std::string& path) {
            path.starts_with(profile_paths);
 }
 
+namespace {
+
+/// Of which a person learns nothing: what a text comes to in 16 digits.
+bool is_fingerprint(const std::string& text) {
+    constexpr std::size_t digits = 16;
+    return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
 std::string changes_between(const Definition& before, const Definition& after) {
     std::string changes;
     const auto never_new = [](const std::string& path) {
@@ -167,7 +177,10 @@ std::string changes_between(const Definition& before, const Definition& after) {
         if (is_never_compared(path) || (path == machine_found_path && now == after.end())) continue;
         if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
         else if (now->second != text)
-            changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
+            changes += "\n  " + path +
+                       (is_fingerprint(text) && is_fingerprint(now->second)
+                            ? " has changed"
+                            : ": was '" + text + "', is '" + now->second + "'");
     }
     for (const auto& [path, text] : after)
         if (!before.contains(path) && !never_new(path))
