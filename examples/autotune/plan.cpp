@@ -6,6 +6,7 @@
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
 #include "engine/launcher.hpp"
+#include "engine/version.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/detail/base/number_text.hpp"
@@ -325,25 +326,27 @@ bool starts_program_here(const StudyFile& file) {
 }
 
 /// What is known of the flags that an engine takes: the stored facts of the version that the study
-/// names, and its own --help, of which a line goes to `asked`.
+/// names, and its own --help, of which a line goes to `asked`. A newer version, and one that lists
+/// its flags itself, may have further ones.
 std::vector<FlagFacts> known_flags(const StudyFile& file, const Engine& engine, bool ask,
                                    std::vector<std::string>& asked) {
     std::vector<FlagFacts> result;
-    const std::filesystem::path& root = file.source.search_spaces;
     const std::string version = file.composition->version_of(engine);
-    std::optional<FlagFacts> stored;
-    if (!version.empty()) stored = facts_for(root, engine.name, version);
-    else if (auto known = known_versions(root, engine.name); !known.empty())
-        stored = std::move(known.back());
-    if (stored) result.push_back(std::move(*stored));
+    std::vector<FlagFacts> known = known_versions(file.source.search_spaces, engine.name);
+    if (version.empty() && !known.empty()) result.push_back(std::move(known.back()));
+    else if (auto stored = facts_for(file.source.search_spaces, engine.name, version)) {
+        stored->complete &= compare_to_bound(version, known.back().version) <= 0;
+        result.push_back(std::move(*stored));
+    }
     if (!ask) return result;
     const InstalledFlags installed = installed_flags(engine);
-    if (installed.flags.empty()) asked.push_back(installed.why_not);
-    else {
-        asked.push_back(
-            fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
-        result.push_back(FlagFacts::of_installed(engine.name, installed.command, installed.flags));
+    if (installed.flags.empty()) {
+        asked.push_back(installed.why_not);
+        return result;
     }
+    asked.push_back(fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
+    for (FlagFacts& stored : result) stored.complete = false;
+    result.push_back(FlagFacts::of_installed(engine.name, installed.command, installed.flags));
     return result;
 }
 
@@ -391,9 +394,9 @@ void refuse(const std::vector<std::string>& problems) {
 
 void refuse_flags(const StudySetup& setup, const std::filesystem::path& folder) {
     std::error_code unknown;
-    const bool is_new = !std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
+    if (std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return;
     std::vector<std::string> asked;
-    refuse(flag_problems(setup, is_new && starts_program_here(setup.file), asked));
+    refuse(flag_problems(setup, starts_program_here(setup.file), asked));
 }
 
 std::vector<std::string> missing_here(const StudySetup& setup) {
