@@ -396,7 +396,10 @@ void refuse_flags(const StudySetup& setup, const std::filesystem::path& folder) 
     std::error_code unknown;
     if (std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return;
     std::vector<std::string> asked;
-    refuse(flag_problems(setup, starts_program_here(setup.file), asked));
+    std::vector<std::string> problems = flag_problems(setup, false, asked);
+    if (!problems.empty() && starts_program_here(setup.file))
+        problems = flag_problems(setup, true, asked);
+    refuse(problems);
 }
 
 std::vector<std::string> missing_here(const StudySetup& setup) {

@@ -452,12 +452,12 @@ int suggest(const SuggestArguments& arguments) {
             wanted = with_engine(measured->wanted, measured->wanted.engine);
         }
         if (!suggestion)
-            return no_command(arguments, "unknown",
-                              fmt::format("no gain of {} on {} is published with any engine: "
-                                          "--engine NAME gives the nearest recipe of one, or a "
-                                          "guess (`autotune engines` lists them)",
-                                          arguments.model, wanted.chip.name),
-                              passed_over, answer_is_no);
+            return no_command(
+                arguments, "unknown",
+                fmt::format("no gain of {} on {} is published with any engine: "
+                            "--engine NAME gives the nearest recipe of one, or a guess",
+                            arguments.model, wanted.chip.name),
+                passed_over, answer_is_no);
     } else wanted = with_engine(wanted, wanted.catalogue.engine(arguments.engine));
     if (const auto& chips = wanted.engine.architectures;
         !chips.empty() &&
