@@ -297,7 +297,7 @@ std::vector<Value> condition_values(const std::string& parent, const Yaml& node,
         found = true;
         for (Value& value : values) {
             value = meant_value(*declared, value);
-            if (!declared->parameter.level_of(value))
+            if (!is_unset(value) && !declared->parameter.level_of(value))
                 node.fail("'" + text_of(value) + "' is no value of '" + parent + "', which is " +
                           declared->parameter.domain_text());
         }
