@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cerrno>
 #include <future>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -286,21 +287,32 @@ struct Process::State {
         reader.join();
     }
 
-    /// What of the group, or of those that left it, lives.
+    /// What of the group, of those that left it, or of their children, lives.
     [[nodiscard]] std::vector<RunningProcess> living() const {
         std::vector<RunningProcess> all = own_processes();
         const auto deadline = Clock::now() + milliseconds(500);
         std::erase_if(all, [&](const RunningProcess& one) {
-            if (one.dead || one.start_ticks < start_ticks) return true;  // descendants are younger
-            if (one.group == child->id()) return false;
-            return !has_in_environment(one.id, "SERVETUNE_GROUP=" + token, deadline);
+            return one.dead || one.start_ticks < start_ticks;  // descendants are younger
         });
+        std::set<int> ids;
+        for (const RunningProcess& one : all)
+            if (one.group == child->id() || known.contains({one.id, one.start_ticks}) ||
+                has_in_environment(one.id, "SERVETUNE_GROUP=" + token, deadline))
+                ids.insert(one.id);
+        for (std::size_t before = 0; before != ids.size();) {  // children, whatever they cleared
+            before = ids.size();
+            for (const RunningProcess& one : all)
+                if (ids.contains(one.parent)) ids.insert(one.id);
+        }
+        std::erase_if(all, [&](const RunningProcess& one) { return !ids.contains(one.id); });
+        for (const RunningProcess& one : all) known.emplace(one.id, one.start_ticks);
         // Where /proc has gone meanwhile, the leader at least is known.
         if (all.empty() && !child->ended())
             all.push_back({.id = child->id(), .group = child->id(), .start_ticks = start_ticks});
         return all;
     }
     std::vector<RunningProcess> sweep(int signal, milliseconds patience) const {
+        (void)living();  // while each child has its parent
         child->signal(signal);
         const auto wait = [&](milliseconds time) {
             if (child->ended()) std::this_thread::sleep_for(time);
@@ -327,6 +339,7 @@ struct Process::State {
     Descriptor stop_reading = wake_up_event();
     std::unique_ptr<ChildGroup> child{};
     std::uint64_t start_ticks = 0;
+    mutable std::set<std::pair<int, std::uint64_t>> known{};  ///< that were found to be its own
     std::optional<Ended> ended{};
     std::atomic<bool> over = false;  ///< `ended` is there
     std::thread reader{};

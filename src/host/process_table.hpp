@@ -14,6 +14,7 @@ namespace servetune {
 /// A process that this machine runs, as /proc has it.
 struct RunningProcess {
     int id = 0;
+    int parent = 0;
     int group = 0;
     std::uint64_t start_ticks = 0;  ///< since boot; with `id` the identity of a process
     bool dead = false;              ///< a zombie: it holds nothing but its id
@@ -32,6 +33,8 @@ void signal_process(const RunningProcess& process, int signal);
 void require_process_table();
 /// Those of this process's user, itself left out.
 std::vector<RunningProcess> own_processes();
+/// Those of this user that listen on this port of TCP.
+std::vector<RunningProcess> listeners_on(int port);
 /// Whether its environment, as it was given at its start, has exactly this `NAME=value`. It reads
 /// as empty while execve makes the process a program (environ_read of fs/proc/base.c in Linux):
 /// then waits, until `deadline`.
@@ -43,8 +46,8 @@ std::string command_of(int id);
 /// Processes that are to go, and how to wait for them.
 struct Condemned {
     std::function<std::vector<RunningProcess>()> living;  ///< those of them that are left
-    std::function<void(std::chrono::milliseconds)>
-        wait;  ///< that long, or less where one has ended
+    std::function<void(std::chrono::milliseconds)> wait =
+        {};  ///< that long, or less where one has ended
     std::function<bool(const RunningProcess&)> heard =
         {};  ///< got the signal already, with its group
 };
