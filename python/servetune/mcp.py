@@ -421,6 +421,7 @@ class Job:
         self._process = subprocess.Popen(
             [find(), *words],
             cwd=root,
+            env=os.environ | {"SERVETUNE_ONLY_IN": str(root)},  # the files that a study names, too
             stdin=subprocess.DEVNULL,
             stdout=self._out,
             stderr=self._err,
@@ -475,6 +476,7 @@ class Tools:
     root: Path
     jobs: dict[str, Job] = field(default_factory=dict)
     _count: int = 0
+    _at_once: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(4))  # further calls wait
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Answer:
         """What a tool says. Raises Refused for arguments that cannot be."""
@@ -502,12 +504,13 @@ class Tools:
             raise
 
     async def _ran(self, name: str, words: Sequence[str]) -> Job:
-        job = Job(name, "", words, self.root)
-        try:
-            if await job.wait(60):
-                return job
-        finally:
-            await job.stop()
+        async with self._at_once:
+            job = Job(name, "", words, self.root)
+            try:
+                if await job.wait(60):
+                    return job
+            finally:
+                await job.stop()
         raise Refused(f"`{name}` did not end within a minute")
 
     def _begin(self, tool: str, folder: str, words: Sequence[str]) -> Job:

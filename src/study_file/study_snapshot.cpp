@@ -4,6 +4,8 @@
 #include "base/files.hpp"
 #include "servetune/error.hpp"
 
+#include <cstdlib>
+
 namespace servetune {
 namespace {
 
@@ -29,7 +31,16 @@ StudyText StudyText::kept_by(const fs::path& journal, std::map<std::string, std:
 StudySnapshot::StudySnapshot(StudyText text, const fs::path& shipped)
     : text_(std::move(text)),
       shipped_((fs::path(normal_path(shipped)) / "").string()),
-      texts_{{study_of_texts, normal_path(text_.file)}} {}
+      texts_{{study_of_texts, normal_path(text_.file)}} {
+    if (const char* folder = std::getenv("SERVETUNE_ONLY_IN"))  // NOLINT(concurrency-mt-unsafe)
+        only_in_ = (fs::canonical(folder) / "").string();
+}
+
+bool StudySnapshot::is_outside(const fs::path& file) const {
+    std::error_code unknown;
+    return !only_in_.empty() && !normal_path(file).starts_with(shipped_) &&
+           !(fs::weakly_canonical(file, unknown) / "").string().starts_with(only_in_);
+}
 
 bool StudySnapshot::ships(const std::string& path) const {
     return path.starts_with(shipped_) && !path.starts_with(shipped_ + "studies/") &&
@@ -44,6 +55,8 @@ std::string StudySnapshot::read(const fs::path& file) {
     const auto kept = text_.kept.find(path);
     if (kept == text_.kept.end() && !text_.journal.empty() && !ships(path))
         throw IoError("journal " + text_.journal.string() + " does not keep " + path);
+    if (kept == text_.kept.end() && is_outside(file))
+        throw IoError(path + " is not in " + only_in_ + ", and files elsewhere are not read");
     std::string text = kept != text_.kept.end() ? kept->second : read_file(file);
     if (!ships(path) && text.size() <= most_of_a_text) texts_.emplace(path, text);
     return text;
@@ -52,8 +65,8 @@ std::string StudySnapshot::read(const fs::path& file) {
 bool StudySnapshot::has(const fs::path& file) const {
     std::error_code unknown;
     const std::string path = normal_path(file);
-    return text_.kept.contains(path) ||
-           ((text_.journal.empty() || ships(path)) && fs::exists(file, unknown));
+    return text_.kept.contains(path) || ((text_.journal.empty() || ships(path)) &&
+                                         !is_outside(file) && fs::exists(file, unknown));
 }
 
 std::map<std::string, std::string> StudySnapshot::texts() const {
