@@ -367,15 +367,15 @@ std::vector<CommandRow> commands() {
     binder.bind("simulate", simulate);
     binder.bind("engines", engines);
     binder.bind<WordArguments>("schema", [](const WordArguments& a) {
-        put(stdout, "{}", servetune::schema_text(a.word));
+        put_text(stdout, servetune::schema_text(a.word));
         return int{done};
     });
     binder.bind<WordArguments>("completion", [](const WordArguments& a) {
-        put(stdout, "{}", completion_script(a.word));
+        put_text(stdout, completion_script(a.word));
         return int{done};
     });
     binder.bind<WordArguments>("man", [](const WordArguments& a) {
-        put(stdout, "{}", a.markdown ? markdown_page(commands()) : manual_page(commands()));
+        put_text(stdout, a.markdown ? markdown_page(commands()) : manual_page(commands()));
         return int{done};
     });
     return all;

@@ -304,7 +304,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
     if (const std::string machine = machine_text(setup.file); !machine.empty())
         put(stdout, "hardware: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
-    for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
+    for (const std::string& line : warnings) put_text(stdout, "warning: " + line + "\n");
     for (const std::string& fault : faults) complain("autotune: {}", fault);
     return code;
 }
@@ -369,7 +369,7 @@ int validate(const ValidateArguments& arguments) {
             put_json(OrderedJson{{"valid", false},
                                  {"error", error.what()},
                                  {"problems", problem_lines(error.what())}});
-        else put(stderr, "{}\n", complaint_of(error));
+        else put_text(stderr, complaint_of(error));
         return answer_is_no;
     }
 }
@@ -380,7 +380,7 @@ int status(const StatusArguments& arguments) {
     const std::filesystem::path folder = arguments.folder(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     if (arguments.json) {
-        put(stdout, "{}\n", json_report(setup, trials, ended_because(setup, trials)));
+        put_text(stdout, json_report(setup, trials, ended_because(setup, trials)) + "\n");
         return done;
     }
     std::size_t told = 0;
@@ -398,12 +398,12 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id,
                 trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
-    if (ended_because(setup, trials).empty()) put(stdout, "{}", last_run_text(folder));
+    if (ended_because(setup, trials).empty()) put_text(stdout, last_run_text(folder));
     const Headline headline = headline_of(setup, trials);
     put(stdout, "  so far: {}.{}{}\n", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
-    if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
+    if (!headline.command.empty()) put_text(stdout, "  " + headline.command + "\n");
     put(stdout, "  time of trials: {}\n", time_spent_in(trials).text());
     return done;
 }
@@ -412,12 +412,9 @@ int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const std::string_view ended = ended_because(setup, trials);
-    if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
-    else
-        put(stdout, "{}{}",
-            arguments.json ? json_report(setup, trials, ended)
-                           : markdown_report(setup, trials, ended),
-            arguments.json ? "\n" : "");
+    put_text(stdout, arguments.html   ? html_report(setup, trials, ended)
+                     : arguments.json ? json_report(setup, trials, ended) + "\n"
+                                      : markdown_report(setup, trials, ended));
     return done;
 }
 
@@ -433,7 +430,7 @@ int render(const RenderArguments& arguments) {
             const OrderedJson line{{"argv", command.argv},
                                    {"environment", command.environment},
                                    {"files", command.files}};
-            put(stdout, "{}\n", arguments.json ? line.dump() : command.text());
+            put_text(stdout, (arguments.json ? line.dump() : command.text()) + "\n");
         }
         return done;
     }
@@ -446,7 +443,7 @@ int render(const RenderArguments& arguments) {
     if (arguments.json)
         put_json(OrderedJson{{"argv", several ? OrderedJson() : OrderedJson(command.argv)},
                              {"environment", command.environment}});
-    else put(stdout, "{}\n", file.composition->shown(configuration, {file.model, {}, 0}));
+    else put_text(stdout, file.composition->shown(configuration, {file.model, {}, 0}) + "\n");
     return done;
 }
 
