@@ -5,8 +5,7 @@
 #include "plan.hpp"
 #include "study_journal.hpp"
 
-#include "engine/flag_facts.hpp"
-#include "engine/help.hpp"
+#include "base/files.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/devices.hpp"
@@ -16,6 +15,7 @@
 #include "servetune/search_space.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,6 +48,7 @@ bool StudyArguments::names_journal() const {
     const std::filesystem::path journal = SqliteJournal::file_of(study);
     if (std::filesystem::is_directory(study, unknown))
         return std::filesystem::exists(journal, unknown);
+    if (!std::filesystem::is_regular_file(journal, unknown)) return false;
     std::string begin(15, '\0');
     return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) &&
            begin == "SQLite format 3";
@@ -57,8 +58,18 @@ std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
     return directory || !names_journal() ? directory.value_or(file.name) : folder_of_journal();
 }
 
-std::filesystem::path StudyArguments::folder() const {
-    return !directory && names_journal() ? folder_of_journal() : folder(load(MeasuredBy::either));
+std::filesystem::path StudyArguments::folder_to_read(const StudyFile& file) const {
+    const auto has_journal = [](const std::filesystem::path& at) {
+        std::error_code unknown;
+        return std::filesystem::exists(SqliteJournal::file_of(at), unknown);
+    };
+    const std::filesystem::path here = folder(file), beside = study.parent_path() / file.name;
+    return !directory && !has_journal(here) && has_journal(beside) ? beside : here;
+}
+
+std::filesystem::path StudyArguments::folder_to_read() const {
+    return !directory && names_journal() ? folder_of_journal()
+                                         : folder_to_read(load(MeasuredBy::either));
 }
 
 std::filesystem::path StudyArguments::folder_of_journal() const {
@@ -73,7 +84,13 @@ StudyText StudyArguments::study_text() const {
         throw UsageError(study.string() + " is a folder without a journal (study.db)");
     if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown))
         throw IoError("journal " + study.string() + " is empty");
-    return study;
+    if (study != "/dev/stdin" && study.parent_path() != "/dev/fd") return study;
+    static std::map<std::filesystem::path, std::string> texts;  // a pipe gives it once
+    if (!texts.contains(study)) texts[study] = read_file(study);
+    StudyText result(study.filename());  // relative paths in it count from here
+    result.kept.emplace(std::filesystem::absolute(result.file).lexically_normal().string(),
+                        texts[study]);
+    return result;
 }
 
 std::string StudyArguments::strategy_name() const {
@@ -87,9 +104,9 @@ StudyFile StudyArguments::load(MeasuredBy by) const {
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
-        const std::filesystem::path journal = SqliteJournal::file_of(folder(file));
+        const std::filesystem::path journal = SqliteJournal::file_of(folder_to_read(file));
         try {
-            return SqliteJournal::definition_of(folder(file));
+            return SqliteJournal::definition_of(folder_to_read(file));
         } catch (const IoError&) {
             std::error_code unknown;
             if (!std::filesystem::exists(journal, unknown)) throw;
@@ -118,63 +135,6 @@ std::string conditions_text(const Parameter& parameter) {
         result += (result.empty() ? "when " : " and ") + condition.parent + " = ";
         for (std::size_t i = 0; i < condition.values.size(); ++i)
             result += (i == 0 ? "" : " or ") + text_of(condition.values[i]);
-    }
-    return result;
-}
-
-/// Engine -> what is known of the flags it takes: the stored facts of the version that the study
-/// names, and its own --help.
-using KnownFlags = std::multimap<std::string, FlagFacts>;
-
-KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
-    KnownFlags facts;
-    for (const Engine& engine : setup.file.composition->engines()) {
-        const std::string version = setup.file.composition->version_of(engine);
-        if (version.empty()) {
-            if (auto known = known_versions(catalogue.root(), engine.name); !known.empty())
-                facts.emplace(engine.name, known.back());
-        } else if (auto known = facts_for(catalogue.root(), engine.name, version))
-            facts.emplace(engine.name, *std::move(known));
-    }
-    return facts;
-}
-
-/// Adds what the engines that are installed here say; gives one line for each engine.
-std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& facts) {
-    std::vector<std::string> lines;
-    for (const Engine& engine : setup.file.composition->engines()) {
-        const InstalledFlags installed = installed_flags(engine);
-        if (installed.flags.empty()) lines.push_back(installed.why_not);
-        else {
-            lines.push_back(
-                fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
-            facts.emplace(engine.name,
-                          FlagFacts::of_installed(engine.name, installed.command, installed.flags));
-        }
-    }
-    return lines;
-}
-
-/// Whether the engines take the study's commands: the default's and those of many random
-/// configurations.
-std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags& facts) {
-    constexpr int draws = 300;
-    std::vector<std::string> result;
-    Rng rng(setup.file.seed);
-    for (int i = 0; i <= draws; ++i) {
-        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration()
-                                                   : setup.problem->feasible.sample(rng);
-        const Engine& engine = setup.file.composition->engine_of(configuration);
-        const auto [first, last] = facts.equal_range(engine.name);
-        std::vector<Command> commands;
-        for (const ServerGroup& group : setup.file.composition->groups(configuration))
-            commands.push_back(
-                setup.file.composition->render(configuration, {setup.file.model}, group.role));
-        for (auto known = first; known != last; ++known)
-            for (const Command& command : commands)
-                for (std::string& problem : known->second.problems(command, engine))
-                    if (std::find(result.begin(), result.end(), problem) == result.end())
-                        result.push_back(std::move(problem));
     }
     return result;
 }
@@ -210,20 +170,17 @@ OrderedJson machine_json(const StudyFile& file) {
     return object;
 }
 
-int print_validation(const StudySetup& setup, const Catalogue& catalogue,
+int print_validation(const StudySetup& setup, std::vector<std::string> problems,
                      const ValidateArguments& arguments) {
     const bool json = arguments.json;
     const Problem& problem = *setup.problem;
-    KnownFlags facts = stored_flags(setup, catalogue);
-    const std::vector<std::string> asked = arguments.ask_installed && setup.file.has_commands()
-                                               ? ask_installed(setup, facts)
-                                               : std::vector<std::string>{};
-    std::vector<std::string> problems = missing_for(setup.file);
+    std::vector<std::string> asked;
+    for (std::string& text : flag_problems(setup, arguments.ask_installed, asked))
+        problems.push_back(std::move(text));
     std::vector<std::string> faults;  // of the machines that trials would run on, not of the study
     const auto launcher = setup.file.processes().launcher;
     for (std::string& text : missing_images(setup))
         (launcher && !launcher->on_this_machine() ? faults : problems).push_back(std::move(text));
-    for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json)
             put_json(
@@ -232,14 +189,9 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
             for (const std::string& text : problems) put(stderr, "autotune: {}\n", text);
         return answer_is_no;
     }
-    std::vector<std::string> warnings = setup.file.warnings;
-    for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
+    std::vector<std::string> warnings =
+        warnings_of(setup, arguments.folder(setup.file), arguments.ask_installed && faults.empty());
     for (std::string& fact : facts_to_know(setup.file)) warnings.push_back(std::move(fact));
-    if (arguments.ask_installed && faults.empty())
-        for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
-    for (const std::string& text :
-         {memory_text(setup), changed_since(setup, arguments.folder(setup.file))})
-        if (!text.empty()) warnings.push_back(text);
     const int code = faults.empty() ? done : environment_error;
     const Plan plan = plan_of(setup, arguments.folder(setup.file));
     const Command command = setup.command(problem.space.default_configuration());
@@ -311,7 +263,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
 
 /// What became of the last run, of a study that has not ended; lines. The journal cannot hold it:
 /// where it could be written, there was room.
-std::string last_run_text(const std::filesystem::path& folder) {
+std::string last_run_text(const StudyFile& file, const std::filesystem::path& folder) {
     if (somebody_writes(folder)) return "  a run is under way\n";
     std::string text;
     const std::string how = last_end(folder);
@@ -324,7 +276,9 @@ std::string last_run_text(const std::filesystem::path& folder) {
     if (!unknown && disk.available < enough)
         text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n",
                             folder.string(), disk.available >> 10U);
-    return text + "  no run is under way; 'autotune run' goes on\n";
+    return text + (file.is_external()
+                       ? "  no program asks or tells now; yours goes on where it was\n"
+                       : "  no run is under way; 'autotune run' goes on\n");
 }
 
 /// Whether it is no folder and this process may read it. It is not opened: a pipe is read once.
@@ -360,35 +314,39 @@ int rescue_journal(const std::filesystem::path& folder_or_file) {
 }  // namespace
 
 int validate(const ValidateArguments& arguments) {
+    std::vector<std::string> missing;
     try {
-        return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
+        StudyFile file = arguments.load();
+        missing = missing_for(file);
+        return print_validation(set_up(std::move(file)), missing, arguments);
     } catch (const Error& error) {
         if (!can_be_read(arguments.study))
             throw;  // nothing is known of the study: main says why, as for other commands
+        std::vector<std::string> problems = problem_lines(error.what());
+        problems.insert(problems.end(), missing.begin(), missing.end());
         if (arguments.json)
-            put_json(OrderedJson{{"valid", false},
-                                 {"error", error.what()},
-                                 {"problems", problem_lines(error.what())}});
-        else put_text(stderr, complaint_of(error));
+            put_json(
+                OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", problems}});
+        else
+            put_text(stderr,
+                     missing.empty() ? complaint_of(error) : complaint_of(ParseErrors(problems)));
         return answer_is_no;
     }
 }
 
 int status(const StatusArguments& arguments) {
-    if (arguments.rescue) return rescue_journal(arguments.folder());
+    if (arguments.rescue) return rescue_journal(arguments.folder_to_read());
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::filesystem::path folder = arguments.folder(setup.file);
+    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
     if (arguments.json) {
-        put_text(stdout, json_report(setup, trials, ended_because(setup, trials)) + "\n");
+        put_text(stdout, json_report(setup, trials, ended, false) + "\n");
         return done;
     }
-    std::size_t told = 0;
-    std::size_t failed = 0;
-    for (const Trial& trial : trials) {
-        told += trial.told() ? 1 : 0;
-        failed += trial.failure() != nullptr ? 1 : 0;
-    }
+    const ReportView view(setup, trials);
+    const ReportView::Counts counts = view.counts();
+    const std::size_t told = counts.completed, failed = counts.failed;
     put(stdout, "{}: {} measured, {} failed", setup.file.name, counted_text(told - failed, "trial"),
         failed == 0 ? "none" : std::to_string(failed));
     if (const std::size_t open = trials.size() - told; open > 0)
@@ -398,9 +356,10 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id,
                 trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
-    if (ended_because(setup, trials).empty()) put_text(stdout, last_run_text(folder));
-    const Headline headline = headline_of(setup, trials);
-    put(stdout, "  so far: {}.{}{}\n", headline.title,
+    put(stdout, "{}",
+        ended.empty() ? last_run_text(setup.file, folder) : fmt::format("  ended: {}\n", ended));
+    const Headline headline = headline_of(view);
+    put(stdout, "  {}: {}.{}{}\n", ended.empty() ? "so far" : "conclusion", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put_text(stdout, "  " + headline.command + "\n");
@@ -410,11 +369,17 @@ int status(const StatusArguments& arguments) {
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    const std::string_view ended = ended_because(setup, trials);
-    put_text(stdout, arguments.html   ? html_report(setup, trials, ended)
-                     : arguments.json ? json_report(setup, trials, ended) + "\n"
-                                      : markdown_report(setup, trials, ended));
+    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
+    const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
+    const bool with_effects = !somebody_writes(folder);  // a load test would miss the core
+    put(stdout, "{}{}",
+        arguments.html   ? html_report(setup, trials, ended, with_effects)
+        : arguments.json ? json_report(setup, trials, ended, with_effects)
+                         : markdown_report(setup, trials, ended, with_effects),
+        arguments.json ? "\n" : "");
+    if (!with_effects)
+        complain("a run is under way: 'autotune explain' has what takes fitting models");
     return done;
 }
 

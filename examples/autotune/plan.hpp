@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace autotune {
 /// What a run of a study is going to be, as far as it can be told before.
 struct Plan {
     double configurations = 0;
-    std::size_t trials = 0;         ///< of the search, at most, that are left to do
+    std::size_t trials = 0;         ///< of the search that are left to do
+    bool at_most = true;            ///< false: about so many
     bool by_time = false;           ///< only the clock bounds them
     bool reaches_all = true;        ///< false: `exhaustive` does not get to each configuration
     std::size_t done = 0;           ///< that the study's folder has already
@@ -43,11 +45,21 @@ double first_trial_seconds(const servetune::StudySetup& setup);
 /// midnight.
 double next_time_of_day(int minutes);
 
-/// The trials after which a search ends at the latest: those of its budget, or each configuration
-/// once; nothing where only a time bounds them. `repeated`: trials of configurations that had one
-/// already; at least those of the default that are due.
-std::optional<std::size_t> most_trials(const servetune::StudySetup& setup,
-                                       const servetune::Budget& budget, std::size_t repeated = 0);
+/// How many trials a search is going to have.
+struct TrialsExpected {
+    std::size_t trials = 0;
+    bool at_most = true;  ///< false: about so many
+
+    /// `at most 30`, `about 10`.
+    [[nodiscard]] std::string text() const {
+        return (at_most ? "at most " : "about ") + std::to_string(trials);
+    }
+};
+/// Those of its budget, or each configuration once and three rounds of what looks best; nothing
+/// where only a time bounds them.
+std::optional<TrialsExpected> trials_expected(const servetune::StudySetup& setup,
+                                              const servetune::Budget& budget,
+                                              std::span<const servetune::Trial> history = {});
 
 /// How a study differs from the one that its folder holds, for a person; empty: in nothing, or
 /// there is none.
@@ -69,6 +81,21 @@ std::vector<std::string> missing_here(const servetune::StudySetup& setup);
 /// What keeps a study from being measured here, a sentence each: models, data, devices, cores and
 /// meters of power that are not there, variables that its commands set and this program has.
 std::vector<std::string> missing_for(const servetune::StudyFile& file);
+
+/// Flags and values that the study's engines do not take, each with its place: by the stored facts
+/// of their versions, and by the --help of those that are installed here, of which `asked` gets a
+/// line each.
+std::vector<std::string> flag_problems(const servetune::StudySetup& setup, bool ask_installed,
+                                       std::vector<std::string>& asked);
+/// Throws for all of it.
+void refuse(const std::vector<std::string>& problems);
+/// The same of flags, before the first trial into this folder; --help is asked of what the stored
+/// facts refuse.
+void refuse_flags(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+
+/// What a person should know before a run into this folder. `here`: of this machine too.
+std::vector<std::string> warnings_of(const servetune::StudySetup& setup,
+                                     const std::filesystem::path& folder, bool here);
 
 /// What a person should know of the facts that predictions and the audit rest on, a sentence each:
 /// figures of the hardware that nobody saw in a data sheet, and what the model's name was taken

@@ -74,12 +74,9 @@ bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason ove
 
 /// What a run would do. Nothing is started or written.
 int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
-    std::vector<std::string> warnings = setup.file.warnings;
-    for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
-    for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
+    refuse_flags(setup, folder);
+    std::vector<std::string> warnings = warnings_of(setup, folder, true);
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
-    for (const std::string& text : {memory_text(setup), changed_since(setup, folder)})
-        if (!text.empty()) warnings.push_back(text);
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
     for (const std::string& one : warnings) put_text(stdout, "warning: " + one + "\n");
     const Plan plan = plan_of(setup, folder);
@@ -104,6 +101,7 @@ struct EnginesEnd {
 StudyFile study_to_run(const RunArguments& arguments) {
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
+    if (arguments.seconds) file.budget.wall_clock_seconds = *arguments.seconds;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
@@ -116,7 +114,7 @@ int run(const RunArguments& arguments) {
     StopSignals signals("the trial that is running will be repeated by the next run", true);
     StudyFile file = study_to_run(arguments);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
+    refuse(missing_for(file));
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
@@ -145,6 +143,7 @@ int run(const RunArguments& arguments) {
     const auto shared = std::make_shared<StudySetup>(set_up(std::move(file), folder, hooks));
     StudySetup& setup = *shared;
     const EnginesEnd engines_end{setup};
+    refuse_flags(setup, folder);
     if (const auto missing = missing_images(setup); !missing.empty()) {
         complain("autotune: {}", missing.front());
         return environment_error;
@@ -229,8 +228,8 @@ int run(const RunArguments& arguments) {
                                                   [](const Trial& trial) { return trial.told(); });
     if (no_time) headline.reason = "The budget's time was over before anything was measured.";
     if (page)
-        page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title,
-                                (folder / "report.html").string()));
+        page->ended(reason, fmt::format("The run has ended: {}. {} has the report.", headline.title,
+                                        (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
         complain(
             "autotune: {}\nmend that, then run again; with another --directory, so that what has "

@@ -82,6 +82,14 @@ struct StudySource {
     std::shared_ptr<StudySnapshot> snapshot{};  ///< the files that were read
     /// path -> value of what else decides what is asked or measured (definition())
     std::map<std::string, std::string> settings{};
+    /// `file:line:column` of what the file says of a parameter, and of a flag under `arguments`
+    std::map<std::string, std::string> places{};
+
+    /// `file:line:column: ` of one of these, else `file: `, for a message.
+    [[nodiscard]] std::string at(const std::string& what = "") const {
+        const auto known = places.find(what);
+        return (known == places.end() ? file.string() : known->second) + ": ";
+    }
 };
 
 /// The machine of a study: as its file says, as it was found, or as the study's journal has it.
@@ -123,7 +131,7 @@ struct StudyFile {
     StrategyChoice strategy;
     std::vector<KnowledgeChoice>
         knowledge;  ///< of `bayesian`; the cost model unless the file says otherwise
-    std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
+    std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest`
     EvaluatorConfig measuring;                         ///< what measures
     Budget budget;
     /// minutes after midnight, local time: whoever runs the study knows which day
@@ -221,7 +229,7 @@ struct StudySetup {
     /// What measures beside it, each on its own part of the machine; empty: one trial at a time.
     /// `WorkersRun` uses all.
     std::vector<std::unique_ptr<Evaluator>> neighbours{};
-    /// What of a trial's surroundings can change its speed, now (host/environment.hpp), without the
+    /// What of a trial's surroundings can change its speed, now, without the
     /// study's secrets; empty: it measures nothing here.
     [[nodiscard]] std::map<std::string, std::string> environment() const;
     Beliefs beliefs{};  ///< what `knowledge` came to, also the strategy's

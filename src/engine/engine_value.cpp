@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_value.hpp"
 
+#include "base/text.hpp"
+#include "study/plain_value.hpp"
 #include "version.hpp"
 
 #include <algorithm>
@@ -47,6 +49,15 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
     return result <= exact ? std::optional(static_cast<std::int64_t>(result)) : std::nullopt;
 }
 
+std::optional<bool> truth_of(const std::string& word) {
+    const std::string low = lower_case(word);
+    for (const char* yes : {"true", "on", "yes", "1"})
+        if (low == yes) return true;
+    for (const char* no : {"false", "off", "no", "0"})
+        if (low == no) return false;
+    return std::nullopt;
+}
+
 Value normalized_value(const EngineParameter& declared, Value value) {
     if (const auto same = declared.same_as.find(text_of(value)); same != declared.same_as.end())
         return same->second;
@@ -57,6 +68,13 @@ Value normalized_value(const EngineParameter& declared, Value value) {
     if (whole != nullptr && std::holds_alternative<RealDomain>(declared.parameter.domain))
         return static_cast<double>(*whole);
     return value;
+}
+
+Value meant_value(const EngineParameter& declared, const Value& value) {
+    Value normalized = normalized_value(declared, value);
+    if (engine_takes(declared, normalized, "")) return normalized;
+    return as_parameter_has_it(declared.parameter,
+                               normalized_value(declared, plain_value(std::move(normalized))));
 }
 
 bool are_growing_numbers(const std::vector<Value>& values) {

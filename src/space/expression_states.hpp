@@ -50,6 +50,7 @@ void Expression::append_state(const StateOf& state_of, std::vector<std::uint32_t
 struct Expression::Part {
     std::optional<Value> value{};
     bool decided = true;  ///< all names in it
+    bool never = false;   ///< it stays unknown whatever the undecided names become
 };
 
 /// Looks at each part once.
@@ -60,14 +61,18 @@ Expression::Part Expression::append_part(std::size_t at, const StateOf& state_of
     const Node& node = nodes_[at];
     const std::size_t begin = words.size();
     Part result;
-    std::size_t seen = 0;
+    std::size_t seen = 0, never = 0;
+    bool first_never = false;
     const auto operand = [&](std::size_t i) {
         Part part = append_part(node.operands[seen = i], state_of, words);
         ++seen;
+        never += part.never ? 1 : 0;
+        first_never = first_never || (i == 0 && part.never);
         result.decided = result.decided && part.decided;
         return std::move(part.value);
     };
-    if (node.kind == Kind::literal) return {value_from(node, operand)};
+    if (node.kind == Kind::literal)
+        return {value_from(node, operand), true, is_unset(node.literal)};
     words.push_back(open);
     if (node.kind == Kind::name) {
         const NameState state = state_of(node.index);
@@ -77,7 +82,11 @@ Expression::Part Expression::append_part(std::size_t at, const StateOf& state_of
     while (seen < node.operands.size())
         if (!result.value) (void)operand(seen);
         else if (!all_decided(node.operands[seen++], state_of)) result.decided = false;
-    if (!result.value && !result.decided) return result;
+    const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or;
+    result.never = !result.value && (result.decided || (node.kind == Kind::in ? first_never
+                                                        : logical ? never == node.operands.size()
+                                                                  : never > 0));
+    if (!result.value && !result.never) return result;
     words.resize(begin);
     if (!result.value) {
         words.push_back(unknown);
@@ -195,9 +204,10 @@ std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of
             before = answer;
         }
     };
-    const auto look = [this, name, first, last, &others_decided, &halve, &changes](
+    const auto without_name = [&](std::size_t i) { return i == name ? NameState{} : state_of(i); };
+    const auto look = [this, name, first, last, &others_decided, &without_name, &halve, &changes](
                           const auto& self, std::size_t at) -> void {
-        if (!mentions(at, name)) return;
+        if (!mentions(at, name) || never_known(at, without_name)) return;
         const Node& node = nodes_[at];
         const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or ||
                              node.kind == Kind::logical_not;

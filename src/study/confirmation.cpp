@@ -25,24 +25,18 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
     return result;
 }
 
-Gain PairedComparison::gain(const Standing& candidate) const {
+Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const std::vector<double> mine = gains(candidate);
     const FigureScale& scale = standings_.scale(k_);
     if (mine.empty()) return Gain::unknown(0, scale);
     const auto n = static_cast<double>(mine.size());
     double mean = 0;
     for (const double one : mine) mean += one / n;
-    Gain result = Gain::unknown(std::expm1(mean), scale);
-    if (mine.size() < 2) return result;
+    if (mine.size() < 2) return Gain::unknown(std::expm1(mean), scale);
     const auto [variance, freedom] = spread(mine);
-    const double error = std::sqrt(2 * variance / n);
-    const double reach = error * student_quantile(0.05, freedom);
-    const double sure = error * student_quantile(0.01, freedom);
-    result.low = std::expm1(mean - reach);
-    result.high = std::expm1(mean + reach);
-    result.proven = std::expm1(mean - sure);
-    result.excluded = std::expm1(mean + sure);
-    return result;
+    const double reach = std::sqrt(2 * variance / n) * student_quantile(1 - level, freedom);
+    return {
+        std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach), level, false, scale};
 }
 
 std::pair<double, std::size_t> PairedComparison::spread(const std::vector<double>& mine) const {
@@ -95,8 +89,7 @@ Spread PairedComparison::spread_of(std::vector<Cell> cells) {
 }
 
 Answer Confirmation::next() const {
-    const Standings standings(history_, problem_.objective, problem_.decision,
-                              problem_.space.default_configuration());
+    const Standings standings = problem_.standings(history_);
     const auto open = [](const Trial* trial) { return !trial->told(); };
     if (std::any_of(standings.trials().begin(), standings.trials().end(),
                     [&](const Trial* trial) { return open(trial) && !confirms(*trial); }))
@@ -107,9 +100,7 @@ Answer Confirmation::next() const {
         std::vector<Trial> before;
         std::copy_if(history_.begin(), history_.end(), std::back_inserter(before),
                      [&](const Trial& trial) { return trial.id < last.front()->id; });
-        for (Configuration& one :
-             next_round(Standings(before, problem_.objective, problem_.decision,
-                                  problem_.space.default_configuration())))
+        for (Configuration& one : next_round(problem_.standings(before)))
             if (!has(last, one)) return propose(std::move(one), rounds.size());
         if (std::any_of(last.begin(), last.end(), open)) return Waiting{};
     }
@@ -155,7 +146,7 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
             return true;
         if (!looked_at(one)) return false;
         for (std::size_t k = 0; k < goals.size(); ++k)
-            if (gain_of(one, k).at_most() >= problem_.decision.min_gain) return false;
+            if (gain_of(one, k).high >= problem_.decision.min_gain) return false;
         return true;
     };
     const auto seems_to_gain = [&](const Standing& a, const Standing& b, double share) {

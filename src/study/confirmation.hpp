@@ -20,6 +20,10 @@ inline constexpr std::size_t least_rounds = 3;
 /// say something new.
 inline constexpr std::array<std::size_t, 3> interim_analyses{least_rounds, 6, 12};
 
+/// Of the interval that decides: a verdict is looked for several times and about several
+/// configurations.
+inline constexpr double verdict_level = 0.99;
+
 /// One round: each configuration once, in the order in which they were asked.
 using ConfirmationRound = std::vector<const Trial*>;
 
@@ -45,11 +49,9 @@ public:
         return gains(candidate).size();
     }
 
-    /// The gain of a configuration over the base with its 95 % interval, by Student's t from how
-    /// these rounds spread. `proven` is the lower end of the 99 % interval: a verdict is looked for
-    /// several times and about several configurations, so it has to be surer than what it states.
-    /// Before two rounds nothing is known of the spread.
-    [[nodiscard]] Gain gain(const Standing& candidate) const;
+    /// The gain of a configuration over the base with its interval, by Student's t from how these
+    /// rounds spread. Before two rounds nothing is known of the spread.
+    [[nodiscard]] Gain gain(const Standing& candidate, double level = verdict_level) const;
 
 private:
     [[nodiscard]] std::optional<double> figure(const Standing& standing,

@@ -89,6 +89,13 @@ bool speaks_of(const std::string& name, const Engine& engine, const Parameter& p
 void check_keys_of_entry(const std::string& name, const Yaml& node,
                          const std::vector<Engine>& engines);
 
+/// What a condition (`when`) wants of a parameter of the first of the engines that has it, in its
+/// type. Throws ParseError where none has it, or where it does not have the value.
+std::vector<Value> condition_values(const std::string& parent, const Yaml& node,
+                                    const std::vector<const Engine*>& engines);
+/// The same of all parameters of an engine.
+void settle_conditions(Engine& engine, const Yaml& parameters);
+
 /// The same of a parameter that no command of an engine passes: a level of load, or one of a study
 /// without an engine.
 void check_keys_of_unpassed(const Yaml& node);
@@ -105,6 +112,9 @@ EngineTraits read_traits(const Yaml& file, const std::string& version);
 /// The file of a name in a file, beside that file. Throws ParseError with its place.
 std::filesystem::path found_by(const Catalogue& catalogue, const std::string& kind,
                                const Yaml& named);
+Engine engine_named(const Catalogue& catalogue, const Yaml& named);
+/// A name, or a mapping (with `use:`, on top of another).
+Workload workload_in(const Catalogue& catalogue, const Yaml& described);
 /// A workload as a mapping with all its keys, `use:` and names resolved.
 Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described);
 
@@ -122,10 +132,6 @@ std::vector<Configuration> read_suggestions(const std::filesystem::path& file,
 
 /// Throws UsageError for a strategy that takes no suggestions.
 void check_takes_suggestions(const std::string& strategy);
-
-/// A value as the parameter has it, where only its type differs: not every language tells 3 from
-/// 3.0, and digits may be text in a space. Otherwise unchanged.
-Value as_parameter_has_it(const Parameter& parameter, Value value);
 
 /// Which of the known chips the devices of a machine are.
 struct FoundHardware {

@@ -36,7 +36,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
     std::vector<std::string> result;
     for (const auto& file : fs::directory_iterator(catalogue.root() / "presets")) {
         if (file.path().extension() != ".yaml") continue;
-        const Yaml preset = catalogue.load(file.path());
+        const Yaml preset = Yaml::load(file.path(), catalogue.snapshot());
         const Yaml& spaces = preset.at(keys::preset.space);
         if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr)
             result.push_back(file.path().stem().string());
@@ -49,7 +49,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
 /// version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions,
                 SpaceDescription& description) {
-    const Yaml preset = catalogue.load(found_by(catalogue, "presets", named));
+    const Yaml preset = Yaml::load(found_by(catalogue, "presets", named), catalogue.snapshot());
     preset.check_keys(keys::preset);
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
@@ -134,7 +134,7 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by,
     const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
     std::error_code unknown;
     if (!fs::exists(file, unknown)) return false;
-    const Yaml preset = catalogue.load(file);
+    const Yaml preset = Yaml::load(file, catalogue.snapshot());
     const Yaml& spaces = preset.at(keys::preset.space);
     return std::all_of(description.engines.begin(), description.engines.end(),
                        [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
@@ -175,12 +175,7 @@ Engine own_space(const Yaml& root) {
     Engine result{"this space"};
     for (const auto& [name, node] : space->entries())
         if (!is_load_level(name)) result.parameters.push_back(read_whole(name, node));
-    for (const EngineParameter& declared : result.parameters)
-        for (const Condition& condition : declared.parameter.active_when)
-            if (result.find(condition.parent) == nullptr)
-                space->entry(declared.parameter.name)
-                    ->at(keys::parameter.when)
-                    .fail("'" + condition.parent + "' is no parameter of this space");
+    settle_conditions(result, *space);
     return result;
 }
 
@@ -318,7 +313,7 @@ private:
         }
         const Yaml& named = root_.at(keys::study.engine);
         for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
-            Engine engine = catalogue_.engine(item);
+            Engine engine = engine_named(catalogue_, item);
             for (const Engine& other : description_.engines)
                 if (other.name == engine.name) item.fail("the engine is named twice");
             description_.engines.push_back(std::move(engine));
@@ -336,6 +331,7 @@ private:
                     else if (!own_) {
                         check_keys_of_entry(name, node, description_.engines);
                         description_.entries.push_back(read_space_entry(name, node));
+                        check_condition_of_entry(node);
                     }
                 });
         if (roles_ == nullptr) return;
@@ -344,6 +340,16 @@ private:
             read_roles_of_study(*roles_, own_ || served_by_ == ServedBy::a_running_server,
                                 description_);
         });
+    }
+
+    /// Of a parameter of the study's own, on those of its engines.
+    void check_condition_of_entry(const Yaml& node) const {
+        const Yaml* when = node.is_mapping() ? node.find(keys::parameter.when) : nullptr;
+        if (when == nullptr) return;
+        std::vector<const Engine*> engines;
+        for (const Engine& engine : description_.engines) engines.push_back(&engine);
+        for (const auto& [parent, values] : when->entries())
+            if (space_->entry(parent) == nullptr) condition_values(parent, values, engines);
     }
 
     void read_preset() {
@@ -407,10 +413,13 @@ private:
                 arguments->fail("with several engines: a mapping, engine -> list of words");
             servetune::read(root_, keys::study.arguments,
                             description_.arguments[description_.engines.front().name]);
+            note_words(*arguments);
         } else {
             servetune::read(root_, keys::study.arguments, description_.arguments);
-            for (const auto& [name, words] : arguments->entries())
+            for (const auto& [name, words] : arguments->entries()) {
                 check_names_engine(name, words, description_.engines);
+                note_words(words);
+            }
         }
         for (const Engine& one : description_.engines)
             if (const auto words = description_.arguments.find(one.name);
@@ -439,6 +448,19 @@ private:
         return space_ != nullptr ? space_->entry(name) : nullptr;
     }
 
+    void note_places(const Composition& composition) {
+        if (space_ != nullptr)
+            for (const auto& [name, node] : space_->entries()) try {
+                    study_.source.places.emplace(composition.resolve(name), node.place());
+                } catch (const SpaceError&) {  // held at its default: no command has it
+                }
+    }
+    void note_words(const Yaml& words) {
+        for (const Yaml& word : words.items())
+            study_.source.places.emplace(word.text().substr(0, word.text().find('=')),
+                                         word.place());
+    }
+
     [[noreturn]] void fail_entry(const std::string& name, const std::string& what) const {
         if (const Yaml* node = place_of_entry(name)) node->fail(what);
         const Yaml* preset = root_.find(keys::study.preset);
@@ -452,6 +474,7 @@ private:
             auto composition = std::make_unique<Composition>(std::move(description_));
             const SearchSpace checked(composition->parameters(), composition->constraints());
             errors_.throw_any();
+            note_places(*composition);
             return composition;
         } catch (const ConstraintErrors& wrong) {
             for (const auto& [rule, what] : wrong.each())

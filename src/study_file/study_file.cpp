@@ -188,7 +188,7 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
         for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items()) {
             const std::size_t before = into.size();
             errors.in([&] {
-                into.push_back(catalogue.workload(item));
+                into.push_back(workload_in(catalogue, item));
                 if (!names.insert(into.back().name).second)
                     item.fail("there are two workloads '" + into.back().name +
                               "'; give one another name ('workload:')");
@@ -255,7 +255,8 @@ void check_published(const Yaml& root, const StudyFile& study) {
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
                      MeasuredBy by, const MachineSource& machine) {
-    const Yaml written = spelled_out(is::keyed<keys::study>, resolved(catalogue.load(file)));
+    const Yaml written =
+        spelled_out(is::keyed<keys::study>, resolved(Yaml::load(file, catalogue.snapshot())));
     StudyFile study;
     const bool outside =
         by == MeasuredBy::outside ||
@@ -362,19 +363,19 @@ void check_strategy(const StudyFile& file) {
     if (file.objective.several() && !takes_several_goals(name)) {
         std::vector<std::string> others = strategy_names();
         std::erase_if(others, [](const auto& other) { return !takes_several_goals(other); });
-        throw UsageError(file.source.file.string() + ": 'objective': the strategy " + name +
+        throw UsageError(file.source.at() + "'objective': the strategy " + name +
                          " compares one number, and there are several goals; these take several: " +
                          listed(others));
     }
     if (!file.budget.when_not_worth_it) return;
     if (name != "bayesian")
-        throw UsageError(file.source.file.string() +
-                         ": 'budget.serves': only the strategy bayesian knows what is left to "
+        throw UsageError(file.source.at() +
+                         "'budget.serves': only the strategy bayesian knows what is left to "
                          "gain, and this is " +
                          name);
     if (file.objective.several())
-        throw UsageError(file.source.file.string() +
-                         ": 'budget.serves': what a front gains has no worth in time; give one "
+        throw UsageError(file.source.at() +
+                         "'budget.serves': what a front gains has no worth in time; give one "
                          "goal or a budget of trials");
 }
 
