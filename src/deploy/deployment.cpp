@@ -160,7 +160,7 @@ struct Deployment::State {
     [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
     [[nodiscard]] std::optional<Failure> machines_fault() const;
     void pause(const std::stop_token& stop, double at_most = 1) const;
-    [[nodiscard]] bool end_listeners(milliseconds patience) const;
+    void end_strays(milliseconds patience) const;
     Ended stop();
 
     const Engine engine;
@@ -332,11 +332,7 @@ Failure Deployment::State::ended_at_start() const {
             FailureKind::out_of_memory,
             what + ", and the kernel killed for want of memory meanwhile (this machine's memory" +
                 (launch.name.empty() ? ")" : ", or the container's bound)") + last);
-    return failure(FailureKind::other,
-                   what + last +
-                       (code == 0 ? "; in the background it could not be measured: let it stay in "
-                                    "the foreground"
-                                  : ""));
+    return failure(FailureKind::other, what + last);
 }
 
 /// What was done to an engine on another machine: a job that is preempted gets TERM, and then the
@@ -405,19 +401,21 @@ void Deployment::State::pause(const std::stop_token& stop, double at_most) const
             return;
 }
 
-/// Who listens on the engine's port is the engine, also where it left its group and its parent and
-/// cleared its environment. Whether nobody listens any more.
-bool Deployment::State::end_listeners(milliseconds patience) const {
-    const Condemned condemned{[&] {
-        auto all = listeners_on(port.number());
+/// What left its group and its parent and cleared its environment still has the engine's words, and
+/// its port among them.
+void Deployment::State::end_strays(milliseconds patience) const {
+    std::string words;
+    for (std::size_t i = 1; i < launch.argv.size(); ++i) words += " " + launch.argv[i];
+    if (words.find(std::to_string(port.number())) == std::string::npos) return;
+    const Condemned strays{[&] {
+        auto all = own_processes();
         std::erase_if(all, [&](const RunningProcess& one) {
-            return one.start_ticks < process.start_ticks();
+            return one.start_ticks < process.start_ticks() || !command_of(one.id).ends_with(words);
         });
         return all;
     }};
-    if (!signal_until_gone(condemned, SIGTERM, patience).empty())
-        (void)signal_until_gone(condemned, SIGKILL, std::max(patience, 100ms));
-    return !port.listening();
+    if (!signal_until_gone(strays, SIGTERM, patience).empty())
+        (void)signal_until_gone(strays, SIGKILL, patience + 100ms);
 }
 
 Ended Deployment::State::stop() {
@@ -431,9 +429,9 @@ Ended Deployment::State::stop() {
     Ended result = end_launched(launcher_of(options), launch, process, patience);
     const auto since = Clock::now();
     result.report += launcher_of(options).remove(launch);
+    if (launcher_of(options).on_this_machine() && !launcher_of(options).in_containers())
+        end_strays(patience);
     bool free = !port.listening();
-    if (!free && launcher_of(options).on_this_machine() && !launcher_of(options).in_containers())
-        free = end_listeners(patience);
     for (auto wait = 1ms; !free && Clock::now() - since < patience;
          wait = std::min(2 * wait, 100ms)) {
         std::this_thread::sleep_for(wait);

@@ -3,14 +3,12 @@
 #include "servetune/detail/host/process.hpp"
 
 #include <dirent.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <csignal>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -34,17 +32,13 @@ std::string proc_content(int id, const char* file) {
     return text;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-    std::istringstream stream(text);
-    return {std::istream_iterator<std::string>(stream), {}};
-}
-
 /// Whether execve is at work: the process has memory of a user's, and its environment has no end
 /// yet (proc(5): vsize is the 23rd field of stat, env_end the 51st; 0 too where we may not look).
 bool becomes_a_program(int id) {
     if (open_of_process(id, "environ").id() < 0) return false;
     const std::string text = proc_content(id, "stat");
-    const auto words = words_of(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+    std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+    const std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
     constexpr std::size_t first = 3;  // the field after the name
     return words.size() > 51 - first && words[23 - first] != "0" && words[51 - first] == "0";
 }
@@ -122,30 +116,6 @@ std::vector<RunningProcess> own_processes() {
         if (stat(path_of(id, "").c_str(), &owner) != 0 || owner.st_uid != geteuid()) continue;
         if (const auto process = running_process(id)) result.push_back(*process);
     }
-    return result;
-}
-
-std::vector<RunningProcess> listeners_on(int port) {
-    namespace fs = std::filesystem;
-    std::set<fs::path> sockets;
-    const std::string suffix = fmt::format(":{:04X}", port);
-    for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-        std::ifstream lines(table);
-        for (std::string line; std::getline(lines, line);) {
-            const auto words = words_of(line);
-            // proc(5): local_address is the second word, the state the fourth, the inode the tenth
-            if (words.size() > 9 && words[3] == "0A" && words[1].ends_with(suffix))
-                sockets.insert("socket:[" + words[9] + "]");
-        }
-    }
-    std::vector<RunningProcess> result = own_processes();
-    std::erase_if(result, [&](const RunningProcess& one) {
-        std::error_code gone;
-        for (fs::directory_iterator file(path_of(one.id, "/fd"), gone), end; file != end;
-             file.increment(gone))
-            if (sockets.contains(fs::read_symlink(*file, gone))) return false;
-        return true;
-    });
     return result;
 }
 

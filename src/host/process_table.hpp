@@ -33,8 +33,6 @@ void signal_process(const RunningProcess& process, int signal);
 void require_process_table();
 /// Those of this process's user, itself left out.
 std::vector<RunningProcess> own_processes();
-/// Those of this user that listen on this port of TCP.
-std::vector<RunningProcess> listeners_on(int port);
 /// Whether its environment, as it was given at its start, has exactly this `NAME=value`. It reads
 /// as empty while execve makes the process a program (environ_read of fs/proc/base.c in Linux):
 /// then waits, until `deadline`.

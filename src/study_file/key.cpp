@@ -115,7 +115,7 @@ std::filesystem::path path_of(const Yaml& node) {
     const std::filesystem::path result =
         std::filesystem::path(node.file()).parent_path() / text_with_home(node);
     if (node.snapshot() && node.snapshot()->is_outside(result))
-        node.fail("there is no file " + result.string() + " in the folder of this server");
+        node.fail("there is no file " + result.string());
     return result;
 }
 

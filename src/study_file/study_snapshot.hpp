@@ -18,7 +18,7 @@ public:
     /// Throws IoError.
     [[nodiscard]] std::string read(const std::filesystem::path& file);
     [[nodiscard]] bool has(const std::filesystem::path& file) const;
-    /// Whether it is neither below the folder of the variable SERVETUNE_ONLY_IN, links followed,
+    /// Whether it is neither below the folder (links followed) of the variable SERVETUNE_ONLY_IN,
     /// nor shipped: `autotune mcp` holds the studies of its agents to one folder.
     [[nodiscard]] bool is_outside(const std::filesystem::path& file) const;
     /// Absolute path -> text of what was read, and under `study_of_texts` the study's path.
@@ -32,7 +32,7 @@ private:
     [[nodiscard]] bool ships(const std::string& path) const;
 
     StudyText text_;
-    std::string shipped_, only_in_{};
+    std::string shipped_;
     mutable std::mutex mutex_{};
     std::map<std::string, std::string> texts_;
 };

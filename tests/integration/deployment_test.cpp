@@ -324,7 +324,7 @@ TEST_CASE("deployment: ends that are not easy") {
         CHECK(ended.seconds < 3);
     }
     {
-        // In the background, without its environment: by its port it is known.
+        // In the background, without its environment: by its words it is known.
         OneEngine stage;
         fs::remove(stage.programs_.path() / "vllm");
         script(stage.programs_,
