@@ -569,8 +569,10 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
         while (!(verdict = ended_early(a, b)) && asked.open()) {
             const std::size_t pair = std::min(a.values.size(), b.values.size());
             const bool both = a.values.size() == b.values.size();
-            // A B, B A, A B: what changes evenly meanwhile favours neither.
-            Side& next = (both ? pair % 2 == 0 : a.values.size() < b.values.size()) ? a : b;
+            Side& next = (both ? !second_goes_first(a.setup.file.seed, pair)
+                               : a.values.size() < b.values.size())
+                             ? a
+                             : b;
             if (!next.measure(pair, derive_seed(a.setup.file.seed, pair), signals.token())) {
                 put(stdout,
                     "stopped; what was measured is kept in {}, the same command goes on there\n",

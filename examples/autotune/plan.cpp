@@ -106,6 +106,8 @@ std::string Plan::trials_text() const {
         result += by_time    ? "as many trials as time allows"
                   : done > 0 ? fmt::format("at most {} left", trials)
                              : "at most " + counted_text(trials, "trial");
+        if (to_confirm > 0 && done == 0)
+            result += fmt::format(" ({} to search, {} to confirm)", trials - to_confirm, to_confirm);
         if (report_trials > 0 && !by_time)
             result += fmt::format(", then {} with the report's workloads", report_trials);
         result += time_needed_text();
@@ -225,6 +227,7 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     const auto most = most_trials(setup, file.budget);
     plan.by_time = !most;
     plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
+    if (most == file.budget.trials) plan.to_confirm = *most - search_trials(*setup.problem, *most);
     plan.reaches_all = file.strategy.name != "exhaustive" || plan.by_time ||
                        !setup.problem->feasible.finite() ||
                        each_once(setup, 0) <=

@@ -14,6 +14,7 @@ namespace autotune {
 struct Plan {
     double configurations = 0;
     std::size_t trials = 0;         ///< of the search, at most, that are left to do
+    std::size_t to_confirm = 0;     ///< of a whole budget, at most
     bool by_time = false;           ///< only the clock bounds them
     bool reaches_all = true;        ///< false: `exhaustive` does not get to each configuration
     std::size_t done = 0;           ///< that the study's folder has already

@@ -90,8 +90,7 @@ Gain judged_gain(const Problem& problem, const Standings& standings, const Stand
 /// where that does not pass (`base` null).
 inline std::size_t rounds_of(const Problem& problem, const Standings& standings,
                              const Standing& standing, const Standing* base) {
-    return PairedComparison(standings, problem.objective.leading(), 0,
-                            base != nullptr ? *base : standing)
+    return PairedComparison(problem, standings, 0, base != nullptr ? *base : standing)
         .rounds(standing);
 }
 
