@@ -7,7 +7,6 @@
 #include "servetune/feasible_set.hpp"
 #include "servetune/search_space.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/yaml.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -33,8 +32,7 @@ SearchSpace chain() {
 
 SearchSpace engine_space(const char* name) {
     const Composition composition(
-        {{Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces")
-              .engine(Yaml::parse(name, "benchmark"))}});
+        {{Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces").engine(name)}});
     return SearchSpace(composition.parameters(), composition.constraints());
 }
 

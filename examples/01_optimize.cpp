@@ -16,7 +16,7 @@ double measure(const Configuration& flags) {
 }
 
 int main() {
-    Study study({
+    Study study(StudySettings{
         .parameters = {choice("backend", {"flash_attn", "flashinfer"}),
                        integer("seqs", 64, 1024).log2().with_default(256),
                        integer("tokens", 512, 32768).log2().with_default(8192)},

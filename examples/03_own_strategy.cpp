@@ -13,7 +13,7 @@ public:
     [[nodiscard]] std::string name() const override { return "hill_climbing"; }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
                              Rng&) const override {
-        const Standings standings(history, problem.objective, problem.decision);
+        const Standings standings = problem.standings(history);
         const Standing* best = standings.best();
         if (best == nullptr) return Finished{"not even the default passes"};
         for (const Configuration& neighbour : neighbours(problem.space, best->configuration))

@@ -46,10 +46,15 @@ def patiently(call, seconds=60.0, give_up=lambda: False, pause=0.1):
         pause = min(2 * pause, 2.0)
 
 
-def show(text):
-    """What the engine prints."""
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
-    sys.stdout.buffer.flush()
+def show(text, stream=None):
+    """What the engine prints. Where autotune was killed nobody reads it: that ends no launcher,
+    which still has to end its engine."""
+    out = (stream or sys.stdout).buffer
+    try:
+        out.write(text.encode("utf-8", "surrogateescape"))
+        out.flush()
+    except OSError:
+        pass
 
 
 class Request:

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -40,6 +41,17 @@ def pod_template(pod):
 
 
 SMALL = {"kind": "Pod", "spec": {"containers": [{"name": "engine", "image": "org/engine:1"}]}}
+
+
+class Output(unittest.TestCase):
+    def test_a_reader_that_was_killed_ends_no_launcher(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        stream = open(writer, "w", encoding="utf-8")
+        launcher.show("an engine's line\n", stream)
+        launcher.show("and another\n", stream)
+        with self.assertRaises(OSError):  # what is left in it has nowhere to go
+            stream.close()
 
 
 class Requests(unittest.TestCase):

@@ -203,7 +203,16 @@ TEST_CASE(
     std::set<std::string> promised;
     for (const auto& [file, text] : files_below(source / "include/servetune")) {
         INFO(file.string());
-        if (file.parent_path().filename() == "servetune") promised.insert(file.filename().string());
+        const bool is_promised = file.parent_path().filename() == "servetune";
+        if (is_promised) promised.insert(file.filename().string());
+        static const std::regex named(R"(([\w/]+\.hpp))");
+        for (std::sregex_iterator at(text.begin(), text.end(), named), end; at != end; ++at) {
+            const std::string name = (*at)[1];
+            INFO(name);
+            if (is_promised && !name.starts_with("boost/") && !name.starts_with("tests/contract/"))
+                CHECK((fs::is_regular_file(source / "include" / name) ||
+                       fs::is_regular_file(source / "include/servetune" / name)));
+        }
         for (const std::string& included : includes(text)) {
             INFO(included);
             if (included.find(".hpp") == std::string::npos || included.starts_with("boost/"))

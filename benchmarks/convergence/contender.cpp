@@ -137,7 +137,7 @@ public:
         std::span<const Trial> history) const override {
         const auto* bayesian = dynamic_cast<const Bayesian*>(strategy_.get());
         if (bayesian == nullptr) return {};
-        const Standings standings(history, problem_->objective, problem_->decision);
+        const Standings standings = problem_->standings(history);
         const LevelGeometry geometry(problem_->space);
         return chances_of(
             learned_anew(*problem_, standings, geometry,

@@ -138,7 +138,8 @@ private:
     [[nodiscard]] Json tell(const Trial& trial) const {
         Json told{{"configuration", Json::parse(json_of(trial.configuration))}};
         const std::vector<Trial> alone{trial};
-        const Standings standings(alone, problem_->objective, problem_->decision);
+        const Standings standings(alone, problem_->objective, problem_->decision,
+                                  trial.configuration);
         if (standings.best() != nullptr) told["value"] = standings.best()->leading().values.front();
         else told["failed"] = true;  // it died, or it broke a limit
         return told;

@@ -21,7 +21,7 @@
 #include "servetune/error.hpp"
 #include "servetune/load_test.hpp"
 #include "servetune/rng.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -92,7 +92,7 @@ Workload workload_of(const LoadTestArguments& arguments, const Catalogue& catalo
                       "output_tokens: {}}}, requests: 100, ignore_eos: true}}",
                       lengths->first, lengths->second)
                 : "\"" + said + "\"";
-    Workload workload = catalogue.workload(Yaml::parse(yaml, "--workload"));
+    Workload workload = workload_in(catalogue, Yaml::parse(yaml, "--workload"));
     if (arguments.requests) workload.requests = static_cast<std::int64_t>(*arguments.requests);
     if (arguments.seed) workload.seed = *arguments.seed;
     if (arguments.ignore_eos) workload.ignore_eos = true;

@@ -28,204 +28,177 @@ namespace autotune {
 namespace {
 
 /// The members that options set, by the options' names.
-using Targets = std::map<std::string_view, OptionTarget>;
+using Targets = std::map<std::string, OptionTarget>;
+
+/// `--api-key` for the member `api_key`.
+std::string option_of(std::string member) {
+    std::replace(member.begin(), member.end(), '_', '-');
+    return "--" + member;
+}
+
+/// The option that is called like its member of `a`.
+#define OPTION(member) \
+    { option_of(#member), &a.member }
 
 Targets joined_targets(Targets first, Targets more) {
     more.merge(first);
     return more;
 }
 
-Targets targets_of(StudyArguments& a) {
-    return {{"STUDY", &a.study},
-            {"--directory", &a.directory},
-            {"--strategy", &a.strategy},
-            {"--json", &a.json}};
+/// Those of all commands on a study, and more.
+Targets of_study(StudyArguments& a, Targets more) {
+    return joined_targets({{"STUDY", &a.study}, OPTION(directory), OPTION(strategy), OPTION(json)},
+                          std::move(more));
 }
 
 Targets targets_of(RunArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--trials", &a.trials},
-                           {"--learn-from", &a.learn_from},
-                           {"--suggest", &a.suggest},
-                           {"--accept-changes", &a.accept_changes},
-                           {"--quiet", &a.quiet},
-                           {"--json-lines", &a.json_lines},
-                           {"--dry-run", &a.dry_run},
-                           {"--view", &a.view}});
+    return of_study(a, {OPTION(trials),
+                        {"--for", &a.seconds},
+                        OPTION(learn_from),
+                        OPTION(suggest),
+                        OPTION(accept_changes),
+                        OPTION(quiet),
+                        OPTION(json_lines),
+                        OPTION(dry_run),
+                        OPTION(view)});
 }
 
 Targets targets_of(InitArguments& a) {
-    return {{"--engine", &a.engine}, {"--model", &a.model},     {"--hardware", &a.hardware},
-            {"--gpus", &a.gpus},     {"--traffic", &a.traffic}, {"--concurrency", &a.concurrency},
-            {"--goal", &a.goal},     {"--budget", &a.budget},   {"--attach", &a.attach},
-            {"--as", &a.as},         {"--image", &a.image},     {"--output", &a.output},
-            {"--yes", &a.yes},       {"--force", &a.force}};
+    return {OPTION(engine),      OPTION(model),  OPTION(hardware), OPTION(gpus),   OPTION(traffic),
+            OPTION(concurrency), OPTION(goal),   OPTION(budget),   OPTION(attach), OPTION(as),
+            OPTION(image),       OPTION(output), OPTION(yes),      OPTION(force)};
 }
 
 Targets targets_of(ValidateArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"!--no-installed", &a.ask_installed}});
+    return of_study(a, {{"!--no-installed", &a.ask_installed}});
 }
 
-Targets targets_of(StatusArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--rescue", &a.rescue}});
-}
+Targets targets_of(StatusArguments& a) { return of_study(a, {OPTION(rescue)}); }
 
-Targets targets_of(ViewArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--port", &a.port}});
-}
+Targets targets_of(ViewArguments& a) { return of_study(a, {OPTION(port)}); }
 
-Targets targets_of(ReportArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--html", &a.html}});
-}
+Targets targets_of(ReportArguments& a) { return of_study(a, {OPTION(html)}); }
 
 Targets targets_of(ExplainArguments& a) {
-    return joined_targets(
-        targets_of(static_cast<StudyArguments&>(a)),
-        {{"--why-not", &a.why_not}, {"--trial", &a.trial}, {"--learn-from", &a.learn_from}});
+    return of_study(a, {OPTION(why_not), OPTION(trial), OPTION(learn_from)});
 }
 
 Targets targets_of(AskTellArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"SPACE", &a.study}, {"--accept-changes", &a.accept_changes}});
+    return of_study(a, {{"SPACE", &a.study}, OPTION(accept_changes)});
 }
 
 Targets targets_of(CompareArguments& a) {
-    return {{"A", &a.study},       {"B", &a.other},         {"--set", &a.settings},
-            {"--pairs", &a.pairs}, {"--margin", &a.margin}, {"--directory", &a.directory},
-            {"--gate", &a.gate},   {"--json", &a.json},     {"--quiet", &a.quiet}};
+    return {{"A", &a.study}, {"B", &a.other}, {"--set", &a.settings},
+            OPTION(pairs),   OPTION(margin),  OPTION(directory),
+            OPTION(gate),    OPTION(json),    OPTION(quiet)};
 }
 
 Targets targets_of(RecommendArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)), {{"--as", &a.as},
-                                                                        {"--output", &a.output},
-                                                                        {"--host", &a.host},
-                                                                        {"--port", &a.port},
-                                                                        {"--image", &a.image},
-                                                                        {"--gpus", &a.gpus},
-                                                                        {"--into", &a.into},
-                                                                        {"--check", &a.check},
-                                                                        {"--at", &a.at}});
+    return of_study(a, {OPTION(as), OPTION(output), OPTION(host), OPTION(port), OPTION(image),
+                        OPTION(gpus), OPTION(into), OPTION(check), OPTION(at)});
 }
 
 Targets targets_of(ServeArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--host", &a.host}, {"--port", &a.port}, {"--restarts", &a.restarts}});
+    return of_study(a, {OPTION(host), OPTION(port), OPTION(restarts)});
 }
 
 Targets targets_of(WatchArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--url", &a.url},
-                           {"--interval", &a.interval_seconds},
-                           {"--for", &a.for_seconds},
-                           {"--once", &a.once},
-                           {"--json-lines", &a.json_lines},
-                           {"--api-key-env", &a.api_key_environment}});
+    return of_study(a, {OPTION(url),
+                        {"--interval", &a.interval_seconds},
+                        {"--for", &a.for_seconds},
+                        OPTION(once),
+                        OPTION(json_lines),
+                        {"--api-key-env", &a.api_key_environment}});
 }
 
 Targets targets_of(ExportArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--as,--format", &a.format}, {"--output", &a.output}});
+    return of_study(a, {{"--as,--format", &a.format}, OPTION(output)});
 }
 
 Targets targets_of(RenderArguments& a) {
-    return joined_targets(targets_of(static_cast<StudyArguments&>(a)),
-                          {{"--set", &a.settings}, {"--random", &a.random}, {"--seed", &a.seed}});
+    return of_study(a, {{"--set", &a.settings}, OPTION(random), OPTION(seed)});
 }
 
-Targets targets_of(McpArguments& a) { return {{"--directory", &a.directory}}; }
+Targets targets_of(McpArguments& a) { return {OPTION(directory)}; }
 
 Targets targets_of(LoadTestArguments& a) {
-    return {{"--url", &a.url},
+    return {OPTION(url),
             {"--replica", &a.replicas},
-            {"--model", &a.model},
-            {"--workload", &a.workload},
-            {"--requests", &a.requests},
-            {"--burstiness", &a.burstiness},
-            {"--seed", &a.seed},
-            {"--salt", &a.salt},
-            {"--ignore-eos", &a.ignore_eos},
-            {"--completions", &a.completions},
+            OPTION(model),
+            OPTION(workload),
+            OPTION(requests),
+            OPTION(burstiness),
+            OPTION(seed),
+            OPTION(salt),
+            OPTION(ignore_eos),
+            OPTION(completions),
             {"!--no-stream", &a.stream},
             {"--api-key-env", &a.api_key_environment},
             {"--header", &a.headers},
-            {"--extra-body", &a.extra_body},
-            {"--certificates", &a.certificates},
-            {"--loops", &a.loops},
+            OPTION(extra_body),
+            OPTION(certificates),
+            OPTION(loops),
             {"--request-timeout", &a.request_timeout_seconds},
             {"--stall-timeout", &a.stall_timeout_seconds},
-            {"--hardware", &a.hardware},
-            {"--facts-of", &a.facts_of},
-            {"--devices", &a.devices},
-            {"--quiet", &a.quiet},
-            {"--json", &a.json},
-            {"--save", &a.save}};
+            OPTION(hardware),
+            OPTION(facts_of),
+            OPTION(devices),
+            OPTION(quiet),
+            OPTION(json),
+            OPTION(save)};
 }
 
 Targets targets_of(BenchArguments& a) {
     return joined_targets(targets_of(static_cast<LoadTestArguments&>(a)),
-                          {{"--rate", &a.rate},
-                           {"--concurrency", &a.concurrency},
+                          {OPTION(rate),
+                           OPTION(concurrency),
                            {"--duration", &a.duration_seconds},
-                           {"--warmup", &a.warmup},
+                           OPTION(warmup),
                            {"--ttft-limit", &a.ttft_limit_seconds},
                            {"--tpot-limit", &a.tpot_limit_seconds},
                            {"--latency-limit", &a.latency_limit_seconds},
-                           {"--records", &a.records}});
+                           OPTION(records)});
 }
 
 Targets targets_of(CapacityArguments& a) {
-    return joined_targets(targets_of(static_cast<LoadTestArguments&>(a)),
-                          {{"--limit", &a.limits},
-                           {"--concurrency", &a.concurrency},
-                           {"--from", &a.from},
-                           {"--to", &a.to},
-                           {"--sweep", &a.sweep}});
+    return joined_targets(
+        targets_of(static_cast<LoadTestArguments&>(a)),
+        {{"--limit", &a.limits}, OPTION(concurrency), OPTION(from), OPTION(to), OPTION(sweep)});
 }
 
 Targets targets_of(AuditArguments& a) {
-    return {{"FILE", &a.files},
-            {"--hardware", &a.hardware},
-            {"--model", &a.model},
-            {"--study", &a.study},
-            {"--json", &a.json}};
+    return {{"FILE", &a.files}, OPTION(hardware), OPTION(model), OPTION(study), OPTION(json)};
 }
 
 Targets targets_of(ImportArguments& a) {
     return {{"DOCUMENT", &a.documents},
-            {"--study", &a.study},
-            {"--command", &a.command},
-            {"--output", &a.output},
-            {"--write-study", &a.write_study},
-            {"--workload", &a.workload},
+            OPTION(study),
+            OPTION(command),
+            OPTION(output),
+            OPTION(write_study),
+            OPTION(workload),
             {"--set", &a.settings},
-            {"--objective", &a.objective},
+            OPTION(objective),
             {"--parameter", &a.parameters},
-            {"--write-workload", &a.write_workload},
+            OPTION(write_workload),
             {"--window", &a.window_seconds},
-            {"--json", &a.json}};
+            OPTION(json)};
 }
 
 Targets targets_of(SuggestArguments& a) {
-    return {{"MODEL", &a.model},
-            {"--hardware", &a.hardware},
-            {"--engine", &a.engine},
-            {"--json", &a.json}};
+    return {{"MODEL", &a.model}, OPTION(hardware), OPTION(engine), OPTION(json)};
 }
 
 Targets targets_of(SimulateArguments& a) {
-    return joined_targets(
-        targets_of(static_cast<StudyArguments&>(a)),
-        {{"--hardware", &a.hardware}, {"--configurations", &a.configurations}, {"--top", &a.top}});
+    return of_study(a, {OPTION(hardware), OPTION(configurations), OPTION(top)});
 }
 
 Targets targets_of(WordArguments& a) {
-    return {{"NAME", &a.word},
-            {"KIND", &a.word},
-            {"SHELL", &a.word},
-            {"--json", &a.json},
-            {"--markdown", &a.markdown}};
+    return {{"NAME", &a.word},  {"COMMAND", &a.word}, {"KIND", &a.word},
+            {"SHELL", &a.word}, OPTION(json),         OPTION(markdown)};
 }
+
+#undef OPTION
 
 /// What `templates/commands.in` says, without the members that the options set.
 struct CommandTexts {
@@ -257,6 +230,7 @@ OptionRow option_row(const std::string& words, std::string help) {
         const std::string value = word.substr(std::min(equals + 1, word.size()));
         if (name == "must") row.required = true;
         else if (name == "commas") row.list = true;
+        else if (name == "input") row.input = true;
         else if (name == "named") row.value = value;
         else if (name == "of") row.words = split_at_commas(value);
         else if (name == "alone") row.if_alone = value;
@@ -323,12 +297,19 @@ public:
             row.target = targets.at(row.names);
             if (row.names == "--strategy") row.words = servetune::strategy_names();
             if (row.names == "--as" && row.words.empty()) row.words = servetune::artefact_kinds();
+            if (row.names == "COMMAND")
+                for (const CommandRow& one : all_) row.words.push_back(one.name);
         }
     }
 
 private:
     std::vector<CommandRow>& all_;
 };
+
+int printed(const std::string& text) {
+    put(stdout, "{}", text);
+    return done;
+}
 
 }  // namespace
 
@@ -366,17 +347,17 @@ std::vector<CommandRow> commands() {
     binder.bind("suggest", suggest);
     binder.bind("simulate", simulate);
     binder.bind("engines", engines);
-    binder.bind<WordArguments>("schema", [](const WordArguments& a) {
-        put(stdout, "{}", servetune::schema_text(a.word));
-        return int{done};
+    binder.bind<WordArguments>(
+        "schema", [](const WordArguments& a) { return printed(servetune::schema_text(a.word)); });
+    binder.bind<WordArguments>("list", [](const WordArguments& a) {
+        return printed(fmt::format("{}\n", fmt::join(shipped(a.word), "\n")));
     });
-    binder.bind<WordArguments>("completion", [](const WordArguments& a) {
-        put(stdout, "{}", completion_script(a.word));
-        return int{done};
-    });
+    binder.bind<WordArguments>(
+        "help", [](const WordArguments& a) { return printed(help_text(commands(), a.word)); });
+    binder.bind<WordArguments>(
+        "completion", [](const WordArguments& a) { return printed(completion_script(a.word)); });
     binder.bind<WordArguments>("man", [](const WordArguments& a) {
-        put(stdout, "{}", a.markdown ? markdown_page(commands()) : manual_page(commands()));
-        return int{done};
+        return printed(a.markdown ? markdown_page(commands()) : manual_page(commands()));
     });
     return all;
 }

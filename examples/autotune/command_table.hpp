@@ -45,6 +45,7 @@ struct OptionRow {
     std::vector<std::string> words{};  ///< all that it takes; empty: any
     bool required = false;
     bool list = false;                             ///< of values with commas
+    bool input = false;                            ///< a file; `-` is standard input
     std::vector<std::string> needs{}, excludes{};  ///< other options of the command
     std::optional<std::string> if_alone{};         ///< its value if only its name is given
 
@@ -80,6 +81,8 @@ std::string instead_of(const std::string& gone);
 std::string help_text(const std::vector<CommandRow>& all);
 /// `autotune COMMAND --help`.
 std::string help_text(const CommandRow& command);
+/// `autotune help [COMMAND]`; empty: of all.
+std::string help_text(const std::vector<CommandRow>& all, const std::string& command);
 
 /// For `bash`, `zsh` or `fish`: asks `autotune completion words` for what it offers.
 std::string completion_script(const std::string& shell);
@@ -87,6 +90,9 @@ std::string completion_script(const std::string& shell);
 /// What can stand at the last of `words`, behind those that are typed: a line each, what it does
 /// behind a tab. Empty: files.
 std::string completions(const std::vector<CommandRow>& all, std::span<const char* const> words);
+
+/// The names of a kind of file that ship, such as `hardware`.
+std::vector<std::string> shipped(const std::string& kind);
 
 /// The page of `man autotune`, as roff.
 std::string manual_page(const std::vector<CommandRow>& all);

@@ -45,8 +45,10 @@ struct StudyArguments {
     /// `${NAME}` without a value stays as it is.
     [[nodiscard]] servetune::StudyFile load_to_read(bool shows_unset_variables = true) const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const;
+    /// Where its journal is: there, else beside the file.
+    [[nodiscard]] std::filesystem::path folder_to_read(const servetune::StudyFile& file) const;
     /// The same where the file is not needed: that of a journal may not be readable.
-    [[nodiscard]] std::filesystem::path folder() const;
+    [[nodiscard]] std::filesystem::path folder_to_read() const;
 
 private:
     /// Whether `study` leads to a journal, from which the study is read.
@@ -60,6 +62,7 @@ private:
 
 struct RunArguments : StudyArguments {
     std::optional<std::size_t> trials{};  ///< in place of the file's budget
+    std::optional<double> seconds{};      ///< that the run may take, likewise
     std::vector<std::filesystem::path>
         learn_from{};                              ///< earlier studies, beside the file's knowledge
     std::vector<std::filesystem::path> suggest{};  ///< files of suggested configurations

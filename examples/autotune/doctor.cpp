@@ -34,6 +34,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <string>
@@ -60,6 +61,7 @@ constexpr std::array<std::string_view, 3> state_words{"fine", "worth knowing", "
 struct Found {
     State state = State::fine;
     std::string what{};
+    const char* remedy = nullptr;  ///< in place of the check's
 };
 using AllFound = std::vector<Found>;
 
@@ -67,16 +69,32 @@ AllFound fine(std::string what) { return {{State::fine, std::move(what)}}; }
 AllFound worth_knowing(std::string what) { return {{State::worth_knowing, std::move(what)}}; }
 AllFound stops(std::string what) { return {{State::stops, std::move(what)}}; }
 
+/// Whether a display controller (class 03) of NVIDIA is plugged in: one that needs a driver.
+bool has_card_of_nvidia() {
+    std::error_code none;
+    for (const auto& device : fs::directory_iterator("/sys/bus/pci/devices", none)) {
+        std::string alias;
+        std::ifstream(device.path() / "modalias") >> alias;
+        if (alias.starts_with("pci:v000010DE") && alias.find("bc03") != alias.npos) return true;
+    }
+    return false;
+}
+
 AllFound gpus() {
     const NvidiaSmi smi{"nvidia-smi", client_patience};
     if (!smi.present()) {
         const MachineWatchOptions tools;
         auto tool = PowerTool::find({tools.amd_smi, tools.tegrastats});
+        if (!tool && has_card_of_nvidia())
+            return {{State::worth_knowing,
+                     "a card of NVIDIA is plugged in, and no nvidia-smi is on the PATH",
+                     "install its driver"}};
         if (!tool)
-            return worth_knowing(
-                "none found: no nvidia-smi, amd-smi or tegrastats is on the PATH; an "
-                "engine can serve from the processor (`autotune init --gpus 0`) or on another "
-                "machine");
+            return {{State::worth_knowing,
+                     "none found: no nvidia-smi, amd-smi or tegrastats is on the PATH",
+                     "nothing; here work `autotune demo`, `suggest`, `simulate` and `audit`, an "
+                     "engine on the processor (`init --gpus 0`), and servers elsewhere (`attach`, "
+                     "`bench`)"}};
         const auto told = tool->read(client_patience);
         if (!told || told->empty()) return stops(tool->name() + " lists none: " + tool->trouble());
         return fine(fmt::format("{} by {}", told->size(), tool->name()));
@@ -298,7 +316,9 @@ int doctor(bool json) {
     std::size_t stopping = 0;
     for (const Check& check : checks)
         for (const Found& found : check.ask()) {
-            const std::string remedy = found.state == State::fine ? "" : check.remedy;
+            const std::string remedy = found.state == State::fine ? ""
+                                       : found.remedy != nullptr  ? found.remedy
+                                                                  : check.remedy;
             const std::string_view word = state_words.at(static_cast<std::size_t>(found.state));
             stopping += found.state == State::stops ? 1 : 0;
             list.push_back({{"name", check.name},

@@ -3,7 +3,7 @@
 #include "output.hpp"
 
 #include "engine/flag_facts.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -64,7 +64,7 @@ void print_one(const Engine& engine, bool json) {
 int engines(const WordArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     if (!arguments.word.empty()) {
-        print_one(catalogue.engine(Yaml::parse(arguments.word, "the command line")),
+        print_one(engine_named(catalogue, Yaml::parse(arguments.word, "the command line")),
                   arguments.json);
         return done;
     }

@@ -106,7 +106,8 @@ int export_trials(const ExportArguments& arguments) {
             "Optuna's own library writes its storage: pip install 'servetune[optuna]', then "
             "python3 -m servetune.export_optuna STUDY sqlite:///FILE");
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
+    const std::vector<Trial> trials =
+        read_journal(setup, arguments.folder_to_read(setup.file)).trials();
     const std::string text =
         arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
     if (arguments.output) write_file(*arguments.output, text);

@@ -37,11 +37,12 @@ std::string workload_text(const FirstStudy& study) {
 }
 
 std::string objective_of(const std::string& goal) {
-    const auto text = [](const char* metric, const std::string& limit) {
+    const auto text = [](const std::string& limit, const char* metric) {
         return fmt::format("{{{}, limits: [{}success_ratio >= 0.99]}}", metric, limit);
     };
-    if (goal == "throughput") return text("maximize: total_tokens_per_second", "");
-    if (goal == "latency") return text("minimize: e2el_mean", "");
+    constexpr const char* throughput = "maximize: total_tokens_per_second";
+    if (goal == "throughput") return text("", throughput);
+    if (goal == "latency") return text("", "minimize: e2el_mean");
     try {
         (void)Limit::parse(goal, true);
     } catch (const ParseError& error) {
@@ -49,7 +50,7 @@ std::string objective_of(const std::string& goal) {
         throw UsageError("the goal is throughput, latency, or a limit such as 'ttft_p95 < 2s'" +
                          (is_limit ? std::string(": ") + error.what() : ", got '" + goal + "'"));
     }
-    return text("maximize: output_tokens_per_second", nlohmann::json(goal).dump() + ", ");
+    return text(nlohmann::json(goal).dump() + ", ", throughput);
 }
 
 /// The dashboard where `ray job submit` would look for it (Ray 2.60, "Ray Jobs CLI"), else on this

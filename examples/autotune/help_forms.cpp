@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_table.hpp"
 
+#include "output.hpp"
 #include "templates.hpp"
 
 #include "base/nearest.hpp"
-#include "servetune/error.hpp"
+#include "servetune/catalogue.hpp"
 #include "servetune/version.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +25,7 @@ using servetune::TemplateValues;
 
 constexpr const char* of_help = "Print this help message and exit";
 constexpr const char* of_version = "Print the version and exit";
+constexpr std::size_t help_columns = 100;
 
 /// `text` with a backslash before each of these characters.
 std::string with_backslashes(const std::string& text, std::string_view before) {
@@ -82,16 +85,19 @@ std::string usage_of(const CommandRow& command) {
     return usage;
 }
 
-std::string help_line(const std::string& name, const std::string& what) {
-    constexpr std::size_t column = 34;
-    return name.size() + 3 > column ? fmt::format("  {}\n{:{}}{}", name, "", column, what)
-                                    : fmt::format("  {:{}}{}", name, column - 2, what);
+std::string help_line(const std::string& name, const std::string& what, std::size_t column = 34) {
+    std::string rows = wrapped(what, help_columns - column);
+    if (name.size() + 3 > column) rows = "\n" + rows;
+    for (std::size_t at = 0; (at = rows.find('\n', at) + 1) != 0;) rows.insert(at, column, ' ');
+    return fmt::format("  {:{}}{}", name, rows.starts_with('\n') ? 0 : column - 2, rows);
 }
 
 /// What the templates say of a command.
 TemplateValues command_values(const CommandRow& command) {
     TemplateValues values{{{"name", command.name},
                            {"what", command.what},
+                           {"about", wrapped(command.what, help_columns)},
+                           {"in_list", help_line(command.name, command.what, 14)},
                            {"usage", usage_of(command)},
                            {"help_line", help_line("-h, --help", of_help)},
                            {"has_places", ""}}};
@@ -119,7 +125,7 @@ std::string filled_with_commands(const servetune::EmbeddedFile& file,
                            {"help", of_help},
                            {"help_line", help_line("-h, --help", of_help)},
                            {"version_help", of_version},
-                           {"version_line", help_line("--version", of_version)}}};
+                           {"version_line", help_line("-V, --version", of_version)}}};
     std::vector<TemplateValues>& groups = values.lists["groups"];
     for (const CommandRow& command : all) {
         if (groups.empty() || groups.back().texts["group"] != command.group)
@@ -127,12 +133,12 @@ std::string filled_with_commands(const servetune::EmbeddedFile& file,
         groups.back().lists["commands"].push_back(command_values(command));
     }
     for (const auto& [code, meaning] : exit_codes())
-        values.lists["codes"].push_back({{{"code", std::to_string(code)}, {"meaning", meaning}}});
-    const auto wide = [](const std::string& text) { return fmt::format("{:12}", text); };
-    const auto narrow = [](const std::string& text) { return fmt::format("{:4}", text); };
+        values.lists["codes"].push_back(
+            {{{"code", std::to_string(code)},
+              {"meaning", meaning},
+              {"in_list", help_line(std::to_string(code), meaning, 7)}}});
     const auto cell = [](const std::string& text) { return with_backslashes(text, "|"); };
-    return fill_template(file.text, values,
-                         {{"roff", for_roff}, {"wide", wide}, {"narrow", narrow}, {"cell", cell}});
+    return fill_template(file.text, values, {{"roff", for_roff}, {"cell", cell}});
 }
 
 /// `; nearest: ...`, or what to use in place of what an earlier version had.
@@ -149,6 +155,11 @@ std::string help_text(const std::vector<CommandRow>& all) {
 
 std::string help_text(const CommandRow& command) {
     return fill_template(servetune::command_help_in.text, command_values(command));
+}
+
+std::string help_text(const std::vector<CommandRow>& all, const std::string& command) {
+    const CommandRow* one = command_called(all, command);
+    return one == nullptr ? help_text(all) : help_text(*one);
 }
 
 std::string completion_script(const std::string& shell) {
@@ -178,12 +189,26 @@ std::string completions(const std::vector<CommandRow>& all, std::span<const char
     if (before == nullptr && (command == nullptr || last.starts_with('-')))
         offer("--help", of_help);
     if (command == nullptr) return result;
+    if (before != nullptr)
+        for (const auto& [name, kind] : std::map<std::string, std::string>{
+                 {"--engine", "engines"}, {"--hardware", "hardware"}, {"--workload", "workloads"}})
+            if (before->names == name)
+                for (const std::string& one : shipped(kind)) offer(one, "");
     for (const OptionRow& option : command->options) {
         if (before != nullptr ? &option == before : option.by_place())
             for (const std::string& word : option.words) offer(word, "");
         else if (before == nullptr && last.starts_with('-'))
             for (const std::string& one : option.spellings()) offer(one, option.help);
     }
+    return result;
+}
+
+std::vector<std::string> shipped(const std::string& kind) {
+    std::vector<std::string> result;
+    const auto folder = servetune::Catalogue::standard().root() / kind;
+    for (const auto& file : std::filesystem::directory_iterator(folder))
+        if (file.path().extension() == ".yaml") result.push_back(file.path().stem().string());
+    std::sort(result.begin(), result.end());
     return result;
 }
 
@@ -207,7 +232,7 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
         if (word.starts_with("--")) {
             const auto known = command != nullptr
                                    ? all_spellings(*command)
-                                   : std::vector<std::string>{"-h", "--help", "--version"};
+                                   : std::vector<std::string>{"-h", "--help", "-V", "--version"};
             if (std::find(known.begin(), known.end(), name) == known.end()) {
                 what = "there is no option " + name + instead_text(instead_of(name), name, known);
                 break;

@@ -13,7 +13,7 @@
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 #include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>
@@ -81,8 +81,9 @@ int import_traffic(const ImportArguments& arguments) {
     const Traffic traffic = read_traffic(arguments.documents, window_seconds);
     new_trace.write(traffic.trace_text());
     new_workload.write(traffic.workload_text(file.stem().string(), trace.filename().string()));
-    Workload workload = Catalogue::standard().workload(
-        Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
+    Workload workload =
+        workload_in(Catalogue::standard(),
+                    Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
     workload.requests = 1;
     (void)plan_requests(workload);  // what is left behind can be sent
     new_workload.keep();
@@ -121,10 +122,8 @@ int import_document(const ImportArguments& arguments) {
     std::vector<std::string> unreadable;
     bool all_were_read = true;
     for (const std::filesystem::path& document : arguments.documents) {
-        bool may_be_table = false;
         try {
             const std::string content = read_file(document);
-            may_be_table = looks_like_table(content);
             for (PublishedResult& result :
                  read_results(utf8_text(content, document.string()), document.string(), engines)) {
                 result.index = results.size();  // over all documents
@@ -135,7 +134,7 @@ int import_document(const ImportArguments& arguments) {
             all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
             unreadable.emplace_back(error.what());
             put(stderr, "autotune: {}\n", error.what());
-            if (may_be_table)
+            if (document.extension() == ".csv" || document.extension() == ".tsv")
                 put(stderr,
                     "a table of configurations and what was measured: --objective COLUMN\n");
         }

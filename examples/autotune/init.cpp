@@ -15,7 +15,7 @@
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
 #include "servetune/version.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -139,7 +139,7 @@ std::string model_answered(const std::string& said) {
 }
 
 Workload workload_called(const std::string& name, const Catalogue& catalogue) {
-    return catalogue.workload(Yaml::parse(nlohmann::json(name).dump(), "traffic"));
+    return workload_in(catalogue, Yaml::parse(nlohmann::json(name).dump(), "traffic"));
 }
 
 std::string traffic_answered(const std::string& said, const Catalogue& catalogue) {

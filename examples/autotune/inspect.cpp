@@ -5,6 +5,7 @@
 #include "plan.hpp"
 #include "study_journal.hpp"
 
+#include "base/files.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
 #include "report/report_view.hpp"
@@ -48,6 +49,7 @@ bool StudyArguments::names_journal() const {
     const std::filesystem::path journal = SqliteJournal::file_of(study);
     if (std::filesystem::is_directory(study, unknown))
         return std::filesystem::exists(journal, unknown);
+    if (!std::filesystem::is_regular_file(journal, unknown)) return false;
     std::string begin(15, '\0');
     return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) &&
            begin == "SQLite format 3";
@@ -57,8 +59,18 @@ std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
     return directory || !names_journal() ? directory.value_or(file.name) : folder_of_journal();
 }
 
-std::filesystem::path StudyArguments::folder() const {
-    return !directory && names_journal() ? folder_of_journal() : folder(load(MeasuredBy::either));
+std::filesystem::path StudyArguments::folder_to_read(const StudyFile& file) const {
+    const auto has_journal = [](const std::filesystem::path& at) {
+        std::error_code unknown;
+        return std::filesystem::exists(SqliteJournal::file_of(at), unknown);
+    };
+    const std::filesystem::path here = folder(file), beside = study.parent_path() / file.name;
+    return !directory && !has_journal(here) && has_journal(beside) ? beside : here;
+}
+
+std::filesystem::path StudyArguments::folder_to_read() const {
+    return !directory && names_journal() ? folder_of_journal()
+                                         : folder_to_read(load(MeasuredBy::either));
 }
 
 std::filesystem::path StudyArguments::folder_of_journal() const {
@@ -73,7 +85,13 @@ StudyText StudyArguments::study_text() const {
         throw UsageError(study.string() + " is a folder without a journal (study.db)");
     if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown))
         throw IoError("journal " + study.string() + " is empty");
-    return study;
+    if (study != "/dev/stdin" && study.parent_path() != "/dev/fd") return study;
+    static std::map<std::filesystem::path, std::string> texts;  // a pipe gives it once
+    if (!texts.contains(study)) texts[study] = read_file(study);
+    StudyText result(study.filename());  // relative paths in it count from here
+    result.kept.emplace(std::filesystem::absolute(result.file).lexically_normal().string(),
+                        texts[study]);
+    return result;
 }
 
 std::string StudyArguments::strategy_name() const {
@@ -87,9 +105,9 @@ StudyFile StudyArguments::load(MeasuredBy by) const {
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
-        const std::filesystem::path journal = SqliteJournal::file_of(folder(file));
+        const std::filesystem::path journal = SqliteJournal::file_of(folder_to_read(file));
         try {
-            return SqliteJournal::definition_of(folder(file));
+            return SqliteJournal::definition_of(folder_to_read(file));
         } catch (const IoError&) {
             std::error_code unknown;
             if (!std::filesystem::exists(journal, unknown)) throw;
@@ -311,7 +329,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
 
 /// What became of the last run, of a study that has not ended; lines. The journal cannot hold it:
 /// where it could be written, there was room.
-std::string last_run_text(const std::filesystem::path& folder) {
+std::string last_run_text(const StudyFile& file, const std::filesystem::path& folder) {
     if (somebody_writes(folder)) return "  a run is under way\n";
     std::string text;
     const std::string how = last_end(folder);
@@ -324,7 +342,9 @@ std::string last_run_text(const std::filesystem::path& folder) {
     if (!unknown && disk.available < enough)
         text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n",
                             folder.string(), disk.available >> 10U);
-    return text + "  no run is under way; 'autotune run' goes on\n";
+    return text + (file.is_external()
+                       ? "  no program asks or tells now; yours goes on where it was\n"
+                       : "  no run is under way; 'autotune run' goes on\n");
 }
 
 /// Whether it is no folder and this process may read it. It is not opened: a pipe is read once.
@@ -375,20 +395,18 @@ int validate(const ValidateArguments& arguments) {
 }
 
 int status(const StatusArguments& arguments) {
-    if (arguments.rescue) return rescue_journal(arguments.folder());
+    if (arguments.rescue) return rescue_journal(arguments.folder_to_read());
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::filesystem::path folder = arguments.folder(setup.file);
+    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
     if (arguments.json) {
-        put(stdout, "{}\n", json_report(setup, trials, ended_because(setup, trials)));
+        put(stdout, "{}\n", json_report(setup, trials, ended, false));
         return done;
     }
-    std::size_t told = 0;
-    std::size_t failed = 0;
-    for (const Trial& trial : trials) {
-        told += trial.told() ? 1 : 0;
-        failed += trial.failure() != nullptr ? 1 : 0;
-    }
+    const ReportView view(setup, trials);
+    const ReportView::Counts counts = view.counts();
+    const std::size_t told = counts.completed, failed = counts.failed;
     put(stdout, "{}: {} measured, {} failed", setup.file.name, counted_text(told - failed, "trial"),
         failed == 0 ? "none" : std::to_string(failed));
     if (const std::size_t open = trials.size() - told; open > 0)
@@ -398,9 +416,10 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id,
                 trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
-    if (ended_because(setup, trials).empty()) put(stdout, "{}", last_run_text(folder));
-    const Headline headline = headline_of(setup, trials);
-    put(stdout, "  so far: {}.{}{}\n", headline.title,
+    put(stdout, "{}",
+        ended.empty() ? last_run_text(setup.file, folder) : fmt::format("  ended: {}\n", ended));
+    const Headline headline = headline_of(view);
+    put(stdout, "  {}: {}.{}{}\n", ended.empty() ? "so far" : "conclusion", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
@@ -410,14 +429,17 @@ int status(const StatusArguments& arguments) {
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
-    const std::string_view ended = ended_because(setup, trials);
-    if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
-    else
-        put(stdout, "{}{}",
-            arguments.json ? json_report(setup, trials, ended)
-                           : markdown_report(setup, trials, ended),
-            arguments.json ? "\n" : "");
+    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
+    const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const std::string_view ended = ended_because(setup, trials, folder);
+    const bool with_effects = !somebody_writes(folder);  // a load test would miss the core
+    put(stdout, "{}{}",
+        arguments.html   ? html_report(setup, trials, ended, with_effects)
+        : arguments.json ? json_report(setup, trials, ended, with_effects)
+                         : markdown_report(setup, trials, ended, with_effects),
+        arguments.json ? "\n" : "");
+    if (!with_effects)
+        complain("a run is under way: 'autotune explain' has what takes fitting models");
     return done;
 }
 

@@ -3,13 +3,14 @@
 
 #include "observers.hpp"
 #include "output.hpp"
+#include "study_journal.hpp"
 
 #include "base/text.hpp"
+#include "report/report_view.hpp"
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "servetune/standings.hpp"
 #include "study/clocks.hpp"
 #include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
@@ -75,7 +76,7 @@ JournalStamp stamp_of(const std::filesystem::path& folder) {
 
 std::string best_text(const Problem& problem, const std::vector<Trial>& trials) {
     const std::vector<Trial> search = search_history(problem, trials);
-    const Standings standings = standings_of(problem, search);
+    const Standings standings = problem.standings(search);
     const BestSoFar so_far = best_so_far(problem, standings);
     if (so_far.best == nullptr) return "";
     const std::string text =
@@ -83,10 +84,7 @@ std::string best_text(const Problem& problem, const std::vector<Trial>& trials) 
     if (!so_far.gain) return text;
     const Gain& gain = *so_far.gain;
     return fmt::format("{}, {} over the default ({})", text, gain_text(gain.value, gain.scale),
-                       gain.has_interval()
-                           ? fmt::format("95 % interval {} to {}", gain_text(gain.low, gain.scale),
-                                         gain_text(gain.high, gain.scale))
-                           : "not confirmed yet");
+                       gain.has_interval() ? with_interval(gain) : "not confirmed yet");
 }
 
 /// The host of a request, without its port.
@@ -112,7 +110,7 @@ struct LivePage::Server {
     std::string state();
     void refresh();
     /// Changes with everything that the page shows, and with each start of a server.
-    [[nodiscard]] std::string version(bool measured, bool over) const {
+    [[nodiscard]] std::string version(bool over) const {
         return fmt::format("{:.3f}-{}-{}{}", began_at, journal_version, measured ? 1 : 0,
                            over ? 1 : 0);
     }
@@ -126,11 +124,14 @@ struct LivePage::Server {
     JournalStamp stamp{};
     std::vector<Trial> trials{};
     std::size_t journal_version = 0;
+    bool measured = false;       ///< somebody runs the study
+    std::string_view stopped{};  ///< why the study has ended, of one that nobody runs
     std::string best{}, made{}, made_version{};
 
     std::mutex mutex{};  ///< of what follows
     std::condition_variable shown{};
     std::string doing{}, end{};
+    std::string_view end_reason{};
     double doing_since = 0, asked_at = 0;
     bool end_is_shown = false;
 
@@ -250,8 +251,9 @@ std::string LivePage::Server::answer(const http::request<http::empty_body>& requ
 }
 
 void LivePage::Server::refresh() {
+    const bool before = std::exchange(measured, running());
     const JournalStamp now = stamp_of(folder);
-    if (now == stamp && journal_version > 0) return;
+    if (now == stamp && journal_version > 0 && measured == before) return;
     try {
         trials =
             std::get<1>(now) == 0 ? std::vector<Trial>{} : SqliteJournal::read(folder).trials();
@@ -262,17 +264,18 @@ void LivePage::Server::refresh() {
     stamp = now;
     ++journal_version;
     best = best_text(*setup->problem, trials);
+    stopped = measured ? "" : ended_because(*setup, trials, folder);
 }
 
 std::string LivePage::Server::page() {
     refresh();
-    const bool measured = running();
     std::unique_lock lock(mutex);
     const bool over = !end.empty();
+    const std::string_view why = over ? end_reason : stopped;
     lock.unlock();
-    if (const std::string now = version(measured, over); made_version != now) {
+    if (const std::string now = version(over); made_version != now) {
         // Fitting the models takes seconds of a core, which a running load test would miss.
-        made = live_page(*setup, trials, "", !measured, now);
+        made = html_report(*setup, trials, why, !measured, now);
         made_version = now;
     }
     lock.lock();
@@ -283,7 +286,6 @@ std::string LivePage::Server::page() {
 
 std::string LivePage::Server::state() {
     refresh();
-    const bool measured = running();
     const std::scoped_lock lock(mutex);
     asked_at = steady_seconds();
     std::size_t told = 0, failed = 0;
@@ -293,7 +295,7 @@ std::string LivePage::Server::state() {
         failed += trial.failure() != nullptr ? 1 : 0;
         if (!trial.told() && trial.started_at) pending.push_back(&trial);
     }
-    OrderedJson result{{"version", version(measured, !end.empty())},
+    OrderedJson result{{"version", version(!end.empty())},
                        {"told", told},
                        {"failed", failed},
                        {"best", best},
@@ -303,7 +305,7 @@ std::string LivePage::Server::state() {
                        {"phase", ""},
                        {"began", nullptr},
                        {"left", nullptr},
-                       {"ended", end}};
+                       {"ended", end.empty() ? stopped : end}};
     if (measured) {
         Spent spent = spent_in(*setup, budget, trials);
         spent.run_seconds = steady_seconds() - began;
@@ -335,11 +337,12 @@ void LivePage::phase(const std::string& what) {
     server_->doing_since = unix_seconds();
 }
 
-void LivePage::ended(const std::string& how) {
+void LivePage::ended(std::string_view reason, const std::string& how) {
     constexpr double looks_within_seconds = 3;
     constexpr std::chrono::seconds patience{3};
     std::unique_lock lock(server_->mutex);
     server_->end = how;
+    server_->end_reason = reason;
     if (steady_seconds() - server_->asked_at > looks_within_seconds) return;
     if (!server_->shown.wait_for(lock, patience, [this] { return server_->end_is_shown; })) return;
     lock.unlock();

@@ -30,8 +30,9 @@ public:
 
     /// What the trial does now. Any thread.
     void phase(const std::string& what);
-    /// How the run has ended. Whoever looks is shown it and the last page, within some seconds.
-    void ended(const std::string& how);
+    /// Why the run has ended, and a sentence. Whoever looks is shown it and the last page, within
+    /// some seconds.
+    void ended(std::string_view reason, const std::string& how);
     [[nodiscard]] std::string url() const;
 
 private:

@@ -197,11 +197,12 @@ std::string CapacityReport::text() const {
         std::string all;
         for (const Limit& limit : limits) all += (all.empty() ? "" : ", ") + limit.readable();
         if (verdict() == Verdict::unsound)
-            text +=
-                fmt::format("No largest load: the result at {} {} is unsound\nunder {}\n\n",
-                            load_text(found->points[found->shown].level), load_unit(arrival), all);
+            text += fmt::format(
+                "No largest load: the result at {} is unsound\nunder {}\n\n",
+                level_in_words(found->points[found->shown].level, load_unit(arrival)), all);
         else if (found->end == Capacity::End::found)
-            text += fmt::format("Largest load: {} {} ({})\nunder {}\n\n",
+            text += fmt::format("Largest load{}: {} {} ({})\nunder {}\n\n",
+                                verdict() == Verdict::suspect ? ", suspect" : "",
                                 short_number_text(found->level), load_unit(arrival),
                                 found->text(load_unit(arrival)), all);
         else
@@ -217,7 +218,9 @@ std::string CapacityReport::text() const {
     std::stable_sort(by_level.begin(), by_level.end(),
                      [](const LoadPoint& a, const LoadPoint& b) { return a.level < b.level; });
     for (const LoadPoint& point : by_level) text += line_of(point) + "\n";
-    text += "times in milliseconds; tokens/s: output tokens of all; tok/s/user: 1 / mean TPOT\n";
+    text +=
+        "times in milliseconds; served/s: until the last answer's end, so below what a short "
+        "test asked\ntokens/s: output tokens of all; tok/s/user: 1 / mean TPOT\n";
     for (const LoadPoint& point : by_level) text += findings_of(point);
     return text;
 }

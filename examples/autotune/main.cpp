@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "output.hpp"
 
+#include "servetune/detail/load/probe.hpp"
 #include "servetune/error.hpp"
 #include "servetune/version.hpp"
 #include "study_file/secrets.hpp"
@@ -31,6 +32,13 @@ void add_to_parser(CLI::App& app, const OptionRow& row) {
     if (row.list) option->delimiter(',');
     if (row.takes_several() && !row.list && !row.by_place()) option->allow_extra_args(false);
     if (!row.words.empty()) option->check(CLI::IsMember(row.words));
+    if (row.input)
+        option->transform(CLI::Validator(
+            [](std::string& text) {
+                if (text == "-") text = "/dev/stdin";
+                return std::string();
+            },
+            ""));
     if (row.if_alone) option->expected(0, 1)->default_str(*row.if_alone);
     if (row.bounds.kind != OptionBounds::Kind::any)
         option->transform(CLI::Validator(
@@ -53,8 +61,12 @@ int dispatch(int argc, char** argv) {
         put_controls(stdout, completions(all, words.subspan(3)));
         return done;
     }
+    if (argc < 2) {
+        put_text(stderr, help_text(all));
+        return usage_error;
+    }
     CLI::App app;
-    app.set_version_flag("--version", std::string(servetune::library_version));
+    app.set_version_flag("-V,--version", std::string(servetune::library_version));
     app.require_subcommand(1);
     for (const CommandRow& command : all) {
         CLI::App* parser = app.add_subcommand(command.name);
@@ -91,6 +103,8 @@ int main(int argc, char** argv) {
     const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
         code = dispatch(argc, argv);
+    } catch (const servetune::ServerError& error) {
+        complain("{}", complaint_of(error));
     } catch (const servetune::Error& error) {
         complain("{}", complaint_of(error));
         code = usage_error;

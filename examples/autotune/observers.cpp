@@ -4,6 +4,7 @@
 #include "plan.hpp"
 
 #include "base/text.hpp"
+#include "report/report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/outcome.hpp"
@@ -25,7 +26,6 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -38,13 +38,13 @@ using OrderedJson = nlohmann::ordered_json;
 
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
-    const double trials_left = static_cast<double>(spent.most.value_or(budget.trials)) -
-                               static_cast<double>(spent.searched);
-    if (spent.told > 0)
-        left = std::min(left, trials_left * spent.trials_seconds /
-                                  static_cast<double>(spent.told * spent.at_once));
-    else if (spent.expected)
-        left = std::min(left, trials_left * *spent.expected / static_cast<double>(spent.at_once));
+    std::optional<double> each = spent.expected;
+    if (spent.told > 0) each = spent.trials_seconds / static_cast<double>(spent.told);
+    if (each && spent.all) {
+        const auto trials_left = static_cast<double>(spent.all->trials) -
+                                 static_cast<double>(std::min(spent.all->trials, spent.searched));
+        left = std::min(left, trials_left * *each / static_cast<double>(spent.at_once));
+    }
     return std::max(left, 0.0);
 }
 
@@ -87,23 +87,21 @@ std::string Progress::left() const {
     spent.expected = expected_;
     const double seconds = seconds_left(budget_, spent, unix_seconds());
     if (!std::isfinite(seconds)) return "";
-    const bool all_tried = spent.searched >= spent.most.value_or(budget_.trials);
-    if (all_tried || spent.run_seconds >= budget_.wall_clock_seconds) return "search done";
-    return (seconds < 1 ? "" : "at most ") + duration_text(seconds) + " left";
+    const bool all_told = spent.all && spent.searched >= spent.all->trials;
+    if (all_told && !spent.all->at_most) return "";
+    if (all_told || spent.run_seconds >= budget_.wall_clock_seconds) return "search done";
+    return (seconds < 1 ? "" : "about ") + duration_text(seconds) + " left";
 }
 
 Spent spent_in(const StudySetup& setup, const Budget& budget, std::span<const Trial> history) {
     Spent spent;
-    std::set<Configuration> seen;
-    std::size_t repeated = 0;
     for (const Trial& trial : history) {
-        if (trial.of_search() && !seen.insert(trial.configuration).second) ++repeated;
         if (!trial.told()) continue;
         spent.searched += trial.of_search() ? 1 : 0;
         ++spent.told;
         spent.trials_seconds += trial.cost_seconds();
     }
-    spent.most = most_trials(setup, budget, repeated);
+    spent.all = trials_expected(setup, budget, history);
     return spent;
 }
 
@@ -115,7 +113,7 @@ void Progress::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     add_up(history);
     const std::vector<Trial> search = search_history(*setup_.problem, history);
-    keep_best(standings_of(*setup_.problem, search));
+    keep_best(setup_.problem->standings(search));
     complain("resuming after {}", counted_text(spent_.told, "trial"));
 }
 
@@ -137,7 +135,8 @@ void Progress::show() {
                 {fmt::format("{}: {} {}", trial, one.phase.empty() ? one.tried : one.phase, took),
                  static_cast<int>(parts.size())});
     }
-    if (most_) number += fmt::format(" of at most {}", *most_);
+    if (spent_.all && running_.begin()->first < spent_.all->trials)
+        number += " of " + spent_.all->text();
     const std::string above = fitted({{number, 1}, {left(), 0}, best}, columns);
     screen().status({above, "  " + fitted(parts, below)});
 }
@@ -157,7 +156,7 @@ void Progress::phase(std::uint64_t trial, const std::string& what) {
 
 void Progress::started(const Trial& trial) {
     const std::scoped_lock lock(mutex_);
-    most_ = spent_.told > 0 ? spent_.most : most_trials(setup_, budget_);
+    if (!spent_.all) spent_.all = trials_expected(setup_, budget_);
     running_[trial.id] = {tried_text(*setup_.problem, trial), "", steady_seconds()};
     at_once_ = running_.size();
     show();
@@ -173,16 +172,13 @@ std::string Progress::gain_of(const Trial& trial, double figure, const Standings
 }
 
 void Progress::keep_best(const Standings& standings) {
-    const Problem& problem = *setup_.problem;
-    const auto [best, base, gain] = best_so_far(problem, standings);
+    const auto [best, base, gain] = best_so_far(*setup_.problem, standings);
     incumbent_.clear();
     if (best == nullptr) return;
-    const std::string& metric = problem.objective.leading().metric;
+    const std::string& metric = setup_.problem->objective.leading().metric;
     incumbent_ = "best " + figure_text(metric, best->estimate().mean);
-    if (base == nullptr) return;
-    const auto stated = stated_gain(problem.objective.leading(), standings.scale(),
-                                    best->estimate().mean, base->estimate().mean);
-    incumbent_ += " (" + (stated ? stated_text(*stated, standings.scale()) : "?") + ")";
+    if (base != nullptr)
+        incumbent_ += " (" + gain_text(gain ? gain->value : 0, standings.scale()) + ")";
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
@@ -191,7 +187,7 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     running_.erase(trial.id);
     const Objective& objective = setup_.problem->objective;
     const std::vector<Trial> search = search_history(*setup_.problem, history);
-    const Standings standings = standings_of(*setup_.problem, search);
+    const Standings standings = setup_.problem->standings(search);
     const std::string before = incumbent_;
     keep_best(standings);
     std::string result;
@@ -236,16 +232,6 @@ namespace {
 
 OrderedJson event_of(const char* name) { return {{"event", name}, {"at", unix_seconds()}}; }
 
-/// An interval that is not known is null.
-OrderedJson gain_object(const Gain& gain) {
-    const FigureScale& scale = gain.scale;
-    if (!gain.has_interval())
-        return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
-    return {{"value", scale.stated(gain.value)},
-            {"low", scale.stated(gain.low)},
-            {"high", scale.stated(gain.high)}};
-}
-
 }  // namespace
 
 void put_event(OrderedJson event) {
@@ -279,7 +265,7 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     const Problem& problem = *setup_.problem;
     const std::vector<Trial> search = search_history(problem, history);
-    const Standings standings = standings_of(problem, search);
+    const Standings standings = problem.standings(search);
     const auto [best, base, gain] = best_so_far(problem, standings);
     phases_.erase(trial.id);
     OrderedJson event = event_of("told");
@@ -293,8 +279,7 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
                          {"metric", problem.objective.leading().metric},
                          {"value", best->estimate().mean},
                          {"gain", nullptr}};
-        if (base != nullptr)
-            event["best"]["gain"] = gain_object(judged_gain(problem, standings, *best, *base));
+        if (base != nullptr) event["best"]["gain"] = gain_json(gain.value_or(Gain{}));
     }
     put_event(std::move(event));
 }

@@ -2,6 +2,8 @@
 // Who watches a run: a person, a program that reads lines of JSON, and the log of its folder.
 #pragma once
 
+#include "plan.hpp"
+
 #include "servetune/standings.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
@@ -87,13 +89,13 @@ struct Spent {
     std::size_t at_once = 1;    ///< trials that run beside each other
     std::optional<double>
         expected{};  ///< seconds of a trial by the cost model, for as long as none is told
-    std::optional<std::size_t> most{};  ///< the search's trials at the latest (`most_trials`)
+    std::optional<TrialsExpected> all{};  ///< trials of the search
 };
-/// Of a history, without `run_seconds`.
+/// Of a history, without what the clock says.
 Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget,
                std::span<const servetune::Trial> history);
 
-/// How long a run may still take: what the trials that are left cost at the mean cost so far,
+/// How long a run is going to take: what the trials that are left cost at the mean cost so far,
 /// before the first at the expected one, or the time until the clock ends it, whichever is less;
 /// infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
@@ -150,7 +152,6 @@ private:
     };
     std::map<std::uint64_t, Running> running_{};  ///< by the trial's number
     std::size_t at_once_ = 1;                     ///< as many ran when the last one began
-    std::optional<std::size_t> most_{};           ///< of trials
     std::condition_variable_any over_{};
     std::jthread ticker_{};  // last: ends before what it shows
 };

@@ -2,6 +2,7 @@
 #include "plan.hpp"
 
 #include "machine_facts.hpp"
+#include "observers.hpp"
 
 #include "engine/launcher.hpp"
 #include "host/nvidia_smi.hpp"
@@ -20,24 +21,14 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <limits>
+#include <set>
 
 namespace autotune {
 
 using namespace servetune;
 
 namespace {
-
-/// Start to stop of the trials that a folder has; nothing where it has none.
-std::optional<double> mean_cost(const std::vector<Trial>& trials) {
-    double sum = 0;
-    double count = 0;
-    for (const Trial& trial : trials)
-        if (trial.told() && trial.cost_seconds() > 0) {
-            sum += trial.cost_seconds();
-            ++count;
-        }
-    return count > 0 ? std::optional(sum / count) : std::nullopt;
-}
 
 std::vector<Trial> trials_in(const std::filesystem::path& folder) {
     std::error_code unknown;
@@ -102,12 +93,14 @@ std::string Plan::trials_text() const {
     std::string result;
     if (done > 0 && trials == 0 && !by_time) result = fmt::format("all {} trials are done", done);
     else {
+        const std::string bound = at_most ? "at most " : "about ";
         if (done > 0) result = fmt::format("trials done: {}; ", done);
         result += by_time    ? "as many trials as time allows"
-                  : done > 0 ? fmt::format("at most {} left", trials)
-                             : "at most " + counted_text(trials, "trial");
+                  : done > 0 ? fmt::format("{}{} left", bound, trials)
+                             : bound + counted_text(trials, "trial");
         if (to_confirm > 0 && done == 0)
-            result += fmt::format(" ({} to search, {} to confirm)", trials - to_confirm, to_confirm);
+            result +=
+                fmt::format(" ({} to search, {} to confirm)", trials - to_confirm, to_confirm);
         if (report_trials > 0 && !by_time)
             result += fmt::format(", then {} with the report's workloads", report_trials);
         result += time_needed_text();
@@ -155,8 +148,9 @@ double next_time_of_day(int minutes) {
 namespace {
 
 /// Trials of a search that measures each of so many configurations once, and the default again when
-/// that is due.
+/// that is due; infinite where they cannot be counted.
 double each_once(const StudySetup& setup, double repeated) {
+    if (!setup.problem->feasible.finite()) return std::numeric_limits<double>::infinity();
     const double configurations = setup.problem->feasible.size();
     const std::size_t every =
         setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
@@ -167,19 +161,22 @@ double each_once(const StudySetup& setup, double repeated) {
 
 }  // namespace
 
-std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget,
-                                       std::size_t repeated) {
-    if (setup.file.strategy.name == "exhaustive") {
-        const double all =
-            each_once(setup, static_cast<double>(repeated)) +
-            (setup.problem->is_confirmed()
-                 ? 3.0 * static_cast<double>(interim_analyses.back())  // rounds of three
-                 : 0);
-        if (all < static_cast<double>(budget.trials)) return static_cast<std::size_t>(all);
-    }
+std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Budget& budget,
+                                              std::span<const Trial> history) {
+    const Problem& problem = *setup.problem;
+    std::set<Configuration> seen;
+    std::size_t repeated = 0, confirming = 0;
+    for (const Trial& trial : search_history(problem, history))
+        if (confirms(trial)) ++confirming;
+        else if (!seen.insert(trial.configuration).second) ++repeated;
+    double all = confirming == 0 ? each_once(setup, static_cast<double>(repeated))
+                                 : static_cast<double>(seen.size() + repeated);
+    if (problem.is_confirmed()) all += static_cast<double>(std::max(confirming, 2 * least_rounds));
+    if (all < static_cast<double>(budget.trials))
+        return TrialsExpected{static_cast<std::size_t>(all), !problem.is_confirmed()};
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
-    return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials)
-                                                            : std::nullopt;
+    if (budget.trials >= more_than_any_time_is_enough_for) return std::nullopt;
+    return TrialsExpected{budget.trials};
 }
 
 std::string changed_since(const StudySetup& setup, const std::filesystem::path& folder) {
@@ -220,14 +217,14 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     Plan plan;
     const StudyFile& file = setup.file;
     plan.configurations = setup.problem->feasible.size();
-    const std::vector<Trial> trials = trials_in(folder);
-    plan.done = static_cast<std::size_t>(
-        std::count_if(trials.begin(), trials.end(),
-                      [](const Trial& trial) { return trial.told() && trial.of_search(); }));
-    const auto most = most_trials(setup, file.budget);
-    plan.by_time = !most;
-    plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
-    if (most == file.budget.trials) plan.to_confirm = *most - search_trials(*setup.problem, *most);
+    const Spent spent = spent_in(setup, file.budget, trials_in(folder));
+    plan.done = spent.searched;
+    plan.by_time = !spent.all;
+    const TrialsExpected all = spent.all.value_or(TrialsExpected{});
+    plan.trials = all.trials - std::min(all.trials, plan.done);
+    plan.at_most = all.at_most;
+    if (all.trials == file.budget.trials)
+        plan.to_confirm = all.trials - search_trials(*setup.problem, all.trials);
     plan.reaches_all = file.strategy.name != "exhaustive" || plan.by_time ||
                        !setup.problem->feasible.finite() ||
                        each_once(setup, 0) <=
@@ -239,8 +236,8 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         const double until = next_time_of_day(*file.budget_until) - unix_seconds();
         plan.at_most_seconds = std::min(plan.at_most_seconds.value_or(until), until);
     }
-    if (const auto cost = mean_cost(trials)) {
-        plan.trial_seconds = cost;
+    if (spent.trials_seconds > 0) {
+        plan.trial_seconds = spent.trials_seconds / static_cast<double>(spent.told);
         plan.source = "as the trials so far took";
     } else estimate_trial(setup, plan);
     if (const std::size_t workers = 1 + setup.neighbours.size();

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace autotune {
 /// What a run of a study is going to be, as far as it can be told before.
 struct Plan {
     double configurations = 0;
-    std::size_t trials = 0;         ///< of the search, at most, that are left to do
+    std::size_t trials = 0;         ///< of the search that are left to do
+    bool at_most = true;            ///< false: about so many
     std::size_t to_confirm = 0;     ///< of a whole budget, at most
     bool by_time = false;           ///< only the clock bounds them
     bool reaches_all = true;        ///< false: `exhaustive` does not get to each configuration
@@ -44,11 +46,21 @@ double first_trial_seconds(const servetune::StudySetup& setup);
 /// midnight.
 double next_time_of_day(int minutes);
 
-/// The trials after which a search ends at the latest: those of its budget, or each configuration
-/// once; nothing where only a time bounds them. `repeated`: trials of configurations that had one
-/// already; at least those of the default that are due.
-std::optional<std::size_t> most_trials(const servetune::StudySetup& setup,
-                                       const servetune::Budget& budget, std::size_t repeated = 0);
+/// How many trials a search is going to have.
+struct TrialsExpected {
+    std::size_t trials = 0;
+    bool at_most = true;  ///< false: about so many
+
+    /// `at most 30`, `about 10`.
+    [[nodiscard]] std::string text() const {
+        return (at_most ? "at most " : "about ") + std::to_string(trials);
+    }
+};
+/// Those of its budget, or each configuration once and three rounds of what looks best; nothing
+/// where only a time bounds them.
+std::optional<TrialsExpected> trials_expected(const servetune::StudySetup& setup,
+                                              const servetune::Budget& budget,
+                                              std::span<const servetune::Trial> history = {});
 
 /// How a study differs from the one that its folder holds, for a person; empty: in nothing, or
 /// there is none.

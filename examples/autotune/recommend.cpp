@@ -207,7 +207,8 @@ int recommend_as(const RecommendArguments& arguments) {
         throw UsageError(
             "--check wants a deploy file; `autotune watch` holds a server against its study");
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
+    const std::vector<Trial> trials =
+        read_journal(setup, arguments.folder_to_read(setup.file)).trials();
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));
     if (result.conclusion == Conclusion::nothing_passes) {

@@ -81,10 +81,10 @@ int export_record(const ExportArguments& arguments) {
         write_result_record(arguments.study, *arguments.output, all_secrets({}));
     } else {
         const StudySetup setup = set_up(arguments.load_to_read());
-        const std::filesystem::path folder = arguments.folder(setup.file);
+        const std::filesystem::path folder = arguments.folder_to_read(setup.file);
         const std::vector<Trial> trials = read_journal(setup, folder).trials();
         write_study_record(setup, trials, folder, *arguments.output,
-                           all_secrets(setup.file.secrets), ended_because(setup, trials));
+                           all_secrets(setup.file.secrets), ended_because(setup, trials, folder));
     }
     const RecordManifest manifest = read_manifest(*arguments.output);
     std::uintmax_t bytes = 0;

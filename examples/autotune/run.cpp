@@ -103,6 +103,7 @@ struct EnginesEnd {
 StudyFile study_to_run(const RunArguments& arguments) {
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
+    if (arguments.seconds) file.budget.wall_clock_seconds = *arguments.seconds;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
@@ -228,8 +229,8 @@ int run(const RunArguments& arguments) {
                                                   [](const Trial& trial) { return trial.told(); });
     if (no_time) headline.reason = "The budget's time was over before anything was measured.";
     if (page)
-        page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title,
-                                (folder / "report.html").string()));
+        page->ended(reason, fmt::format("The run has ended: {}. {} has the report.", headline.title,
+                                        (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
         complain(
             "autotune: {}\nmend that, then run again; with another --directory, so that what has "

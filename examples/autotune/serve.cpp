@@ -116,7 +116,7 @@ int serve_study(const ServeArguments& arguments) {
     refuse_what_was_elsewhere(file);
     if (const auto missing = missing_models(file); !missing.empty())
         throw UsageError(missing.front());
-    const std::filesystem::path study = arguments.folder(file);
+    const std::filesystem::path study = arguments.folder_to_read(file);
     // Its own folder and mark: what a run of the study ends or removes is none of this.
     const std::filesystem::path folder =
         std::filesystem::absolute(study / fmt::format("serve-{}", arguments.port));

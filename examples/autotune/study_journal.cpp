@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study_journal.hpp"
 
+#include "observers.hpp"
 #include "output.hpp"
 
 #include "servetune/detail/host/process.hpp"
@@ -37,14 +38,22 @@ SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path&
     return journal;
 }
 
-std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials) {
+std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials,
+                               const std::filesystem::path& folder) {
+    if (somebody_writes(folder)) return "";
+    const std::string how = last_end(folder);
+    // Another run goes on after the others.
+    if (const auto reason = named_in(stop_reasons, how.substr(0, how.find(' ')));
+        reason && *reason <= StopReason::nothing_starts && *reason != StopReason::trials_spent)
+        return name_in(stop_reasons, *reason);
     std::size_t told = 0;
     for (const Trial& trial : trials) {
         if (!trial.told()) return "";
         told += trial.of_search() ? 1 : 0;
     }
-    const std::vector<Trial> search = search_history(*setup.problem, trials);
     if (told >= setup.file.budget.trials) return name_in(stop_reasons, StopReason::trials_spent);
+    if (!how.empty()) return "";
+    const std::vector<Trial> search = search_history(*setup.problem, trials);
     Rng rng(0);
     const bool finished = !search.empty() && std::holds_alternative<Finished>(
                                                  setup.strategy->ask(*setup.problem, search, rng));

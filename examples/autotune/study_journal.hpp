@@ -24,10 +24,12 @@ namespace autotune {
 servetune::SqliteJournal read_journal(const servetune::StudySetup& setup,
                                       const std::filesystem::path& folder);
 
-/// Why a study that ran ended, as far as its journal tells; empty while there is something left to
-/// do.
+/// Why a study that ran ended, as far as its journal and the log of its last run tell; empty while
+/// somebody runs it or there is something left to do. Only where the log says nothing the strategy
+/// is asked, which may fit models.
 std::string_view ended_because(const servetune::StudySetup& setup,
-                               const std::vector<servetune::Trial>& trials);
+                               const std::vector<servetune::Trial>& trials,
+                               const std::filesystem::path& folder);
 
 /// Whether a process holds a study's lock, by what the kernel lists: trying to take it could keep a
 /// run from starting.

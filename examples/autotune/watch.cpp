@@ -42,7 +42,7 @@ Endpoint endpoint_to_watch(const WatchArguments& arguments, const std::string& p
 }
 
 std::string or_dash(const std::optional<double>& value) {
-    return value ? significant_text(*value, 3) : "-";
+    return value ? short_number_text(*value) : "-";
 }
 
 class Watch {
@@ -101,7 +101,7 @@ private:
         }
         std::string line;
         for (const auto& [name, value] : *figures)
-            line += fmt::format("{} {}, ", name, significant_text(value, 3));
+            line += fmt::format("{} {}, ", name, short_number_text(value));
         put(stdout, "{}{}\n", line, verdict);
         (void)std::fflush(stdout);
         return true;
@@ -143,7 +143,8 @@ std::string watched_verdict(const ProductionCheck& check) {
                    "version, other flags or a throttled device (autotune bench compares).";
         case WatchVerdict::undecided: break;
     }
-    return "Inconclusive: watch longer.";
+    const std::string few = check.too_few_requests();
+    return "Inconclusive: watch longer." + (few.empty() ? "" : " " + few);
 }
 
 void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
@@ -189,7 +190,7 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
 int watch(const WatchArguments& arguments) {
     const StopSignals signals("what was seen so far is judged");
     StudyFile file = arguments.load_to_read();
-    const std::filesystem::path folder = arguments.folder(file);
+    const std::filesystem::path folder = arguments.folder_to_read(file);
     StudySetup setup = set_up(std::move(file), folder);
     setup.evaluator.reset();
     const WatchedStudy study = watched_study(setup, read_journal(setup, folder).trials());

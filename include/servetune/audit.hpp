@@ -47,8 +47,9 @@ struct AuditContext {
         prefix_cache_intended{};  ///< may prompts be answered from a cache of earlier ones
     std::optional<ServedModel> served{};
     std::optional<HardwareSpec> hardware{};
-    double devices = 1;  ///< accelerators that share the work of one step
-    double servers = 1;  ///< that share the requests, each on as many
+    double devices = 1;             ///< accelerators that share the work of one step
+    double servers = 1;             ///< that share the requests, each on as many
+    bool command_is_known = false;  ///< of the server; else it may guess tokens
     std::optional<double> tokens_per_step{
         1};  ///< most that a stream can gain in one step; above 1: speculation; absent: not known
 };

@@ -38,17 +38,17 @@ struct BayesianOptions {
 
 /// Bayesian optimization for 10 to 60 dear, noisy trials of which many may fail.
 ///
-/// A few trials change the default here and there (start_design.hpp). Then each ask fits models to
-/// all that was told (fitted_models.hpp) and takes the feasible configuration with the largest
+/// A few trials change the default here and there. Then each ask fits models to
+/// all that was told and takes the feasible configuration with the largest
 ///
 ///     ln alpha = ln G + ln P(works) + sum_j ln P(limit j is kept)
 ///
-/// of all there are (candidates.hpp), G being what one measurement is expected to gain
+/// of all there are, G being what one measurement is expected to gain
 /// (`log_expected_gain`) over the best posterior mean, never over the best number seen. Measuring
 /// one of the best again competes with that; the study confirms what is best after the search. One
 /// ask in twelve looks where the model knows least among what may be best; after eight
 /// configurations without a gain every other new one is far from all that was tried. A pure
-/// function of the history: what is kept from ask to ask (model_cache.hpp) changes its speed only.
+/// function of the history: what is kept from ask to ask changes its speed only.
 /// One object is asked from one thread at a time.
 class Bayesian : public Strategy {
 public:

@@ -16,7 +16,6 @@
 namespace servetune {
 
 class StudySnapshot;
-class Yaml;
 
 /// Finds the files that ship with servetune (engines, workloads, hardware, models, traits) by name
 /// and reads them.
@@ -42,22 +41,18 @@ public:
         return result;
     }
     [[nodiscard]] const std::shared_ptr<StudySnapshot>& snapshot() const { return snapshot_; }
-    /// Throws IoError and ParseError.
-    [[nodiscard]] Yaml load(const std::filesystem::path& file) const;
 
     /// Throws IoError for an unknown name, listing the known ones nearest first.
     [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name,
                                              const std::filesystem::path& beside) const;
-    [[nodiscard]] Engine engine(const Yaml& named) const;
     [[nodiscard]] Engine engine(const std::string& name) const;
+    [[nodiscard]] Engine engine_of(const std::filesystem::path& file) const;
     /// What the cost model knows of an engine: `traits/NAME.yaml`, or a file. `version`: of the
     /// engine; empty: the newest. Throws IoError for an engine without.
     [[nodiscard]] EngineTraits traits(const std::string& engine,
                                       const std::string& version = "") const;
     /// All that ship, by file name.
     [[nodiscard]] std::vector<Engine> engines() const;
-    /// A name, or a mapping (with `use:`, on top of another).
-    [[nodiscard]] Workload workload(const Yaml& described) const;
 
     /// By file name, by any other name it is known by, or by a text that mentions it alone. Throws
     /// IoError, the nearest names first.

@@ -57,7 +57,7 @@ private:
 /// When one configuration counts as better than another.
 struct Decision {
     enum class Rule {
-        significant,  ///< the gain reaches min_gain and its 95 % interval lies above zero
+        significant,  ///< the gain reaches min_gain and its interval (`Gain`) lies above zero
         published,    ///< the larger number wins if it gains min_gain, as published studies do
     };
     Rule rule = Rule::significant;
@@ -103,27 +103,27 @@ struct Estimate {
     }
 };
 
-/// A relative gain with its 95 % interval, or the one of several that hold together with 95 %.
+/// A relative gain with its interval, the one by which it is decided and which all outputs state;
+/// or the one of several that hold together.
 struct Gain {
     double value = 0;
     double low = 0;
     double high = 0;
-    std::optional<double> proven{};  ///< the gain that a verdict believes, where that is not `low`
-    std::optional<double>
-        excluded{};  ///< what a verdict believes that it does not reach, where that is not `high`
+    double level = 0.95;   ///< with which chance the interval holds the truth
+    bool assumed = false;  ///< nothing was repeated: it decides by the assumed noise, unstated
     FigureScale
         scale{};  ///< by which it was judged; `stated` by differences is what people are told
 
     /// Without an interval: nothing is measured of how the figures spread.
     static Gain unknown(double value, const FigureScale& scale = {}) {
         constexpr double infinite = std::numeric_limits<double>::infinity();
-        return {value, -infinite, infinite, {}, {}, scale};
+        return {value, -infinite, infinite, 0.95, false, scale};
     }
     /// Whether there is an interval to state.
-    [[nodiscard]] bool has_interval() const { return std::isfinite(low) && std::isfinite(high); }
-    [[nodiscard]] double at_least() const { return proven.value_or(low); }
-    [[nodiscard]] double at_most() const { return excluded.value_or(high); }
-    [[nodiscard]] bool significant() const { return at_least() > 0; }
+    [[nodiscard]] bool has_interval() const {
+        return !assumed && std::isfinite(low) && std::isfinite(high);
+    }
+    [[nodiscard]] bool significant() const { return low > 0; }
 };
 
 /// The gain of `candidate` over `base`. Its logarithm is taken as normal with the errors of both

@@ -58,7 +58,7 @@ struct EngineParameter {
     std::optional<FurtherValues> also{};
     std::map<std::string, Value>
         same_as{};  ///< another word for a value (as text) -> the value, or `Unset`: `auto`, -1
-    bool suffixes = false;  ///< takes 8k for 8000 and 8K for 8192 (engine/engine_value.hpp)
+    bool suffixes = false;  ///< takes 8k for 8000 and 8K for 8192
     std::string since{};    ///< first engine version that has it; empty: all that the file covers
     std::string until{};    ///< last engine version that has it
     std::string source{};   ///< where it was checked
@@ -128,6 +128,10 @@ struct EngineRoles {
 struct FailurePattern {
     std::string kind;  ///< a name of FailureKind (outcome.hpp)
     std::vector<std::string> match;
+    std::vector<std::string> unless{};  ///< a line with one of these does not count
+    /// Of `ignored_flags`: it counts where the command sets one of these (`max_tokens` of
+    /// --max-tokens; a variable; a key); empty: where the line names what the command sets.
+    std::vector<std::string> of{};
     std::string source{};  ///< the log or the code that has these words, with the engine's version
 };
 
@@ -150,8 +154,8 @@ struct Engine {
     /// Flags that leave the speed and the memory of a serving engine as they are: names, paths,
     /// seeds, logs, parsers.
     std::vector<std::string> not_about_speed{};
-    /// What makes the program list its flags; the answers are tried in turn until one is whole
-    /// (engine/help.hpp).
+    /// What makes the program list its flags; the answers are tried in turn until one is
+    /// whole.
     std::vector<std::vector<std::string>> help{{"--help"}};
     /// Words by which a line of that help names a flag that the program no longer takes.
     std::vector<std::string> help_of_removed{};

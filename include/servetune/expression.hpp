@@ -50,7 +50,7 @@ public:
     /// Each name that is compared with a literal by ==, != or in, and the literal.
     [[nodiscard]] std::vector<std::pair<std::string, Value>> values_compared() const;
 
-    // These three are defined in expression_rewriting.hpp.
+    // For spaces of several engines.
 
     /// The same with one of its names held at `value`, for good; Unset: unknown, for good.
     [[nodiscard]] Expression with_constant(std::string_view name, const Value& value) const;
@@ -71,7 +71,7 @@ public:
         return boolean(*result);
     }
 
-    // These two are defined in expression_states.hpp.
+    // For the feasible set.
 
     /// A name in a configuration that may be half made.
     struct NameState {

@@ -83,15 +83,16 @@ struct Parameter {
     /// Always this value: in every configuration, never searched.
     static Parameter fixed(std::string name, Value value);
 
+    // The same parameter but for one thing.
     /// Integers low, 2 low, 4 low, ...
-    Parameter log2() &&;
+    [[nodiscard]] Parameter log2() const;
     /// Numbers whose ratios count.
-    Parameter log() &&;
-    Parameter with_default(Value value) &&;
+    [[nodiscard]] Parameter log() const;
+    [[nodiscard]] Parameter with_default(Value value) const;
     /// Adds the level `Unset` and makes it the default.
-    Parameter or_unset(std::optional<Value> engine_default = std::nullopt) &&;
-    Parameter growing_memory() &&;
-    Parameter when(std::string parent, std::vector<Value> values) &&;
+    [[nodiscard]] Parameter or_unset(std::optional<Value> engine_default = std::nullopt) const;
+    [[nodiscard]] Parameter growing_memory() const;
+    [[nodiscard]] Parameter when(std::string parent, std::vector<Value> values) const;
 
     [[nodiscard]] bool continuous() const { return std::holds_alternative<RealDomain>(domain); }
     /// Whether neighbouring levels are alike (numbers, ordered choices).
@@ -138,7 +139,7 @@ struct Parameter {
 
 private:
     [[nodiscard]] std::size_t domain_levels() const;
-    Parameter scaled(Scale scale) &&;
+    [[nodiscard]] Parameter scaled(Scale scale) const;
 };
 
 Parameter flag(std::string name, bool default_value = false);

@@ -130,7 +130,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
 /// Why an inconclusive study is so, in a few words.
 std::string text_of(InconclusiveReason doubt);
 
-/// A line for people: `backend = flashinfer, seqs = 512: +12.30 % over the default (95 %: +10.10 to
+/// A line for people: `backend = flashinfer, seqs = 512: +12.30 % over the default (99 %: +10.10 to
 /// +14.60 %)`, or why the default is kept.
 std::string text_of(const Recommendation& result);
 

@@ -7,8 +7,8 @@
 
 namespace servetune {
 
-/// Measured configurations, as a published study or a benchmark table gives them. Read from CSV by
-/// study/table.hpp.
+/// Measured configurations, as a published study or a benchmark table gives them. A study file
+/// reads them from CSV.
 struct MeasuredTable {
     /// One measured configuration.
     struct Row {

@@ -13,13 +13,13 @@ namespace servetune {
 /// The report for people: conclusion with the serving command, before and after on every workload,
 /// the steps with all results, the options beside what a published document printed, what failed or
 /// was refused and why, notes. Pure: the same setup and trials give the same text. `stop_reason` is
-/// empty while the study is not over.
+/// empty while the study is not over. `with_effects`: what the parameters do too, which takes
+/// fitting the models.
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials,
-                            std::string_view stop_reason);
+                            std::string_view stop_reason, bool with_effects = true);
 
 /// The object that `run --json` and `report --json` end with. Its fields are listed in
-/// docs/reference/json-output.md. `with_effects`: what the parameters do too, which takes fitting
-/// the models.
+/// docs/reference/json-output.md.
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials,
                         std::string_view stop_reason, bool with_effects = true);
 
@@ -27,14 +27,12 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials,
 /// the path of the search, trade-offs, every configuration, effects, failures with their logs, the
 /// audit, and the data themselves. Text of others is escaped everywhere. Pure, as
 /// `markdown_report`.
+///
+/// `live_version` of one that a server gives out: a line above it that `/state` of that server
+/// keeps, and a content that is replaced when that names another version.
 std::string html_report(const StudySetup& setup, std::span<const Trial> trials,
-                        std::string_view stop_reason);
-
-/// The same page for a study that runs, as a server gives it out: a line above it that `/events` of
-/// that server keeps (docs/reference/commands.md), and a content that is replaced when an event
-/// names another `version`. `with_effects`: also what takes fitting the models.
-std::string live_page(const StudySetup& setup, std::span<const Trial> trials,
-                      std::string_view stop_reason, bool with_effects, std::string_view version);
+                        std::string_view stop_reason, bool with_effects = true,
+                        std::string_view live_version = "");
 
 /// All of one study. What the parameters do is found once for all: fitting the models takes longer
 /// than all else (seconds at 300 trials).
@@ -45,12 +43,6 @@ struct Reports {
 };
 Reports all_reports(const StudySetup& setup, std::span<const Trial> trials,
                     std::string_view stop_reason);
-
-/// The standings by which a study is judged: against the default of its space. Points into
-/// `history`.
-inline Standings standings_of(const Problem& problem, std::span<const Trial> history) {
-    return {history, problem.objective, problem.decision, problem.space.default_configuration()};
-}
 
 /// The verdict on a study in words. Every output has it from here: report, JSON, `status` and what
 /// `run` ends with.

@@ -50,7 +50,7 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
                                           const std::vector<Engine>& engines);
 
 /// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`.
-/// Other tables are those of measured configurations (study/table.hpp).
+/// Other tables are those of measured configurations (search_spaces/FORMAT.md).
 bool is_result_table(std::string_view content);
 
 }  // namespace servetune

@@ -76,10 +76,10 @@ public:
     static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
 
     /// Copies what is whole in a damaged `NAME.db` to `NAME.rescued.db` beside it, which can take
-    /// its place. Events after a damaged page are lost, and a trial that a lost event told is
+    /// its place. Events in a damaged page are lost, and a trial that a lost event told is
     /// measured again. A definition that does not match its fingerprint, and what others put there,
     /// is left out. An earlier rescued journal is replaced once the new one is whole. Throws
-    /// IoError when not even the beginning can be read, or the new file cannot be written.
+    /// IoError when no event can be read, or the new file cannot be written.
     static RescuedJournal rescue(const std::filesystem::path& folder_or_file);
 
     SqliteJournal(SqliteJournal&&) noexcept;

@@ -170,11 +170,11 @@ struct Standing {
 /// in which they were told.
 class Standings {
 public:
-    /// `usual`: the default configuration; nothing: that of the first trial.
+    /// `usual`: the default configuration. `Problem::standings` has it all.
     Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision,
-              const std::optional<Configuration>& usual = {});
+              const Configuration& usual);
     Standings(std::vector<Trial>&&, const Objective&, const Decision&,
-              const std::optional<Configuration>& = {}) = delete;
+              const Configuration&) = delete;
 
     [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
     /// All of the search, by id.
@@ -209,11 +209,6 @@ public:
         if (at == figures.places.end()) return std::nullopt;
         return figures.measured[static_cast<std::size_t>(at - figures.places.begin())];
     }
-    /// The gain of one estimate over another in goal k with its interval by Student's t, as one of
-    /// `comparisons` that hold together: by the spread of all repeated measurements, nothing
-    /// assumed. No interval where none was repeated.
-    [[nodiscard]] Gain measured_gain(const Estimate& candidate, const Estimate& base, std::size_t k,
-                                     std::size_t comparisons) const;
     /// Configurations that were measured more than once: what the noise was learned from. 0: it is
     /// the assumed one.
     [[nodiscard]] std::size_t replicated() const {
@@ -247,7 +242,6 @@ private:
     std::optional<std::size_t> default_{};  ///< where the default is in `standings_`
     std::vector<double> noises_{};
     std::vector<FigureScale> scales_{};
-    std::vector<Spread> spreads_{};  ///< of each goal: how repeated measurements spread
     std::vector<Drift> drifts_{};
     std::vector<Goal> goals_;
 };

@@ -3,6 +3,7 @@
 
 #include "servetune/decision.hpp"
 #include "servetune/feasible_set.hpp"
+#include "servetune/standings.hpp"
 #include "servetune/trial.hpp"
 
 #include <span>
@@ -34,6 +35,11 @@ public:
     std::uint64_t seed = 0;
     std::optional<std::size_t> trials{};
 
+    /// What a history of its search says of each configuration, against the default.
+    [[nodiscard]] Standings standings(std::span<const Trial> history) const {
+        return {history, objective, decision, space.default_configuration()};
+    }
+    Standings standings(std::vector<Trial>&&) const = delete;
     /// Whether a verdict rests on measurements made after the search. Not where they are always the
     /// same, nor where the larger number wins as published studies have it.
     [[nodiscard]] bool is_confirmed() const {

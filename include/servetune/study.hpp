@@ -7,6 +7,8 @@
 #include "servetune/recommendation.hpp"
 #include "servetune/strategy.hpp"
 
+#include <chrono>
+
 namespace servetune {
 
 /// Why a run came back.
@@ -99,7 +101,8 @@ struct StudyOptions {
         0;  ///< after so many trials of others (`default_again_is_due`); 0: never
 };
 
-/// A whole study in one place, for `Study(StudySettings)`.
+/// A whole study in one place, for `Study(StudySettings)`. In `StudySettings{...}` compilers name a
+/// member that there is not; in `Study({...})` they do not.
 struct StudySettings {
     std::vector<Parameter> parameters;
     std::vector<std::string> rules{};  ///< each must hold, such as `tokens >= seqs` (`require`)
@@ -109,6 +112,11 @@ struct StudySettings {
     std::size_t trials = 30;            ///< Budget::trials
     std::string journal{};  ///< folder of the journal, made when missing; empty: in memory
     std::uint64_t seed = 0;
+    double noise_cv = Decision{}.noise_cv;  ///< of measurements, until it is measured: Decision
+    double min_gain = Decision{}.min_gain;
+    /// `optimize` starts no trial after it.
+    std::chrono::duration<double> deadline{std::numeric_limits<double>::infinity()};
+    std::shared_ptr<const Strategy> strategy{};  ///< null: Bayesian
 };
 
 /// Tuning, from the first trial to the recommendation. It owns trial ids and seeds; each step goes
@@ -118,7 +126,7 @@ struct StudySettings {
 /// In the shortest way it owns its space, the Bayesian strategy and the journal
 /// (examples/01_optimize.cpp):
 ///
-///     Study study({.parameters = {choice("backend", {"a", "b"})}, .maximize = "tokens_per_second", .trials = 25});
+///     Study study(StudySettings{.parameters = {choice("backend", {"a", "b"})}, .maximize = "rate"});
 ///     std::cout << study.optimize(measure);
 /// With parts of your own, by hand:
 ///
@@ -172,8 +180,10 @@ public:
     /// Measures trials until what looks best is confirmed or the budget of the settings is spent.
     /// `measure` gives the figure of the objective, or Metrics. An exception of it is a failed
     /// trial, which the strategy learns from. Link servetune::search.
-    Recommendation optimize(const std::function<double(const Configuration&)>& measure);
-    Recommendation optimize(const std::function<Metrics(const Configuration&)>& measure);
+    Recommendation optimize(const std::function<double(const Configuration&)>& measure,
+                            Observer* observer = nullptr);
+    Recommendation optimize(const std::function<Metrics(const Configuration&)>& measure,
+                            Observer* observer = nullptr);
 
     /// Evaluates until what looks best is confirmed, the budget is spent or `stop` is set; then the
     /// report workloads, as far as the budget's time allows: where it ends them, that is the run's
@@ -205,8 +215,8 @@ private:
     struct Owned;
     static std::shared_ptr<Owned> owned(const StudySettings& settings);
     Study(std::shared_ptr<Owned> parts, const StudySettings& settings);
-    Recommendation optimize_outcomes(
-        const std::function<Outcome(const Configuration&)>& outcome_of);
+    Recommendation optimize_outcomes(const std::function<Outcome(const Configuration&)>& outcome_of,
+                                     Observer* observer);
 
     std::shared_ptr<const void>
         owned_{};  ///< with settings: strategy and journal; outlives `loop_`

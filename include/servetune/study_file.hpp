@@ -123,7 +123,7 @@ struct StudyFile {
     StrategyChoice strategy;
     std::vector<KnowledgeChoice>
         knowledge;  ///< of `bayesian`; the cost model unless the file says otherwise
-    std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
+    std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest`
     EvaluatorConfig measuring;                         ///< what measures
     Budget budget;
     /// minutes after midnight, local time: whoever runs the study knows which day
@@ -221,7 +221,7 @@ struct StudySetup {
     /// What measures beside it, each on its own part of the machine; empty: one trial at a time.
     /// `WorkersRun` uses all.
     std::vector<std::unique_ptr<Evaluator>> neighbours{};
-    /// What of a trial's surroundings can change its speed, now (host/environment.hpp), without the
+    /// What of a trial's surroundings can change its speed, now, without the
     /// study's secrets; empty: it measures nothing here.
     [[nodiscard]] std::map<std::string, std::string> environment() const;
     Beliefs beliefs{};  ///< what `knowledge` came to, also the strategy's

@@ -72,7 +72,7 @@ struct Arrival {
     /// of rates: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
     double burstiness = 1;
     std::int64_t in_flight = 0;  ///< concurrency: requests in flight at any time (closed loop)
-    /// largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
+    /// largest_rate, largest_concurrency: as found for each configuration
     LoadSearch search{};
     double speed = 1;  ///< trace: times as fast as its time stamps say
 

@@ -35,6 +35,22 @@ class ForkedError(Error, RuntimeError):
     """A study was used in a forked child of the process that made it."""
 
 
+_words = [
+    (r"[^\s']*(/proc/self/fd/\d+|/\.servetune-\w+-\w+\.yaml)(:\d+)*(: )?", ""),
+    (r"'constraints\b", "'rules"),
+    (r"'(objective|space|budget)\.", "'"),
+    (r"'wall_clock'", "'deadline'"),
+]
+
+
+def as_called(error: Error) -> Error:
+    """The error of a file that nobody wrote, in the words of `Study(...)`."""
+    text = str(error)
+    for of_file, of_caller in _words:
+        text = re.sub(of_file, of_caller, text)
+    return type(error)(text)
+
+
 def error_of(exit_code: int, said: str) -> Error:
     """The exception for a program that ended with this code after it said this."""
     text = re.sub(r"^autotune: ", "", said.strip()) or "autotune has said nothing"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Measure = Callable[[Configuration], Outcome]
 Catch = tuple[type[Exception], ...]
+Told = Callable[[Trial], object]
 
 
 class Asker:
@@ -25,28 +26,28 @@ class Asker:
     gone = False
 
 
-def optimize(study: Study, measure: Measure, workers: int, catch: Catch) -> None:
+def optimize(study: Study, measure: Measure, workers: int, catch: Catch, told: Told) -> None:
     """Measures until nothing is left to ask. What it asked and did not tell, the next ask gives again."""
     if workers < 1:
         raise UsageError(f"workers is at least 1, got {workers}")
     asker = Asker()
     try:
         if workers == 1:
-            _one_by_one(study, asker, measure, catch)
+            _one_by_one(study, asker, measure, catch, told)
         else:
-            _at_once(study, asker, measure, catch, workers)
+            _at_once(study, asker, measure, catch, told, workers)
     finally:
         study._give_back(asker)
 
 
-def _one_by_one(study: Study, asker: Asker, measure: Measure, catch: Catch) -> None:
+def _one_by_one(study: Study, asker: Asker, measure: Measure, catch: Catch, told: Told) -> None:
     while trial := study._ask(asker):
-        study.tell(trial, _measured(measure, trial, catch))
+        told(study._trials[study.tell(trial, _measured(measure, trial, catch))])
     if study.stop_reason is None:
         raise UsageError(_waits_for_others)
 
 
-def _at_once(study: Study, asker: Asker, measure: Measure, catch: Catch, workers: int) -> None:
+def _at_once(study: Study, asker: Asker, measure: Measure, catch: Catch, told: Told, workers: int) -> None:
     """This thread asks and tells, the others measure. They are daemons: an interrupted study does not wait for them."""
     todo: queue.SimpleQueue[Trial | None] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[Trial, Outcome | BaseException]] = queue.SimpleQueue()
@@ -78,7 +79,7 @@ def _at_once(study: Study, asker: Asker, measure: Measure, catch: Catch, workers
             busy -= 1
             if isinstance(outcome, BaseException) and not isinstance(outcome, Failed):
                 raise outcome
-            study.tell(trial, outcome)
+            told(study._trials[study.tell(trial, outcome)])
     finally:
         for _ in range(workers):
             todo.put(None)

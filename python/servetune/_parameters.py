@@ -147,7 +147,17 @@ def _parameter(name: str, domain: Mapping[str, Any], default: Value | _Absent, w
         raise UsageError(f"a parameter's name is a text, got {name!r}")
     assert not isinstance(default, _Absent)
     conditions = {parent: tuple(plain_value(value) for value in _listed(values)) for parent, values in when.items()}
-    return Parameter(name, domain, plain_value(default), conditions)
+    value = plain_value(default)
+    if numbers := domain.get("int") or domain.get("real"):
+        low, high = numbers["low"], numbers["high"]
+        if low > high or ("scale" in numbers and low <= 0):
+            raise UsageError(f"'{name}' goes from low to high, with log from above 0; got {low} to {high}")
+        fits = type(value) in (int, float) and low <= value <= high
+    else:
+        fits = any(type(value) is type(one) and value == one for one in domain.get("choice", [False, True]))
+    if value is not None and not fits:
+        raise UsageError(f"the default of '{name}' is none of its values, got {default!r}")
+    return Parameter(name, domain, value, conditions)
 
 
 def _listed(values: Value | Sequence[Value]) -> Sequence[Value]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
+from typing import Any
 
 from ._errors import IoError, ProgramMissing, VersionMismatch
 from ._version import __version__
@@ -65,21 +66,26 @@ def run_program(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise IoError(f"{words[0]} cannot be started: {error.strerror or error}") from error
 
 
-def run_visibly(words: Sequence[str]) -> int:
-    """Runs a program whose output people see, and returns its exit code. Ctrl-C asks it to stop, once."""
+def start_in_session(words: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
+    """Starts a program that Ctrl-C does not reach, and that ends in good order when this process is killed."""
     import ctypes
 
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    pdeathsig = 1  # PR_SET_PDEATHSIG of linux/prctl.h: it stops also when this process is killed
+    pdeathsig = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 
     def stops_with_parent() -> None:
         if prctl is not None:
             prctl(pdeathsig, signal.SIGINT)
 
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=stops_with_parent, **more
+    )
+
+
+def run_visibly(words: Sequence[str]) -> int:
+    """Runs a program whose output people see, and returns its exit code. Ctrl-C asks it to stop, once."""
     try:
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=stops_with_parent
-        )
+        process = start_in_session(words)
     except OSError as error:
         raise IoError(f"{words[0]} cannot be started: {error.strerror or error}") from error
     try:

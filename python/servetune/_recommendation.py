@@ -13,11 +13,12 @@ from ._parameters import Configuration
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95 % interval, whose ends are `None` where too little was measured."""
+    """An estimate with its interval, whose ends are `None` where too little was measured."""
 
     value: float
     low: float | None
     high: float | None
+    level: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Recommendation:
     def interval_text(self) -> str:
         if self.gain is None or self.gain.low is None or self.gain.high is None:
             return ""
-        return f" (95 %: {self.gain_text(self.gain.low)} to {self.gain_text(self.gain.high)})"
+        return f" ({100 * self.gain.level:.0f} %: {self.gain_text(self.gain.low)} to {self.gain_text(self.gain.high)})"
 
     def _repr_html_(self) -> str:
         return recommendation_html(self)
@@ -116,7 +117,7 @@ def recommendation_of(document: Mapping[str, Any]) -> Recommendation:
 
 
 def _interval(document: Mapping[str, Any]) -> Interval:
-    return Interval(document["value"], document["low"], document["high"])
+    return Interval(document["value"], document["low"], document["high"], document.get("level", 0.95))
 
 
 def _measured(document: Mapping[str, Any]) -> Measured:

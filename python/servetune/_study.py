@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -13,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from ._conversation import Conversation, Say
-from ._errors import IoError, UsageError, error_of
+from ._errors import Error, IoError, UsageError, error_of, as_called
 from ._html import study_html
 from ._optimize import Asker, Measure, optimize
 from ._parameters import Configuration, Parameter, Value, completed, plain_value, study_text
@@ -40,7 +41,7 @@ class Study:
     >>> from servetune import integer
     >>> with Study([integer("threads", 1, 8, default=2)], maximize="rate", trials=10) as study:
     ...     print(study.optimize(lambda configuration: 100 + configuration["threads"]))
-    threads = 8: +5.88 % over the default (95 %: +5.88 % to +5.88 %)
+    threads = 8: +5.88 % over the default (99 %: +5.88 % to +5.88 %)
     """
 
     def __init__(
@@ -85,6 +86,8 @@ class Study:
                 version (VersionMismatch)
         """
         self._parameters = tuple(parameters)
+        if not self._parameters or not all(isinstance(one, Parameter) for one in self._parameters):
+            raise UsageError(f"a study has a list of choice, integer, real and flag, got {parameters!r}")
         names = [parameter.name for parameter in self._parameters]
         if twice := {name for name in names if names.count(name) > 1}:
             raise UsageError(f"several parameters are called '{min(twice)}'")
@@ -96,10 +99,10 @@ class Study:
         space: dict[str, Any] = {
             "study": name,
             "space": {parameter.name: parameter.entry() for parameter in self._parameters},
-            "constraints": [{"require": rule} if isinstance(rule, str) else dict(rule) for rule in rules],
-            "objective": {key: list(metrics) for key, metrics in goals.items() if metrics} | {"limits": list(limits)},
+            "constraints": [{"require": rule} if isinstance(rule, str) else dict(rule) for rule in _listed(rules)],
+            "objective": {key: metrics for key, metrics in goals.items() if metrics} | {"limits": _listed(limits)},
             "strategy": strategy,
-            "knowledge": [_source(path) for path in knowledge],
+            "knowledge": [_source(path) for path in _listed(knowledge)],
             "budget": budget,
             "seed": seed,
         }
@@ -223,7 +226,13 @@ class Study:
     # Whole studies
 
     def optimize(
-        self, measure: Measure, *, workers: int = 1, catch: type[Exception] | tuple[type[Exception], ...] = ()
+        self,
+        measure: Measure,
+        *,
+        workers: int = 1,
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
+        callback: Callable[[Trial], object] | None = None,
+        progress: bool | None = None,
     ) -> Recommendation:
         """Measures until the study is over, and returns its recommendation.
 
@@ -231,10 +240,21 @@ class Study:
             measure: configuration -> the objective's figure, or metric -> figure; raises Failed for a failed trial
             workers: how many threads measure at once
             catch: exceptions of `measure` that are failed trials; any other leaves its trial open and ends `optimize`
+            callback: gets each trial that was told, in this thread; what it raises ends `optimize`
+            progress: a line a trial on standard error; `None`: where that is a terminal
 
         The study goes on with the open trials at the next `optimize` or `ask`, also after a KeyboardInterrupt.
         """
-        optimize(self, measure, workers, catch if isinstance(catch, tuple) else (catch,))
+        if progress is None:
+            progress = bool(sys.stderr) and sys.stderr.isatty()
+
+        def told(trial: Trial) -> None:
+            if progress:
+                print(trial, file=sys.stderr, flush=True)
+            if callback:
+                callback(trial)
+
+        optimize(self, measure, workers, catch if isinstance(catch, tuple) else (catch,), told)
         return self.recommendation()
 
     def run(self, *, trials: int | None = None) -> Recommendation:
@@ -283,6 +303,10 @@ class Study:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        where = self._file or self._journal or "not kept"
+        return f"<servetune.Study: {len(self._parameters)} parameters, {len(self._trials)} trials here, {where}>"
 
     def _repr_html_(self) -> str:
         kept = self._journal is not None or self._ran
@@ -334,11 +358,15 @@ class Study:
             self._conversation.post(work)
 
     def _call(self, work: Callable[[Say], T]) -> T:
-        if self._conversation is None:
-            with self._starting:
-                if self._conversation is None:
-                    self._conversation = self._started()
-        return self._conversation.call(work)
+        try:
+            if self._conversation is None:
+                with self._starting:
+                    if self._conversation is None:
+                        self._conversation = self._started()
+            return self._conversation.call(work)
+        except Error as error:  # without the frames of the conversation
+            said = error if self._file is not None else as_called(error)
+            raise said.with_traceback(None) from error.__cause__
 
     def _started(self) -> Conversation:
         if self._closed:
@@ -372,8 +400,8 @@ class Study:
         return ran.stdout
 
 
-def _listed(metrics: str | Sequence[str]) -> list[str]:
-    return [metrics] if isinstance(metrics, str) else list(metrics)
+def _listed(several: Any) -> list[Any]:
+    return [several] if isinstance(several, (str, Mapping, os.PathLike)) else list(several)
 
 
 def _seconds_to(deadline: float | datetime.timedelta | datetime.datetime) -> float:

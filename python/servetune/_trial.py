@@ -65,6 +65,12 @@ class Trial:
     """Empty unless the trial was measured."""
     failure: Failure | None = None
 
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {value}" for name, value in self.configuration.items())
+        figures = ", ".join(f"{name} {metric.value:.6g}" for name, metric in self.metrics.items())
+        failed = f"{self.failure.kind} {self.failure.message}".strip() if self.failure else ""
+        return f"trial {self.id}: {failed or figures or 'open'} ({values})"
+
     @property
     def state(self) -> str:
         """`measured`, `failed`, or `open` while it is not told."""

@@ -14,9 +14,14 @@ import json
 import sys
 from typing import Any
 
-import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import TrialState, create_trial
+try:
+    import optuna
+    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+    from optuna.trial import TrialState, create_trial
+except ImportError as error:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"servetune.export_optuna: {error}; pip install 'servetune[optuna]'")
 
 from ._program import find_checked, run_program
 

@@ -9,13 +9,10 @@ becomes a program: what runs is what the study's file says, which a person write
 from __future__ import annotations
 
 import argparse
-import ctypes
 import functools
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +27,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from ._program import find
+from ._program import find, start_in_session
 from ._version import __version__
 
 Answer = dict[str, Any]
@@ -407,26 +404,13 @@ def answer_of(tool: str, exit_code: int, printed: str, said: str) -> Answer:
 # Commands that run.
 
 
-def _ends_with_this_process() -> None:
-    pdeathsig = 1  # PR_SET_PDEATHSIG of linux/prctl.h: it ends in good order also when this process is killed
-    ctypes.CDLL(None).prctl(pdeathsig, signal.SIGINT)
-
-
 class Job:
     """A command of the program in a process of its own, which does not outlive this one."""
 
     def __init__(self, tool: str, folder: str, words: Sequence[str], root: Path, id: str = "") -> None:
         self.id, self.tool, self.folder, self._began = id, tool, folder, time.monotonic()
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            [find(), *words],
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            stdout=self._out,
-            stderr=self._err,
-            start_new_session=True,
-            preexec_fn=_ends_with_this_process,
-        )
+        self._process = start_in_session([find(), *words], cwd=root, stdout=self._out, stderr=self._err)
 
     @property
     def running(self) -> bool:

@@ -7,7 +7,11 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
-from ray.tune.search import Searcher
+try:
+    from ray.tune.search import Searcher
+except ImportError as error:
+    raise ImportError("servetune.ray needs Ray Tune: pip install 'servetune[ray]'") from error
+
 from ray.tune.search.sample import Categorical, Domain, Float, Integer, LogUniform, Quantized
 from ray.tune.search.variant_generator import parse_spec_vars
 from ray.tune.utils.util import unflatten_dict

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-_block_tokens = 16  # as many as a page of most engines' caches
+_block_tokens = 16  # a page of most caches
 _letters_of_token = 4
 
 
@@ -35,9 +35,9 @@ class Format:
     """
 
     patterns: tuple[str, ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict)  # name -> keys with dots between
-    time: str = "iso"  # as strptime has it; iso (also a number of seconds)
-    about: str = ""  # of lines of text: those that tell of requests, so that others are no loss
+    places: Mapping[str, str] = field(default_factory=dict)  # name -> dotted keys
+    time: str = "iso"  # as strptime has it; iso (or seconds)
+    about: str = ""  # of lines of text: those that tell of requests
     left_out: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # reason -> name, expression of its value
 
 
@@ -125,7 +125,7 @@ FORMATS = {
 
 
 class Requests:
-    """Reads logs of a format. `counts` has what was left out, by its reason."""
+    """Reads logs. `counts`: what was left out."""
 
     def __init__(self, form: Format) -> None:
         self.form = form
@@ -143,7 +143,7 @@ class Requests:
         """The requests of one log, as `autotune import` reads them. Raises ValueError where most lines tell of none."""
         about = unread = 0
         first_unread = 0
-        for number, said in self._said(lines):
+        for number, said in self._said(self._records(lines)):
             if said is None:
                 unread, first_unread = unread + 1, first_unread or number
             about += 1
@@ -162,12 +162,12 @@ class Requests:
         self.counts["not read"] += unread
 
     def _said(self, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """What each line about a request says; None: nothing that is understood."""
+        """What each line says of a request; None: nothing understood."""
         numbered = enumerate(lines, 1)
         for number, line in numbered:
             line = line.strip()
             begin = line.find("{") if line.startswith(("{", "[")) else -1
-            if self.form.places and begin >= 0 and (place := self._object(line[begin:])):
+            if self.form.places and begin >= 0 and (place := self._object(line[begin:].rstrip(","))):
                 yield number, place
             elif number == 1 and self.form.places and "," in line and begin < 0:
                 for row, cells in enumerate(csv.DictReader([line, *(rest for _, rest in numbered)]), 2):
@@ -177,6 +177,28 @@ class Requests:
                 yield number, found.groupdict()
             elif line and self._about.search(line):
                 yield number, None
+
+    def _records(self, lines: Iterable[str]) -> Iterator[str]:
+        """Records of JSON lists and pages, one a line; other lines as they are."""
+        lines = iter(lines)
+        first = next(lines, "").strip()
+        whole, found, at = [first], list[str](), 0
+        if self.form.places and re.match(r"\{|\[\s*(\{|$)", first) and not self._object(first):
+            whole += lines
+            text = "\n".join(whole)
+            try:
+                while at < len(text):
+                    value, at = json.JSONDecoder().raw_decode(text, at)
+                    at = next((i for i in range(at, len(text)) if text[i] not in ", \r\n\t"), len(text))
+                    if isinstance(value, dict):
+                        lists = (one for one in value.values() if isinstance(one, list) and not self._places(value))
+                        value = next(lists, [value])
+                    found += map(json.dumps, value)
+                whole = found
+            except (ValueError, RecursionError):
+                pass
+        yield from whole
+        yield from lines
 
     def _object(self, text: str) -> dict[str, Any] | None:
         try:
@@ -198,9 +220,8 @@ class Requests:
     def _add(self, said: dict[str, Any], number: int) -> None:
         said = {name: value for name, value in said.items() if value is not None}
         one = self._open.setdefault(str(said.get("id", number)), {})
-        for name in ("output_ids",):  # pieces of one answer
-            if name in said and name in one:
-                said[name] = f"{one[name]}, {said[name]}"
+        if "output_ids" in said.keys() & one.keys():  # pieces of one answer
+            said["output_ids"] = f"{one['output_ids']}, {said['output_ids']}"
         for name, value in said.items():
             if name not in one or name in ("output_ids", "end"):
                 one[name] = self._seconds(value) if name == "time" else value
@@ -232,7 +253,7 @@ class Requests:
         return row
 
     def _beginnings(self, prompt: Any) -> tuple[list[int], int | None]:
-        """Numbers of the blocks of a prompt, each for itself and all before it, and how many tokens it may have."""
+        """Numbers of a prompt's blocks, each for all before it too, and how many tokens it may have."""
         if prompt is None:
             return [], None
         text = prompt if isinstance(prompt, (str, list)) else json.dumps(prompt)
@@ -247,7 +268,7 @@ class Requests:
         return result, max(1, len(whole) * _block_tokens // size)
 
     def _seconds(self, value: Any) -> float | None:
-        """Since 1970; a clock without a zone counts as it shows."""
+        """Since 1970; a clock without a zone as it shows."""
         try:
             return float(value)
         except (TypeError, ValueError):
@@ -284,7 +305,7 @@ def _first(*values: Any) -> int | None:
 
 
 def _of_bytes(value: Any) -> int | None:
-    """Tokens in a JSON body: clients of this API send about 700 bytes beside the text."""
+    """Tokens in a JSON body: about 700 bytes of it are no text."""
     return None if value is None else max(1, (int(value) - 700) // _letters_of_token)
 
 
@@ -292,7 +313,7 @@ def main(words: list[str] | None = None, out: TextIO = sys.stdout) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m servetune.traffic", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("format", help=", ".join(FORMATS) + ", or a name for --row")
     parser.add_argument("files", nargs="+", metavar="FILE", help="logs of one traffic, also .gz")
-    parser.add_argument("--row", metavar="JSON", help="a file with the row of another format")
+    parser.add_argument("--row", metavar="JSON", help="the row of another format")
     asked = parser.parse_args(words)
     try:
         if asked.row:

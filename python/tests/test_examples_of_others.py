@@ -4,23 +4,18 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-examples = Path(__file__).parent.parent / "examples"
+from support import environment, package
 
 
 def run(example: str, seconds: float) -> str:
-    environment = dict(
-        os.environ, PYTHONPATH=str(examples.parent), RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled"
-    )
-    ran = subprocess.run(
-        [sys.executable, examples / example], capture_output=True, text=True, timeout=seconds, env=environment
-    )
+    named = environment | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    words = [sys.executable, package / "examples" / example]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=seconds, env=named)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return ran.stdout
 

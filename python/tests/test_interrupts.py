@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -21,6 +22,15 @@ class Alarm(Exception):
 
 def raise_alarm(number: int, frame: FrameType | None) -> None:
     raise Alarm
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """SIGALRM raises until the test ends."""
+    before = signal.signal(signal.SIGALRM, raise_alarm)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def test_a_keyboard_interrupt_leaves_the_trial_open_and_it_comes_again() -> None:
@@ -56,7 +66,7 @@ def raise_inside(number: int, frame: FrameType | None) -> None:
         frame = frame.f_back
 
 
-def test_exceptions_at_any_moment_do_not_part_lines_from_answers() -> None:
+def test_exceptions_at_any_moment_do_not_part_lines_from_answers(alarm: None) -> None:
     """A signal's handler raises at random moments of ask and tell; the study goes on as if it had not."""
 
     def new_study() -> st.Study:
@@ -68,39 +78,31 @@ def test_exceptions_at_any_moment_do_not_part_lines_from_answers() -> None:
     with new_study() as s:
         s.optimize(measure)
         wanted = s.trials
-    before = signal.signal(signal.SIGALRM, raise_inside)
+    signal.signal(signal.SIGALRM, raise_inside)
     rng = random.Random(1)
     alarms = 0
-    try:
-        with new_study() as s:
-            while s.stop_reason is None:
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.00002, 0.002))
-                    s.optimize(measure)
-                except Alarm:
-                    alarms += 1
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            assert s.trials == wanted
-    finally:
+    with new_study() as s:
+        while s.stop_reason is None:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.00002, 0.002))
+                s.optimize(measure)
+            except Alarm:
+                alarms += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        assert s.trials == wanted
     assert alarms > 10
 
 
-def test_an_interrupted_ask_comes_again() -> None:
-    before = signal.signal(signal.SIGALRM, raise_alarm)
-    try:
-        with study() as s:
-            os.kill(children(os.getpid())[0], signal.SIGSTOP)
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
-            with pytest.raises(Alarm):
-                s.ask()
-            os.kill(children(os.getpid())[0], signal.SIGCONT)
-            first, second = s.ask(), s.ask()
-            assert first is not None and first.id == 0
-            assert second is not None and second.id == 1
-    finally:
-        signal.signal(signal.SIGALRM, before)
+def test_an_interrupted_ask_comes_again(alarm: None) -> None:
+    with study() as s:
+        os.kill(children(os.getpid())[0], signal.SIGSTOP)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(Alarm):
+            s.ask()
+        os.kill(children(os.getpid())[0], signal.SIGCONT)
+        first, second = s.ask(), s.ask()
+        assert first is not None and first.id == 0
+        assert second is not None and second.id == 1
 
 
 def test_ctrl_c_reaches_python_only(folder: Path) -> None:
@@ -131,19 +133,15 @@ def test_ctrl_c_reaches_python_only(folder: Path) -> None:
     assert process.returncode == 0
 
 
-def test_a_program_that_hangs_can_be_interrupted_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_hangs_can_be_interrupted_and_closed(alarm: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("servetune._conversation._patience_seconds", 0.5)
-    before = signal.signal(signal.SIGALRM, raise_alarm)
-    try:
-        s = study()
-        [child] = children(os.getpid())
-        os.kill(child, signal.SIGSTOP)
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(Alarm):
-            s.optimize(rate)
-        began = time.monotonic()
-        s.close()
-        assert time.monotonic() - began < 5
-        assert children(os.getpid()) == []
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    s = study()
+    [child] = children(os.getpid())
+    os.kill(child, signal.SIGSTOP)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(Alarm):
+        s.optimize(rate)
+    began = time.monotonic()
+    s.close()
+    assert time.monotonic() - began < 5
+    assert children(os.getpid()) == []

@@ -117,16 +117,21 @@ def test_conditions() -> None:
         (lambda: st.integer("a", 1, 8, log=True, log2=True), "has one scale"),
         (lambda: st.Study([st.flag("a"), st.flag("a")], maximize="m"), "several parameters are called 'a'"),
         (lambda: st.Study([st.flag("a")]), "objective"),
-        (lambda: st.Study([], maximize="m"), "under 'space' what is searched"),
-        (lambda: st.Study([st.integer("a", 8, 1)], maximize="m"), "8"),
-        (lambda: st.Study([st.integer("a", 1, 8, default=9)], maximize="m"), "9"),
-        (lambda: st.Study([st.integer("a", 1, 8)], rules=["b >= 1"], maximize="m"), "b"),
-        (lambda: st.Study([st.integer("a", 1, 8)], rules=["a >="], maximize="m"), "a >="),
-        (lambda: st.Study([st.integer("a", 1, 8)], rules=["a >= 2"], maximize="m"), "not feasible"),
-        (lambda: st.Study([st.integer("a", 1, 8)], limits=["m"], maximize="m"), "m"),
+        (lambda: st.Study([], maximize="m"), "a list of choice, integer, real and flag, got []"),
+        (lambda: st.Study({"a": [1, 2]}, maximize="m"), "got {'a': [1, 2]}"),  # type: ignore[arg-type]
+        (lambda: st.Study("abc", maximize="m"), "got 'abc'"),  # type: ignore[arg-type]
+        (lambda: st.integer("a", 8, 1), "got 8 to 1"),
+        (lambda: st.real("a", 0, 8, log=True), "with log from above 0; got 0 to 8"),
+        (lambda: st.integer("a", 1, 8, default=9), "the default of 'a' is none of its values, got 9"),
+        (lambda: st.flag("a", default=3), "the default of 'a'"),  # type: ignore[arg-type]
+        (lambda: st.Study([st.integer("a", 1, 8)], rules=["b >= 1"], maximize="m"), "'rules[0]"),
+        (lambda: st.Study([st.integer("a", 1, 8)], rules=["a >="], maximize="m"), "'rules[0]"),
+        (lambda: st.Study([st.integer("a", 1, 8)], rules="a >= 2", maximize="m"), "not feasible"),
+        (lambda: st.Study([st.integer("a", 1, 8)], limits=["m"], maximize="m"), "'limits[0]'"),
         (lambda: st.Study([st.flag("a", when={"b": 1})], maximize="m"), "'b' is no parameter"),
+        (lambda: st.Study([st.choice("b", [1, 2]), st.flag("a", when={"b": 7})], maximize="m"), "'b' is never 7"),
         (lambda: st.Study([st.flag("a")], maximize="m", strategy="clever"), "clever"),
-        (lambda: st.Study([st.flag("a")], maximize="m", trials=0), "trials"),
+        (lambda: st.Study([st.flag("a")], maximize="m", trials=0), "'trials'"),
         (lambda: st.Study([st.flag("a")], maximize="m", knowledge=["none.csv"]), "none.csv"),
     ],
 )
@@ -134,3 +139,4 @@ def test_what_cannot_be_is_a_usage_error(make: Any, message: str) -> None:
     with pytest.raises(st.UsageError) as error:
         make()
     assert message in str(error.value)
+    assert "/proc" not in str(error.value) and len(error.traceback) < 6

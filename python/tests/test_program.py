@@ -148,6 +148,15 @@ def test_the_console_scripts_become_the_program(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["export_optuna", "optuna", "ray"])
+def test_a_module_of_an_extra_says_how_to_get_it(folder: Path, name: str) -> None:
+    extra = name.rpartition("_")[2]
+    (folder / f"{extra}.py").write_text("raise ModuleNotFoundError('No such module')")
+    named = environment | {"PYTHONPATH": f"{folder}:{package}"}
+    ran = subprocess.run([sys.executable, "-m", f"servetune.{name}"], env=named, capture_output=True, text=True)
+    assert ran.returncode == 1 and f"pip install 'servetune[{extra}]'" in ran.stderr.splitlines()[-1]
+
+
 def test_the_example_runs(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, str(package / "examples/first_study.py")], env=environment, capture_output=True, text=True

@@ -25,7 +25,25 @@ def test_optimize_finds_the_best() -> None:
     assert found.gain.low <= found.gain.value <= found.gain.high
     assert found.gain.value == pytest.approx(rate(best) / rate(found.default.configuration) - 1)
     assert found.metrics["tokens_per_second"] == pytest.approx(rate(best))
-    assert str(found).startswith("backend = flashinfer, seqs = 1024, tokens = 32768: +95.14 % over the default (95 %: ")
+    assert str(found).startswith("backend = flashinfer, seqs = 1024, tokens = 32768: +95.14 % over the default (99 %: ")
+
+
+def test_trials_are_shown_and_called_back(capsys: pytest.CaptureFixture[str]) -> None:
+    for workers in [1, 3]:
+        seen: list[st.Trial] = []
+        with study(trials=9) as s:
+            s.optimize(rate, workers=workers, callback=seen.append, progress=True)
+            assert sorted(seen, key=lambda trial: trial.id) == s.trials
+            assert repr(s) == "<servetune.Study: 3 parameters, 9 trials here, not kept>"
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 9
+        assert lines[0] == "trial 0: tokens_per_second 6451.79 (backend = flash_attn, seqs = 256, tokens = 8192)"
+    with study(trials=2) as s:
+        s.optimize(lambda flags: st.Failed("oom", "no room"), progress=True)
+        assert capsys.readouterr().err.startswith("trial 0: out_of_memory no room (backend = ")
+    with study(trials=9) as s, pytest.raises(ZeroDivisionError):
+        s.optimize(rate, callback=lambda trial: 1 / 0)
+    assert capsys.readouterr().err == ""  # no terminal
 
 
 def test_ask_and_tell_are_what_optimize_does() -> None:

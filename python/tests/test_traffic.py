@@ -69,6 +69,21 @@ def test_a_request_of_each_format(form: str, text: str, time: float | None, inpu
 
 
 @pytest.mark.parametrize(
+    "log",
+    [
+        "%s,\n%s,\n%s,",
+        '{"data": [\n%s,\n%s,\n%s\n], "page": 1}',
+        '{"data": [%s]}\n{"data": [%s, %s]}',
+        "%s,\n%s,\n%s,\n{",
+        "[{},\n%s, %s, %s]",
+    ],
+)
+def test_lists_and_pages(log: str) -> None:
+    found, counts = rows("litellm", log % tuple(payload.replace('"a"', f'"{name}"') for name in "012"))
+    assert (len(found), sum(counts.values())) == (3, log.endswith("{") + ("{}" in log))
+
+
+@pytest.mark.parametrize(
     ("form", "text", "why"),
     [
         ("vllm", head + "Received request c-1: params: P()\n" + head + "Request c-1 aborted.", "failed"),

@@ -177,7 +177,7 @@ struct Deployment::State {
     const std::int64_t kills_before = out_of_memory_kills();
     const Launch launch;
     Process process;
-    EngineLog log{engine, process};
+    EngineLog log{engine, process, names_set(command)};
     Clock::time_point next_read{};
     DeploymentStart started{};
     std::string last_heard = "nobody was asked yet";  ///< by who asks whether it serves

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_log.hpp"
 
+#include "base/text.hpp"
 #include "host/kept_output.hpp"
 
 #include <algorithm>
@@ -10,14 +11,37 @@ namespace {
 
 constexpr std::size_t most_found = 64;  // an engine that says so of each request
 constexpr std::size_t most_at_once =
-    128 << 10;  // 10 ms to look at, with eighty patterns and lines of a hundred bytes
+    128 << 10;  // 20 ms to look at, with two hundred patterns and lines of a hundred bytes
 constexpr std::size_t most_line_bytes = 500;  // in messages: the end of a line is seldom the cause
 
-std::string shortened(const std::string& line) {
-    return line.size() <= most_line_bytes ? line : line.substr(0, most_line_bytes) + " ...";
-}
+std::string shortened(std::string_view line) { return start_of(line, most_line_bytes); }
 
 }  // namespace
+
+std::vector<std::string> names_set(const Command& command) {
+    std::vector<std::string> result;
+    const auto add = [&](std::string name) {
+        result.push_back(name);
+        name.erase(0, name.find_first_not_of('-'));
+        std::replace(name.begin(), name.end(), '-', '_');
+        result.push_back(name.substr(name.rfind('.') + 1));
+    };
+    for (const std::string& word : command.argv) {
+        const std::size_t equals = std::min(word.find('='), word.size());
+        if (word.find_first_not_of('-') != std::string::npos && word.starts_with('-') &&
+            word.substr(equals) != "=false")
+            add(word.substr(0, equals));
+        std::size_t end = 0;
+        for (auto begin = word.find('"'); begin != std::string::npos;  // JSON
+             begin = word.find('"', end + 1)) {
+            end = std::min(word.find('"', begin + 1), word.size());
+            result.push_back(word.substr(begin + 1, end - begin - 1));
+        }
+    }
+    for (const auto& [name, value] : command.environment) result.push_back(name);
+    for (const auto& [path, value] : command.options()) add(path);
+    return result;
+}
 
 void EngineLog::read() {
     const std::scoped_lock lock(mutex_);
@@ -32,6 +56,7 @@ void EngineLog::read() {
     // One that floods is not read whole: its cause stands where the flood begins or where it ends.
     if (text.size() > 2 * most_at_once)
         text.replace(most_at_once, text.size() - 2 * most_at_once, "\n");
+    if (!text.empty()) heard_ = std::chrono::steady_clock::now();
     for (const std::string& line : lines_of(text)) look_at(line);
 }
 
@@ -40,29 +65,31 @@ void EngineLog::look_at(const std::string& line) {
         usage_ = true;
     tracebacks_.read(line);
     if (first_error_.empty() && is_error_line(line)) first_error_ = shortened(line);
-    const auto decisive = decisive_line(engine_, std::span(&line, 1));
+    const auto decisive = decisive_line(engine_, std::span(&line, 1), set_);
     if (!decisive) return;
     if (decisive->kind == FailureKind::ignored_flags) {
         if (!ignored_) ignored_ = shortened(line);
         return;
     }
     if (found_.size() >= most_found) return;
-    if (found_.empty()) cause_seen_ = std::chrono::steady_clock::now();
     found_.push_back({decisive->kind, shortened(line)});
 }
 
 void EngineLog::serving() {
     const std::scoped_lock lock(mutex_);
     served_from_ = found_.size();
-    tracebacks_ = {};
+    tracebacks_ = TracebackReader(engine_);
 }
 
 std::optional<DecisiveLine> EngineLog::cause() const {
     const std::scoped_lock lock(mutex_);
-    const auto causal = std::find_if(found_.begin(), found_.end(), [](const DecisiveLine& line) {
-        return line.kind != FailureKind::crashed_under_load;
-    });
-    if (causal != found_.end()) return *causal;
+    const DecisiveLine* unknown = nullptr;
+    for (const DecisiveLine& line : found_) {
+        if (line.kind == FailureKind::crashed_under_load) continue;
+        if (line.kind != FailureKind::other) return line;
+        if (unknown == nullptr) unknown = &line;
+    }
+    if (unknown != nullptr) return *unknown;
     if (const auto& exception = tracebacks_.exception(); exception && served_from_ > found_.size())
         return DecisiveLine{kind_of_exception(*exception), *exception};
     return found_.empty() ? std::nullopt : std::optional(found_.front());
@@ -70,8 +97,10 @@ std::optional<DecisiveLine> EngineLog::cause() const {
 
 std::chrono::duration<double> EngineLog::since_cause() const {
     const std::scoped_lock lock(mutex_);
-    return found_.empty() ? std::chrono::duration<double>(0)
-                          : std::chrono::steady_clock::now() - cause_seen_;
+    const bool none = std::all_of(found_.begin(), found_.end(), [](const DecisiveLine& line) {
+        return line.kind == FailureKind::other;
+    });
+    return none ? std::chrono::duration<double>(0) : std::chrono::steady_clock::now() - heard_;
 }
 
 std::optional<DecisiveLine> EngineLog::under_load() const {

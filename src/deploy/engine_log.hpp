@@ -2,31 +2,39 @@
 #pragma once
 
 #include "engine/failure_reader.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/host/process.hpp"
 
 #include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace servetune {
 
+/// What a command sets, by the names that a log may use: `--max-tokens` and `max_tokens`, variables,
+/// words of JSON, keys of the options file. Not what `=false` turns off.
+std::vector<std::string> names_set(const Command& command);
+
 /// What an engine prints, read as it comes for the lines that its file knows. Any thread may ask.
 class EngineLog {
 public:
-    /// Both must outlive it.
-    EngineLog(const Engine& engine, const Process& process) : engine_(engine), process_(process) {}
+    /// Engine and process must outlive it. `set`: what the engine's command sets (names_set).
+    EngineLog(const Engine& engine, const Process& process, std::vector<std::string> set = {})
+        : engine_(engine), process_(process), set_(std::move(set)) {}
 
     /// Reads what is new.
     void read();
     /// From here on the engine serves: `under_load` counts from now.
     void serving();
 
-    /// Why a start failed: the first line that says a cause, else the exception of the process that
-    /// failed first, else the first line that says that it crashed.
+    /// Why a start failed: the first line of a kind that is known, else the first of kind `other`,
+    /// else the exception of the process that failed first, else the first line that says that it
+    /// crashed.
     [[nodiscard]] std::optional<DecisiveLine> cause() const;
-    /// For how long the cause has been known.
+    /// For how long it has said nothing more since it said a cause, other than one of kind `other`.
     [[nodiscard]] std::chrono::duration<double> since_cause() const;
     /// Why it broke under load: the first line since `serving` that says that it crashed, ran out
     /// of memory or that the machine failed.
@@ -49,15 +57,16 @@ private:
 
     const Engine& engine_;
     const Process& process_;
+    const std::vector<std::string> set_;
     mutable std::mutex mutex_{};
     std::size_t position_ = 0;
     std::string unfinished_{};           ///< the last line, as far as it was printed
     std::vector<DecisiveLine> found_{};  ///< the first of them
     std::optional<std::string> ignored_{};
-    TracebackReader tracebacks_{};  ///< since `serving`
+    TracebackReader tracebacks_{engine_};  ///< since `serving`
     std::string first_error_{};
     std::size_t served_from_ = static_cast<std::size_t>(-1);  ///< in `found_`
-    std::chrono::steady_clock::time_point cause_seen_{};
+    std::chrono::steady_clock::time_point heard_{};
     bool usage_ = false;
 };
 

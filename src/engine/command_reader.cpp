@@ -4,6 +4,7 @@
 #include "base/nesting.hpp"
 #include "base/text.hpp"
 #include "base/variable_name.hpp"
+#include "engine_value.hpp"
 #include "flag_facts.hpp"
 #include "launcher.hpp"
 
@@ -32,15 +33,6 @@ std::string hyphened(const std::string& flag) {
 
 std::string without_no(const std::string& flag) {
     return flag.starts_with("--no-") ? "--" + flag.substr(5) : flag;
-}
-
-/// What a word behind a switch says; nothing: it belongs to something else.
-std::optional<bool> truth_of(const std::string& word) {
-    constexpr std::array<std::string_view, 4> yes{"true", "on", "yes", "1"},
-        no{"false", "off", "no", "0"};
-    const std::string low = lower_case(word);
-    if (std::find(yes.begin(), yes.end(), low) != yes.end()) return true;
-    return std::find(no.begin(), no.end(), low) != no.end() ? std::optional(false) : std::nullopt;
 }
 
 /// The parts of a JSON object, also of a flat one whose quotes a shell took: `{method:mtp,n:3}`.

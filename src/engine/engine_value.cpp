@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_value.hpp"
 
+#include "base/text.hpp"
 #include "version.hpp"
 
 #include <algorithm>
@@ -45,6 +46,15 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
         std::trunc(*counted * std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1)));
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
     return result <= exact ? std::optional(static_cast<std::int64_t>(result)) : std::nullopt;
+}
+
+std::optional<bool> truth_of(const std::string& word) {
+    const std::string low = lower_case(word);
+    for (const char* yes : {"true", "on", "yes", "1"})
+        if (low == yes) return true;
+    for (const char* no : {"false", "off", "no", "0"})
+        if (low == no) return false;
+    return std::nullopt;
 }
 
 Value normalized_value(const EngineParameter& declared, Value value) {

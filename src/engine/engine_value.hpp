@@ -24,6 +24,9 @@ namespace servetune {
 [[nodiscard]] bool engine_takes(const EngineParameter& declared, const Value& value,
                                 std::string_view version);
 
+/// What a word behind a switch says; nothing: it belongs to something else.
+[[nodiscard]] std::optional<bool> truth_of(const std::string& word);
+
 /// Whether a list is of at least two numbers, each larger than the one before.
 [[nodiscard]] bool are_growing_numbers(const std::vector<Value>& values);
 

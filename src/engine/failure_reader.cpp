@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "failure_reader.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -11,14 +13,27 @@ namespace {
 constexpr std::string_view begins = "Traceback (most recent call last):";
 constexpr std::size_t most_open = 32;  // processes that fail at the same time
 constexpr std::size_t most_lines =
-    400;  // of one traceback: recursion ends at 1000 calls, message_bounded by Python
+    400;  // of one traceback: recursion ends at 1000 calls, bounded by Python
 constexpr std::size_t most_message_bytes = 500;
 
 bool is_decimal(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
-bool is_python_name(char letter) {
-    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.';
+bool is_of_name(char letter, char also = '-') {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == also;
 }
+bool is_python_name(char letter) { return is_of_name(letter, '.'); }
 bool is_blank(char letter) { return letter == ' ' || letter == '\t'; }
+std::string bounded(std::string_view message) { return start_of(message, most_message_bytes); }
+
+/// The first of the words that a text has, or the end of them.
+template <class Words>
+auto found_in(std::string_view text, const Words& words) {
+    return std::find_if(words.begin(), words.end(), [&](std::string_view word) {
+        return text.find(word) != std::string_view::npos;
+    });
+}
+
+/// `D` of "a.b.D".
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 /// Without the colours of a terminal.
 std::string plain(std::string_view line) {
@@ -54,12 +69,6 @@ std::string without_clock(std::string_view text) {
     return result;
 }
 
-std::string_view stripped_line(std::string_view text) {
-    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-    return text;
-}
-
 /// `torch.OutOfMemoryError` of "torch.OutOfMemoryError: ..."; empty where the text is no exception.
 /// A class name has letters of both cases; "INFO: ..." is a message.
 std::string_view class_of(std::string_view text) {
@@ -68,8 +77,7 @@ std::string_view class_of(std::string_view text) {
     const std::string_view name = text.substr(0, end);
     if (name.empty() || is_decimal(name.front()) || (end < text.size() && text[end] != ':'))
         return {};
-    const std::string_view last =
-        name.substr(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
+    const std::string_view last = last_part(name);
     const auto is = [](int (*what)(int)) {
         return [what](char letter) { return what(static_cast<unsigned char>(letter)) != 0; };
     };
@@ -79,25 +87,43 @@ std::string_view class_of(std::string_view text) {
 }
 
 bool ends_on_request(std::string_view text) {
-    const std::string_view name = class_of(text);
-    const std::string_view last =
-        name.substr(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
     constexpr std::array<std::string_view, 4> words{"KeyboardInterrupt", "SystemExit",
                                                     "CancelledError", "GeneratorExit"};
-    return std::find(words.begin(), words.end(), last) != words.end();
+    return std::find(words.begin(), words.end(), last_part(class_of(text))) != words.end();
 }
 
 bool below_error(std::string_view prefix) {
-    constexpr std::array<std::string_view, 3> levels{"WARNING", "INFO", "DEBUG"};
-    return std::any_of(levels.begin(), levels.end(), [&](std::string_view level) {
-        return prefix.find(level) != std::string_view::npos;
-    });
+    constexpr std::array<std::string_view, 6> levels{"WARNING",  "INFO", "DEBUG",
+                                                     "Warning:", "[W] ", "[I] "};
+    // NCCL_DEBUG=INFO stands further behind.
+    return found_in(prefix.substr(0, 120), levels) != levels.end();
 }
 
-std::string message_bounded(std::string_view text) {
-    return text.size() <= most_message_bytes
-               ? std::string(text)
-               : std::string(text.substr(0, most_message_bytes)) + " ...";
+/// Whether a line has the name as a word. One word of English is no name: `fit`, `device`.
+bool names(std::string_view line, std::string_view name) {
+    if (!name.starts_with("--") && name.find('_') == std::string_view::npos) return false;
+    for (auto at = line.find(name); at != std::string_view::npos; at = line.find(name, at + 1)) {
+        const std::size_t end = at + name.size();
+        if ((at == 0 || !is_of_name(line[at - 1])) &&
+            (end == line.size() || !is_of_name(line[end])))
+            return true;
+    }
+    return false;
+}
+
+/// Whether a pattern of this kind counts in a line with its words.
+bool counts(const FailurePattern& pattern, FailureKind kind, std::string_view line,
+            const std::string& words, std::span<const std::string> set) {
+    const std::size_t at = line.find(words), end = at + words.size();
+    if (kind != FailureKind::ignored_flags) return !below_error(line.substr(0, at));
+    // "--x will be ignored because of --y", "unknown variable: X"
+    const std::string_view about =
+        line.substr(0, line.find(' ', std::min(line.find_first_not_of(": ", end), line.size())));
+    return std::any_of(set.begin(), set.end(), [&](const std::string& name) {
+        return pattern.of.empty()
+                   ? names(about, name)
+                   : std::find(pattern.of.begin(), pattern.of.end(), name) != pattern.of.end();
+    });
 }
 
 }  // namespace
@@ -126,11 +152,11 @@ void TracebackReader::read(std::string_view raw) {
     if (line.find("terminate called after throwing an instance of") != std::string::npos)
         thrown_ = true;
     else if (const std::size_t what = line.find("what():"); thrown_ && what != std::string::npos)
-        exception_ = message_bounded(stripped_line(
-            std::string_view(line).substr(what + std::string_view("what():").size())));
+        exception_ = bounded(
+            trimmed(std::string_view(line).substr(what + std::string_view("what():").size())));
     else if (const std::size_t fatal = line.find("Fatal Python error: ");
              fatal != std::string::npos)
-        exception_ = message_bounded(std::string_view(line).substr(fatal));
+        exception_ = bounded(std::string_view(line).substr(fatal));
 }
 
 bool TracebackReader::continue_with(Open& open, std::string_view line, std::string_view same) {
@@ -144,9 +170,9 @@ bool TracebackReader::continue_with(Open& open, std::string_view line, std::stri
     if (!same.starts_with(open.prefix)) return false;
     const std::string_view text = line.substr(open.prefix.size());
     ++open.lines;
-    if (stripped_line(text).empty()) return true;
+    if (trimmed(text).empty()) return true;
     if (is_blank(text.front())) {
-        if (stripped_line(text).starts_with("File \"")) open.place = stripped_line(text);
+        if (trimmed(text).starts_with("File \"")) open.place = trimmed(text);
         return true;
     }
     if (class_of(text).empty())
@@ -157,9 +183,17 @@ bool TracebackReader::continue_with(Open& open, std::string_view line, std::stri
     return false;
 }
 
+bool TracebackReader::follows(const std::string& exception) const {
+    if (engine_ == nullptr) return false;
+    const auto known = decisive_line(*engine_, std::span(&exception, 1));
+    return known && known->kind == FailureKind::crashed_under_load;
+}
+
 void TracebackReader::finish(const Open& open, std::string_view text) {
-    if (open.ignored || ends_on_request(text) || (exception_ && !open.linked)) return;
-    exception_ = message_bounded(text);
+    if (open.ignored || ends_on_request(text)) return;
+    if (exception_ && (follows(std::string(text)) || !(open.linked || follows(*exception_))))
+        return;
+    exception_ = bounded(text);
     place_ = open.place;
     prefix_ = open.prefix;
     message_goes_on_ = true;
@@ -169,10 +203,10 @@ void TracebackReader::finish(const Open& open, std::string_view text) {
 void TracebackReader::read_after_exception(std::string_view line, std::string_view same) {
     if (!same.starts_with(prefix_)) return;
     const std::string_view text = line.substr(prefix_.size());
-    if (message_goes_on_ && !text.empty() && is_blank(text.front()) &&
-        !stripped_line(text).empty() && exception_->size() < most_message_bytes)
-        exception_ = message_bounded(*exception_ + " " + std::string(stripped_line(text)));
-    if (!stripped_line(text).empty()) message_goes_on_ = false;
+    if (message_goes_on_ && !text.empty() && is_blank(text.front()) && !trimmed(text).empty() &&
+        exception_->size() < most_message_bytes)
+        exception_ = bounded(*exception_ + " " + std::string(trimmed(text)));
+    if (!trimmed(text).empty()) message_goes_on_ = false;
     if (text.starts_with("The above exception was the direct cause of") ||
         text.starts_with("During handling of the above exception"))
         chain_goes_on_ = true;
@@ -180,11 +214,9 @@ void TracebackReader::read_after_exception(std::string_view line, std::string_vi
 
 bool is_error_line(std::string_view line) {
     const std::string text = plain(line.substr(0, most_message_bytes));
-    constexpr std::array<std::string_view, 5> words{"ERROR", "FATAL", "CRITICAL",
-                                                    "error:", "fatal:"};
-    if (std::any_of(words.begin(), words.end(),
-                    [&](std::string_view word) { return text.find(word) != std::string::npos; }))
-        return true;
+    constexpr std::array<std::string_view, 6> words{"ERROR",  "FATAL",  "CRITICAL",
+                                                    "error:", "fatal:", "[E] "};
+    if (found_in(text, words) != words.end()) return true;
     // A clock, the level as one letter, the message.
     const std::size_t clock = text.find(' ');
     const auto of_clock = [](char letter) {
@@ -197,20 +229,26 @@ bool is_error_line(std::string_view line) {
 FailureKind kind_of_exception(std::string_view exception) {
     const std::string_view name = class_of(exception);
     if (name == "MemoryError") return FailureKind::out_of_memory;
+    if (name.ends_with("ValidationError")) return FailureKind::rejected_flags;
     // A back end's package that is not installed: other values of the flags may not need it.
-    if (name == "ModuleNotFoundError" || name == "ImportError") return FailureKind::unsupported;
-    return FailureKind::other;
+    constexpr std::array<std::string_view, 6> lacks{"ModuleNotFoundError", "ImportError",
+                                                    "NotImplementedError", "not supported",
+                                                    "does not support",    "nsupported"};
+    return found_in(exception, lacks) == lacks.end() ? FailureKind::other
+                                                     : FailureKind::unsupported;
 }
 
-std::optional<DecisiveLine> decisive_line(const Engine& engine, std::span<const std::string> log) {
+std::optional<DecisiveLine> decisive_line(const Engine& engine, std::span<const std::string> log,
+                                          std::span<const std::string> set) {
     for (const std::string& line : log)
         for (const FailurePattern& pattern : engine.failures) {
-            const auto is_in = [&](const std::string& text) {
-                return line.find(text) != std::string::npos;
-            };
-            if (std::any_of(pattern.match.begin(), pattern.match.end(), is_in))
-                return DecisiveLine{
-                    named_in(failure_kinds, pattern.kind).value_or(FailureKind::other), line};
+            const auto words = found_in(line, pattern.match);
+            if (words == pattern.match.end() ||
+                found_in(line, pattern.unless) != pattern.unless.end())
+                continue;
+            const FailureKind kind =
+                named_in(failure_kinds, pattern.kind).value_or(FailureKind::other);
+            if (counts(pattern, kind, line, *words, set)) return DecisiveLine{kind, line};
         }
     return std::nullopt;
 }

@@ -21,8 +21,10 @@ struct DecisiveLine {
 
 /// The first line of a log that contains one of the engine's patterns, and the kind of failure that
 /// this pattern stands for; of several patterns in one line the first of the engine file. Nothing
-/// where no line has any.
-std::optional<DecisiveLine> decisive_line(const Engine& engine, std::span<const std::string> log);
+/// where no line has any. A line that is a warning by its level is no cause of a failure; one that
+/// says that a flag has no effect counts for what is among `set`.
+std::optional<DecisiveLine> decisive_line(const Engine& engine, std::span<const std::string> log,
+                                          std::span<const std::string> set = {});
 
 /// The exception that ended a program of one or several processes: which one failed first, not what
 /// the others said when they noticed it.
@@ -30,11 +32,15 @@ std::optional<DecisiveLine> decisive_line(const Engine& engine, std::span<const 
 /// Reads a log line by line. Engines write Python tracebacks in three ways, and several processes
 /// write at once: each line behind the process's prefix ("(EngineCore pid=902) ERROR ..."), only
 /// the first line behind it, or no prefix at all. The first complete traceback counts. Of a chain
-/// ("During handling of the above exception, ...") its last exception counts. Tracebacks in
-/// messages below the level of an error are skipped, and so are those of a program that is told to
-/// end. C++ programs say "terminate called after throwing" and `what()`.
+/// ("During handling of the above exception, ...") its last exception counts, but for one of which
+/// the engine's file says that it only follows (`crashed_under_load`). Tracebacks in messages
+/// below the level of an error are skipped, and so are those of a program that is told to end. C++
+/// programs say "terminate called after throwing" and `what()`.
 class TracebackReader {
 public:
+    TracebackReader() = default;
+    /// The engine must outlive it.
+    explicit TracebackReader(const Engine& engine) : engine_(&engine) {}
     void read(std::string_view line);
     /// "ModuleNotFoundError: No module named 'flashinfer'", with the line that follows a message in
     /// several lines. Nothing: no exception was printed.
@@ -57,6 +63,9 @@ private:
     void finish(const Open& open, std::string_view text);
     void read_after_exception(std::string_view line, std::string_view same);
 
+    [[nodiscard]] bool follows(const std::string& exception) const;
+
+    const Engine* engine_ = nullptr;
     std::vector<Open> open_{};
     std::optional<std::string> exception_{};
     std::string place_{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "help.hpp"
 
+#include "base/text.hpp"
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"
 #include "launcher.hpp"
@@ -37,30 +38,16 @@ std::string_view flag_at_front(std::string_view text) {
     return text.substr(0, static_cast<std::size_t>(end - text.begin()));
 }
 
-std::string_view without_leading_blanks(std::string_view text) {
-    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-    return text;
-}
-
 /// From behind one spelling to the next one of the line: it stands behind a comma or a slash,
 /// before the two blanks or the tab that begin the description. Empty: there is none.
 std::string_view next_spelling(std::string_view rest) {
     for (; !rest.empty() && !rest.starts_with("  ") && !rest.starts_with('\t');
          rest.remove_prefix(1)) {
         if (rest.front() != ',' && rest.front() != '/') continue;
-        const std::string_view next = without_leading_blanks(rest.substr(1));
+        const std::string_view next = trimmed(rest.substr(1));
         if (!flag_at_front(next).empty()) return next;
     }
     return {};
-}
-
-template <class Visit>
-void for_each_line(std::string_view text, const Visit& visit) {
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        visit(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
 }
 
 /// What switches off what `flag` switches on, where the two are listed as a pair: `--disable-x` of
@@ -75,10 +62,8 @@ std::string other_of_pair(std::string_view flag) {
 
 /// What the last words of a failure are, for a message.
 std::string said_last(std::string_view output) {
-    std::string_view last;
-    for_each_line(output, [&](std::string_view line) {
-        if (!without_leading_blanks(line).empty()) last = without_leading_blanks(line);
-    });
+    const std::string_view all = trimmed(output);
+    const std::string_view last = trimmed(all.substr(all.rfind('\n') + 1));
     return last.empty() ? "without a word" : fmt::format("saying: {}", last.substr(0, 200));
 }
 
@@ -102,16 +87,18 @@ std::string refusal(const RanCommand& ran, const HelpLimits& limits,
 std::set<std::string> flags_in_help(std::string_view text,
                                     const std::vector<std::string>& of_removed) {
     std::set<std::string> flags;
-    for_each_line(text, [&](std::string_view line) {
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
         // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a
         // description by 24 or more.
-        if (line.starts_with("         ")) return;
+        if (line.starts_with("         ")) continue;
         if (std::any_of(of_removed.begin(), of_removed.end(), [&](const std::string& words) {
                 return line.find(words) != std::string_view::npos;
             }))
-            return;
-        const std::string_view first = flag_at_front(without_leading_blanks(line));
-        for (std::string_view rest = without_leading_blanks(line); !flag_at_front(rest).empty();) {
+            continue;
+        const std::string_view first = flag_at_front(trimmed(line));
+        for (std::string_view rest = trimmed(line); !flag_at_front(rest).empty();) {
             const std::string_view flag = flag_at_front(rest);
             flags.emplace(flag);
             // Of such a pair the older spelling `--no-enable-x` is taken too and listed nowhere
@@ -119,7 +106,7 @@ std::set<std::string> flags_in_help(std::string_view text,
             if (flag == other_of_pair(first)) flags.insert("--no-" + std::string(first.substr(2)));
             rest = next_spelling(rest.substr(flag.size()));
         }
-    });
+    }
     return flags;
 }
 

@@ -20,10 +20,9 @@ void check_load_level(const Parameter& parameter) {
     if (parameter.offers_unset)
         throw EntryErrors(parameter.name, "a level of load is a number, there is no unset one");
     const auto check = [&](const Value& value) {
-        const auto* integer = std::get_if<std::int64_t>(&value);
-        const auto* real = std::get_if<double>(&value);
-        if (concurrency ? integer == nullptr || *integer < 1
-                        : !((integer != nullptr && *integer > 0) || (real != nullptr && *real > 0)))
+        const double number = number_of(value).value_or(0);
+        if (concurrency ? !std::holds_alternative<std::int64_t>(value) || number < 1
+                        : !(number > 0))
             throw EntryErrors(parameter.name, std::string(concurrency ? "an integer of at least 1"
                                                                       : "a number above 0") +
                                                   " wanted, got " + text_of(value));
@@ -42,9 +41,7 @@ Workload at_load_level(Workload workload, const Configuration& configuration) {
         workload.arrival = {.kind = Arrival::Kind::concurrency,
                             .in_flight = std::get<std::int64_t>(*value)};
     if (const Value* value = configuration.find(load_request_rate)) {
-        const auto* integer = std::get_if<std::int64_t>(value);
-        const double rate =
-            integer != nullptr ? static_cast<double>(*integer) : std::get<double>(*value);
+        const double rate = number_of(*value).value();
         const double burstiness =
             workload.arrival.kind == Arrival::Kind::rate ? workload.arrival.burstiness : 1;
         workload.arrival = {

@@ -454,6 +454,18 @@ private:
         return nullptr;
     }
 
+    /// Nothing says that the server does not: no command, and no stream of single tokens at even
+    /// distances.
+    [[nodiscard]] bool may_guess_tokens() const {
+        // What is guessed and sent one by one comes at no distance: most gaps, or a mean below the
+        // median.
+        const auto& median = r_.inter_token_latency.p50;
+        const bool one_by_one = r_.tokens_per_chunk && *r_.tokens_per_chunk < few_tokens_a_chunk &&
+                                !c_.tokens_are_estimated && G_ && median && *median > *G_ / 4 &&
+                                *median < *G_ * few_tokens_a_chunk;
+        return !c_.command_is_known && !one_by_one;
+    }
+
     /// The mean TPOT has a floor under any load.
     void physics_of_decode() {
         std::string missing;
@@ -473,13 +485,17 @@ private:
         // F and T are printed in milliseconds, so their mean by tokens is as far off as each.
         if (per_token * (1 + physics_tolerance) + half_a_unit * in_milliseconds >= floor) return;
         const double bandwidth = hardware.memory_bandwidth_bytes_per_second * c_.devices;
-        find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds_shown(*T_),
+        const bool guesses = may_guess_tokens();
+        find(guesses ? Verdict::suspect : Verdict::unsound, "physics",
+             "mean TPOT = " + milliseconds_shown(*T_),
              "at least " + milliseconds_shown(floor) + ": " + figure_shown(of->per_token / 1e9) +
                  " GB of weights at " + figure_shown(bandwidth / 1e9) + " GB/s" +
                  (*c_.tokens_per_step > 1
                       ? ", " + figure_shown(*c_.tokens_per_step) + " tokens a step"
                       : ""),
-             "impossible: a token would need " +
+             (guesses ? "most likely speculation: nothing here says that the server guesses no "
+                        "tokens; if it guesses none, a token would need "
+                      : "impossible: a token would need ") +
                  (*T_ > 0 ? figure_shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9)
                           : "endless") +
                  " GB/s; another model or checkpoint answered, kernels did not do their work, or "

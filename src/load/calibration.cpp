@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace servetune {
@@ -138,7 +139,7 @@ Calibration calibrate(const TokenCount& count) {
     const std::int64_t once = asked(all);
     std::vector<std::string_view> twice = all;
     twice.push_back(vocabulary_words[0]);
-    twice.insert(twice.end(), all.begin(), all.end());
+    std::ranges::copy(all, std::back_inserter(twice));
     const std::int64_t counted = asked(twice) - once;
     if (counted < words)
         throw UsageError("calibration: a text of " + std::to_string(words) +

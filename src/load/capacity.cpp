@@ -76,10 +76,6 @@ std::string served_text(const Capacity& capacity, double level) {
     return "";
 }
 
-std::string level_text(double level) {
-    return std::isinf(level) ? "all at once" : short_number_text(level);
-}
-
 }  // namespace
 
 bool grows_with_load(const Limit& limit) {
@@ -177,28 +173,30 @@ std::string_view load_unit(const Arrival& arrival) {
                : "requests in flight";
 }
 
+std::string level_in_words(double level, std::string_view unit) {
+    return std::isinf(level) ? "all requests at once"
+                             : short_number_text(level) + " " + std::string(unit);
+}
+
 std::string Capacity::text(std::string_view unit) const {
-    const std::string in_units = " " + std::string(unit);
+    const std::string kept = level_in_words(low.value_or(0), unit);
+    const std::string broken = level_in_words(high.value_or(0), unit);
     switch (end) {
-        case End::found:
-            return "between " + level_text(low.value_or(0)) + " and " +
-                   level_text(high.value_or(0)) + in_units;
+        case End::found: return "between " + short_number_text(low.value_or(0)) + " and " + broken;
         case End::fails_at_lowest:
-            return "the lowest load that may be tried, " + level_text(points.front().level) +
-                   in_units +
+            return "the lowest load that may be tried, " +
+                   level_in_words(points.front().level, unit) +
                    (points.front().limit_utilization > 1 ? ", breaks a limit" : ", is not served");
         case End::edge_not_reached:
-            return "the highest load that may be tried (" + level_text(points.back().level) +
-                   in_units + ") keeps all limits";
+            return "the highest load that may be tried (" +
+                   level_in_words(points.back().level, unit) + ") keeps all limits";
         case End::below_all_tried:
-            return "below " + level_text(high.value_or(0)) + in_units +
+            return "below " + broken +
                    ": every load that was tried breaks a limit or is not served";
         case End::above_all_tried:
-            return "above " + level_text(low.value_or(0)) + in_units +
-                   ": every load that was tried but all at once keeps the limits";
+            return "above " + kept + ": every load that was tried but all at once keeps the limits";
         case End::too_few_requests:
-            return (low ? "at least " + level_text(*low) + in_units + ": " : std::string()) +
-                   level_text(high.value_or(0)) + in_units +
+            return (low ? "at least " + kept + ": " : std::string()) + broken +
                    " keep the limits, but so few requests do not show whether the server serves "
                    "them for long; use more requests";
     }
@@ -455,7 +453,9 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
         auto measured = measure(at_level);
         if (const auto* once = std::get_if<LoadPoint>(&measured);
             once != nullptr && once->validity.disturbed()) {
-            if (said) said(level_text(*level) + ": measured once more, it was disturbed");
+            if (said)
+                said(level_in_words(*level, load_unit(workload.arrival)) +
+                     ": measured once more, it was disturbed");
             measured = measure(at_level);
         }
         if (auto* failure = std::get_if<Failure>(&measured)) return std::move(*failure);
@@ -476,8 +476,7 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
                 broken += (broken.empty() ? "" : "; ") + text;
         search.tell(std::move(point));
         if (said)
-            said(level_text(*level) +
-                 (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
+            said(level_in_words(*level, load_unit(workload.arrival)) + ": " +
                  (broken.empty() ? "keeps the limits" : broken) +
                  served_text(search.result(), *level));
     }

@@ -104,6 +104,8 @@ struct Capacity {
 
 /// `requests a second` or `requests in flight`.
 [[nodiscard]] std::string_view load_unit(const Arrival& arrival);
+/// `12 requests a second`, `all requests at once`.
+[[nodiscard]] std::string level_in_words(double level, std::string_view unit);
 
 /// Looks for the largest load under which the limits hold, on a server that goes on serving.
 ///

@@ -38,7 +38,7 @@ std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
     return count->get<std::int64_t>();
 }
 
-/// Throws IoError where the server does not answer as it should.
+/// Throws ServerError where the server does not answer as it should.
 Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text,
                           const std::stop_token& stop) {
     Endpoint whole = endpoint;
@@ -47,7 +47,7 @@ Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text,
                        request_body(whole, {.text = text, .output_tokens = 1}, {}, false),
                        patience_seconds, [&] { return stop.stop_requested(); });
     if (!reply.error.empty() || reply.status != 200)
-        throw IoError(address_of(endpoint) + trouble_text(reply));
+        throw ServerError(address_of(endpoint) + trouble_text(reply));
     return reply;
 }
 
@@ -120,8 +120,8 @@ Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop
         refusals[left_out] = record.error;
     }
     if (refuses_fields(record))
-        throw IoError(address_of(endpoint) +
-                      " refuses the load test's requests: " + refusals.at({}));
+        throw ServerError(address_of(endpoint) +
+                          " refuses the load test's requests: " + refusals.at({}));
     for (const std::string& field : result.refused_fields) {
         std::vector<std::string> with_it = result.refused_fields;
         std::erase(with_it, field);
@@ -133,7 +133,7 @@ Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop
         (void)asked_for_one_token(as_agreed(endpoint, result), "Hello", stop);  // says more
     if (record.end == RequestEnd::not_connected ||
         (record.end == RequestEnd::http_error && !passes_by))
-        throw IoError(address_of(endpoint) + ": " + record.error);
+        throw ServerError(address_of(endpoint) + ": " + record.error);
     result.counts_tokens = record.end != RequestEnd::no_usage;
     return result;
 }
@@ -151,9 +151,9 @@ std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& te
                                  const std::stop_token& stop) {
     const Reply reply = asked_for_one_token(endpoint, text, stop);
     if (const auto count = prompt_tokens_in(reply)) return *count;
-    throw IoError(address_of(endpoint) +
-                  " does not say how many tokens a prompt has (usage.prompt_tokens): " +
-                  printable_line(reply.body.substr(0, 200)));
+    throw ServerError(address_of(endpoint) +
+                      " does not say how many tokens a prompt has (usage.prompt_tokens): " +
+                      printable_line(reply.body.substr(0, 200)));
 }
 
 std::optional<Calibration> calibrated(const Endpoint& endpoint, const std::stop_token& stop) {
@@ -171,8 +171,8 @@ std::optional<Calibration> calibrated(const Endpoint& endpoint, const std::stop_
 std::vector<std::string> served_models(const Endpoint& endpoint) {
     const ModelList list = ask_for_models(endpoint, 10);
     if (list.state == ModelList::State::no_answer)
-        throw IoError("GET " + without_user_info(server_url(endpoint.url)) + endpoint.models_path +
-                      trouble_text(list.reply));
+        throw ServerError("GET " + without_user_info(server_url(endpoint.url)) +
+                          endpoint.models_path + trouble_text(list.reply));
     return list.names;
 }
 

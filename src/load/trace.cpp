@@ -212,8 +212,7 @@ std::string text_of_cell(const Json& value) {
                                    : value.dump();
 }
 
-RawRow json_row(const TextStream& stream, std::size_t line, const std::string& text) {
-    Json object = json_of_line(stream, line, text);
+RawRow json_row(const TextStream& stream, std::size_t line, const Json& object) {
     if (!object.is_object())
         stream.fail(line, "an object wanted, got " + std::string(object.type_name()));
     const auto has = [&](std::string_view name) { return object.contains(std::string(name)); };
@@ -222,7 +221,7 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     const bool milliseconds =
         named.time == "timestamp" && (named.input == "input_length" || has("hash_ids"));
     RawRow result = raw_row(stream, line, named, milliseconds, [&](std::string_view name) {
-        return text_of_cell(object[std::string(name)]);
+        return text_of_cell(object.at(std::string(name)));
     });
     if (const auto tokens = object.find("block_tokens"); tokens != object.end()) {
         result.row.block_tokens = length_of(stream, line, "block_tokens", text_of_cell(*tokens));
@@ -251,14 +250,19 @@ public:
 
     /// False at the end. Throws ParseError for a line that is no row; the next call goes on behind.
     bool next(RawRow& row) {
-        for (line_ = stream_.line_number(); stream_.line(text_, most_row_bytes);
-             line_ = stream_.line_number()) {
+        for (;;) {
+            const bool in_list = at_ < records_.size();
+            if (!in_list) line_ = stream_.line_number();
+            if (!in_list && !stream_.line(text_, most_row_bytes)) return false;
             const std::size_t begin = text_.find_first_not_of(" \t\r");
             if (begin == std::string::npos) continue;
-            ++lines_;
+            if (!in_list) ++lines_;
             if (csv_) row = csv_->row(stream_, line_, text_);
-            else if (text_[begin] == '{') row = json_row(stream_, line_, text_);
-            else if (lines_ > 1) stream_.fail(line_, "an object as on the lines before wanted");
+            else if (in_list) row = json_row(stream_, line_, records_[at_++]);
+            else if (std::string_view("{[]").find(text_[begin]) != std::string_view::npos) {
+                take_records(begin);
+                continue;
+            } else if (lines_ > 1) stream_.fail(line_, "an object as on the lines before wanted");
             else {
                 csv_.emplace(stream_, line_, text_);
                 --lines_;
@@ -268,14 +272,36 @@ public:
             row.row.output_tokens = std::max<std::int64_t>(1, row.row.output_tokens);
             return true;
         }
-        return false;
     }
-    [[nodiscard]] std::size_t line() const { return line_; }    ///< of the last one, from 1
-    [[nodiscard]] std::size_t lines() const { return lines_; }  ///< that should be rows
+    [[nodiscard]] std::size_t line() const { return line_; }  ///< of the last one, from 1
     [[noreturn]] void fail(const std::string& why) const { stream_.fail(line_, why); }
 
 private:
+    /// An object, or the objects of a list, also of a page that has one. A line that only opens or
+    /// ends a list has none.
+    void take_records(std::size_t begin) {
+        at_ = 0;
+        records_ = Json::array();
+        text_.resize(text_.find_last_not_of(", \t\r") + 1);
+        if (text_[begin] == ']' || text_.ends_with('[')) return;
+        const bool ends_list = text_.ends_with(']');
+        if (text_[begin] == '[' && !ends_list) text_[begin] = ' ';
+        if (text_[begin] == '{' && ends_list) text_.pop_back();
+        Json value = json_of_line(stream_, line_, text_);
+        const bool is_row =
+            std::any_of(input_names.begin(), input_names.end(),
+                        [&](const std::string& name) { return value.contains(name); });
+        const auto page = std::find_if(value.begin(), value.end(), [&](const Json& one) {
+            return !is_row && value.is_object() && one.is_array();
+        });
+        if (value.is_array()) records_ = std::move(value);
+        else if (page != value.end()) records_ = Json(*page);
+        else records_.push_back(std::move(value));
+    }
+
     TextStream stream_;
+    Json records_ = Json::array();
+    std::size_t at_ = 0;  ///< of the records: the next
     std::optional<CsvTrace> csv_{};
     std::string text_{};
     std::size_t line_ = 1, lines_ = 0;

@@ -33,6 +33,7 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started,
     context.hardware = started.serving.target.hardware;
     context.devices = static_cast<double>(settings.devices());
     context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
+    context.command_is_known = true;
     if (workload.workload.dataset.kind == Dataset::Kind::trace)
         context.prefix_cache_intended = true;
     return context;

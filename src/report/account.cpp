@@ -2,6 +2,7 @@
 #include "account.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
+#include "study/confirmation.hpp"
 #include "study/verdict.hpp"
 
 #include <fmt/format.h>
@@ -125,6 +126,13 @@ Explained Explained::of(const ReportView& view) {
     const Standing* served = view.standings.find(result.recommended);
     if (result.conclusion == Conclusion::nothing_passes || served == nullptr || !served->passes())
         explained.no_more = "nothing passes yet, so there is nothing to gain over";
+    else if (result.conclusion == Conclusion::inconclusive)
+        explained.no_more = "the study is inconclusive";
+    else if (2 * (result.disturbed + result.unsound) >= std::max<std::size_t>(result.results, 1))
+        explained.no_more = fmt::format("{} of {} results were disturbed or are unsound",
+                                        result.disturbed + result.unsound, result.results);
+    else if (result.keep_default && std::any_of(view.search.begin(), view.search.end(), confirms))
+        explained.no_more = "what looked best was measured in turn with the default, which is kept";
     else if (const EffectsFloor& floor = explained.effects.floor; !floor.enough()) {
         explained.no_more =
             fmt::format("{} measured, and the models need {}",

@@ -57,7 +57,9 @@ struct Explained {
     Effects effects;
     std::optional<WhatLimits> limits{};
     std::optional<MoreTrials> more{};
-    std::string no_more{};  ///< why nothing is said of it; empty: something is
+    /// Why nothing is said of it; empty: something is. Figures that cannot be relied on forecast
+    /// nothing, and a verdict that was settled after the search is not put in doubt.
+    std::string no_more{};
 };
 
 }  // namespace servetune

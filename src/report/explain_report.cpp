@@ -36,7 +36,9 @@ OrderedJson expected_json(const Expectation& expected) {
 }
 
 /// Four digits are more than a model is good for.
-std::string model_figure(double value) { return significant_text(value, 4); }
+std::string model_figure(double value) {
+    return short_number_text(std::stod(significant_text(value, 4)));
+}
 
 /// The first trials leave an interval over many powers of ten, whose ends tell nothing.
 std::string spread_text(const Expectation& expected) {
@@ -78,7 +80,7 @@ struct ExplainLines {
                                     ? fmt::format("{:.3g} %", 100 * *expected.expected_gain)
                                     : model_figure(expected.scale.stated(*expected.expected_gain)),
                                 model_figure(*expected.best)));
-        add("", fmt::format("P(starts) {:.0f} %, P(within limits) {:.0f} %{}",
+        add("", fmt::format("P(works) {:.0f} %, P(within limits) {:.0f} %{}",
                             100 * expected.chance_works, 100 * expected.chance_limits,
                             expected.seconds ? ", takes " + seconds_text(*expected.seconds) : ""));
     }
@@ -95,33 +97,30 @@ struct ExplainLines {
 class WhyNot {
 public:
     WhyNot(const StudySetup& setup, std::span<const Trial> trials, const Assignment& changes)
-        : setup_(setup),
-          trials_(trials),
-          problem_(*setup.problem),
-          standings_(standings_of(problem_, trials)),
-          recommendation_(recommend(problem_, trials)),
-          asked_(problem_.space.changed(recommendation_.recommended, changes)) {}
+        : view_(setup, trials), asked_(view_.problem().space.changed(recommended(), changes)) {}
 
     ExplainReport answer() {
         answer_.json = {{"configuration", asked_.text()},
                         {"recommended", recommended().text()},
-                        {"rules", problem_.space.violations(asked_)},
+                        {"rules", view_.problem().space.violations(asked_)},
                         {"told", nullptr},
                         {"expected", nullptr}};
         find();
-        return answer_.report("why not " + asked_.text(), setup_.file.secrets);
+        return answer_.report("why not " + asked_.text(), view_.setup.file.secrets);
     }
 
 private:
-    [[nodiscard]] const Configuration& recommended() const { return recommendation_.recommended; }
+    [[nodiscard]] const Configuration& recommended() const {
+        return view_.recommendation.recommended;
+    }
 
     void find() {
-        const auto broken = problem_.space.violations(asked_);
-        const Standing* standing = standings_.find(asked_);
+        const auto broken = view_.problem().space.violations(asked_);
+        const Standing* standing = view_.standings.find(asked_);
         for (const std::string& rule : broken) answer_.add("rule", rule);
         if (!broken.empty()) return;
         if (asked_ == recommended()) {
-            const Conclusion conclusion = recommendation_.conclusion;
+            const Conclusion conclusion = view_.recommendation.conclusion;
             answer_.lines += conclusion == Conclusion::nothing_passes
                                  ? "  nothing passes, so the study recommends nothing\n"
                              : conclusion == Conclusion::inconclusive
@@ -142,13 +141,13 @@ private:
                 {"refused", text_or_null(standing.refused)},
                 {"gain", nullptr}};
         if (measured)
-            text = fmt::format("{} {} in {}", problem_.objective.leading().metric,
-                               model_figure(standing.estimate().mean),
+            text = fmt::format("{} {} in {}", view_.goal().metric,
+                               figure_text(view_.goal().metric, standing.estimate().mean),
                                counted_text(standing.measured(), "measurement"));
         if (!standing.refused.empty()) return text + (text.empty() ? "" : "; ") + standing.refused;
-        const Standing* best = standings_.find(recommended());
+        const Standing* best = view_.standings.find(recommended());
         if (best == nullptr || best == &standing || !best->passes() || !measured) return text;
-        const Gain gain = judged_gain(problem_, standings_, standing, *best);
+        const Gain gain = judged_gain(view_.problem(), view_.standings, standing, *best);
         json["gain"] = gain_json(gain);
         return text + fmt::format(": {} against what is recommended ({})",
                                   gain_text(gain.value, gain.scale),
@@ -159,11 +158,11 @@ private:
     void add_expected() {
         Trial imagined;
         imagined.configuration = asked_;
-        std::vector<Trial> with(trials_.begin(), trials_.end());
+        std::vector<Trial> with = view_.search;
         for (const Trial& one : with) imagined.id = std::max(imagined.id, one.id + 1);
         with.push_back(imagined);
-        const Bayesian bayesian(setup_.bayesian_options());
-        const Explanation explanation(problem_, with, bayesian);
+        const Bayesian bayesian(view_.setup.bayesian_options());
+        const Explanation explanation(view_.problem(), with, bayesian);
         const TrialExplanation expected = explanation.trial(imagined.id);
         answer_.something = expected.expected.has_value();
         if (!answer_.something) {
@@ -171,14 +170,10 @@ private:
             return;
         }
         answer_.add("told", "nothing: it was not tried");
-        answer_.add_expected(expected, setup_.file.objective);
+        answer_.add_expected(expected, view_.setup.file.objective);
     }
 
-    const StudySetup& setup_;
-    std::span<const Trial> trials_;
-    const Problem& problem_;
-    Standings standings_;
-    Recommendation recommendation_;
+    const ReportView view_;
     Configuration asked_;
     ExplainLines answer_{};
 };
@@ -204,9 +199,10 @@ ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> tria
     answer.add("was",
                failure != nullptr
                    ? fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message)
-               : trial.measured ? model_figure(*trial.measured)
-               : of.told()      ? "no usable number"
-                                : "not told yet");
+               : trial.measured
+                   ? figure_text(setup.file.objective.leading().metric, *trial.measured)
+               : of.told() ? "no usable number"
+                           : "not told yet");
     return answer.report(fmt::format("trial {}: {}", of.id, of.configuration.text()),
                          setup.file.secrets);
 }

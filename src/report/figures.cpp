@@ -205,7 +205,7 @@ std::string effects_figure(const Content& content) {
     const std::size_t left_out = rows.size() > most ? rows.size() - most : 0;
     rows.resize(rows.size() - left_out);
     return html_figure(
-        interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
+        interval_chart("Effect of each level", fmt::format("{} levels", rows.size()), rows),
         "Grey: the interval includes 0." +
             (left_out > 0 ? fmt::format(" {} more are in the table.", left_out) : ""));
 }

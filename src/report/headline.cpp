@@ -233,7 +233,8 @@ std::string given_away_text(const ReportView& view) {
            with_interval(gap) + "): " +
            (gap.value < view.problem().decision.min_gain
                 ? "less than the " + worth_text(view) + " that a change is worth"
-                : "not proven") +
+            : view.problem().is_confirmed() ? "not proven, a larger budget may prove it"
+                                            : "not proven") +
            (result.keep_default ? "."
             : is_reduction_of(view.problem().space, result.recommended, best.configuration)
                 ? ", so the smaller command is recommended."
@@ -364,7 +365,7 @@ void say_recommended(const ReportView& view, Headline& headline) {
     const Objective& objective = view.problem().objective;
     headline.advice = std::holds_alternative<SimulateChoice>(view.setup.file.measuring)
                           ? "Predicted: measure it first."
-                          : "Serve this.";
+                          : view.use("Serve") + " this.";
     if (result.default_passes) {
         headline.title =
             gain.scale.ratios()
@@ -428,8 +429,9 @@ Headline headline_of(const ReportView& view) {
                                       : "");
             headline.advice =
                 result.front.size() > 1
-                    ? "Serve the default, unless another trade on the front is worth more to you."
-                    : "Serve the default.";
+                    ? view.use("Serve") +
+                          " the default, unless another trade on the front is worth more to you."
+                    : view.use("Serve") + " the default.";
             break;
         case Conclusion::inconclusive:
             headline.title = "Inconclusive";
@@ -445,10 +447,14 @@ Headline headline_of(const ReportView& view) {
     if (!headline.unsound.empty()) {
         headline.reason += " " + headline.unsound;
         if (result.conclusion == Conclusion::recommended)
-            headline.advice = "Find out why before you serve this.";
+            headline.advice = "Find out why before you " + view.use("serve") + " this.";
     }
     if (const std::string difference = environment_difference(view); !difference.empty())
         headline.reason += " " + difference;
+    for (const Trial& trial : view.search)
+        if (trial.started_at && !trial.told())
+            headline.reason += fmt::format(" Trial {} has no result yet: {}.", trial.id,
+                                           view.changes(trial.configuration));
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas");
         copies && *copies > 1)

@@ -6,6 +6,8 @@
 #include "report_view.hpp"
 #include "servetune/error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -233,6 +235,9 @@ std::vector<double> ProductionCheck::values_of(std::string_view name) const {
 std::vector<JudgedFigure> ProductionCheck::judged() const {
     std::vector<JudgedFigure> result;
     bool changed = false;
+    const auto open = batches_.empty() ? growth(begun_, last_) : std::nullopt;
+    const TrafficFigures few =
+        open ? traffic_figures(*open, last_at_ - begun_at_) : TrafficFigures{};
     for (const FigureRule& rule : figure_rules) {
         const auto study = expected_.find(rule.name);
         if (study == expected_.end()) continue;
@@ -243,10 +248,19 @@ std::vector<JudgedFigure> ProductionCheck::judged() const {
         if (batches_.size() < fewest_judged) figure.likeness = Similarity::undecided;
         if (!values.empty() && !(changed && rule.name == speed_figure))
             judge_figure(figure, values, rule);
+        else if (values.empty()) figure.now = counter_in(few, rule.name);
         changed = changed || figure.likeness == Similarity::changed;
         result.push_back(std::move(figure));
     }
     return result;
+}
+
+std::string ProductionCheck::too_few_requests() const {
+    if (batches_.size() >= fewest_judged) return "";
+    if (last_.contains("latency_seconds_count") && requests_ == 0) return "No request came.";
+    return fmt::format(
+        "Too few requests to judge by: {} batches of at least {} are needed, and {} came.",
+        fewest_judged, requests_in_batch, batches_.size());
 }
 
 WatchVerdict ProductionCheck::verdict() const {

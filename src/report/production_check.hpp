@@ -71,9 +71,12 @@ public:
     /// The figures since the reading before. Nothing: the first one, or the server restarted.
     std::optional<TrafficFigures> add(const PageCounters& counters, double at_seconds);
 
-    /// Of the traffic, then of the speed, which is not known while the traffic has changed.
+    /// Of the traffic, then of the speed, which is not known while the traffic has changed. Before
+    /// the first batch `now` is of all requests that came.
     [[nodiscard]] std::vector<JudgedFigure> judged() const;
     [[nodiscard]] WatchVerdict verdict() const;
+    /// Why nothing can be judged yet, a sentence; empty: something can.
+    [[nodiscard]] std::string too_few_requests() const;
     [[nodiscard]] double requests() const { return requests_; }
     [[nodiscard]] double seconds() const { return seconds_; }
     [[nodiscard]] std::size_t restarts() const { return restarts_; }

@@ -9,48 +9,51 @@
 namespace servetune {
 namespace {
 
-std::string markdown_of(const ReportView& view, std::string_view stop_reason,
-                        const Explained& explained) {
-    return markdown_of(document_of({view, stop_reason, &explained}), view.setup.file.secrets);
-}
+/// A study and what was found of it by fitting models, where that is asked for.
+struct ExplainedStudy {
+    ExplainedStudy(const StudySetup& setup, std::span<const Trial> trials,
+                   std::string_view stop_reason, bool with_effects)
+        : view(setup, trials), ended(stop_reason) {
+        if (with_effects) explained = Explained::of(view);
+    }
+    [[nodiscard]] const Explained* models() const { return explained ? &*explained : nullptr; }
+    [[nodiscard]] std::string markdown() const {
+        return markdown_of(document_of({view, ended, models()}), view.setup.file.secrets);
+    }
+    [[nodiscard]] std::string json() const { return json_of(view, ended, models()); }
+    [[nodiscard]] std::string html(const std::string& json, std::string_view version) const {
+        return page_of({view, ended, models()}, json, version);
+    }
+
+    const ReportView view;
+    std::string_view ended;
+    std::optional<Explained> explained{};
+};
 
 }  // namespace
 
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials,
-                            std::string_view stop_reason) {
-    const ReportView view(setup, trials);
-    return markdown_of(view, stop_reason, Explained::of(view));
+                            std::string_view stop_reason, bool with_effects) {
+    return ExplainedStudy(setup, trials, stop_reason, with_effects).markdown();
 }
 
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials,
                         std::string_view stop_reason, bool with_effects) {
-    const ReportView view(setup, trials);
-    if (!with_effects) return json_of(view, stop_reason, nullptr);
-    const Explained explained = Explained::of(view);
-    return json_of(view, stop_reason, &explained);
+    return ExplainedStudy(setup, trials, stop_reason, with_effects).json();
 }
 
 std::string html_report(const StudySetup& setup, std::span<const Trial> trials,
-                        std::string_view stop_reason) {
-    return live_page(setup, trials, stop_reason, true, "");
-}
-
-std::string live_page(const StudySetup& setup, std::span<const Trial> trials,
-                      std::string_view stop_reason, bool with_effects, std::string_view version) {
-    const ReportView view(setup, trials);
-    std::optional<Explained> explained;
-    if (with_effects) explained = Explained::of(view);
-    const Explained* const models = explained ? &*explained : nullptr;
-    return page_of({view, stop_reason, models}, json_of(view, stop_reason, models), version);
+                        std::string_view stop_reason, bool with_effects,
+                        std::string_view live_version) {
+    const ExplainedStudy study(setup, trials, stop_reason, with_effects);
+    return study.html(study.json(), live_version);
 }
 
 Reports all_reports(const StudySetup& setup, std::span<const Trial> trials,
                     std::string_view stop_reason) {
-    const ReportView view(setup, trials);
-    const Explained explained = Explained::of(view);
-    Reports result{
-        markdown_of(view, stop_reason, explained), json_of(view, stop_reason, &explained), {}};
-    result.html = page_of({view, stop_reason, &explained}, result.json);
+    const ExplainedStudy study(setup, trials, stop_reason, true);
+    Reports result{study.markdown(), study.json(), {}};
+    result.html = study.html(result.json, "");
     return result;
 }
 

@@ -276,7 +276,8 @@ OrderedJson gain_json(const Gain& gain) {
     const bool known = gain.has_interval();
     return {{"value", gain.scale.stated(gain.value)},
             {"low", known ? OrderedJson(gain.scale.stated(gain.low)) : OrderedJson()},
-            {"high", known ? OrderedJson(gain.scale.stated(gain.high)) : OrderedJson()}};
+            {"high", known ? OrderedJson(gain.scale.stated(gain.high)) : OrderedJson()},
+            {"level", gain.level}};
 }
 
 OrderedJson json_of(const Explained& explained, const ReportView& view) {

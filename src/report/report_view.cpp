@@ -78,14 +78,11 @@ std::string interval_text(const Gain& gain) {
     return gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
 }
 
+std::string interval_name(const Gain& gain) { return percent_text(gain.level, 0) + " interval"; }
+
 std::string with_interval(const Gain& gain) {
-    if (!gain.has_interval()) return "one measurement each: no interval";
-    const std::string stated = "95 % interval " + interval_text(gain);
-    if ((gain.low > 0) == gain.significant()) return stated;
-    return stated +
-           (gain.low > 0 ? "; the 99 % interval, which decides, begins at "
-                         : "; by the noise of all results, which decides, it begins at ") +
-           gain_text(gain.at_least(), gain.scale);
+    return gain.has_interval() ? interval_name(gain) + " " + interval_text(gain)
+                               : "one measurement each: no interval";
 }
 
 std::string noise_text(const ReportView& view) {

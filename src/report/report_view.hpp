@@ -23,7 +23,7 @@ struct ReportView {
         : setup(study),
           trials(all_trials),
           search(search_history(*study.problem, all_trials)),
-          standings(standings_of(*study.problem, search)),
+          standings(study.problem->standings(search)),
           recommendation(recommend(*study.problem, search)) {}
 
     [[nodiscard]] const Problem& problem() const { return *setup.problem; }
@@ -32,6 +32,10 @@ struct ReportView {
     [[nodiscard]] const FigureScale& scale() const { return standings.scale(); }
     /// What a configuration changes: `seqs = 64, bits = fp8`; `the default`.
     [[nodiscard]] std::string changes(const Configuration& configuration) const;
+    /// What is done with a configuration: `serve`, or `use` where it is no command of an engine.
+    [[nodiscard]] std::string use(const char* serve) const {
+        return setup.file.has_commands() ? serve : *serve == 'S' ? "Use" : "use";
+    }
     /// Trials of the search that have an outcome.
     [[nodiscard]] std::size_t completed() const;
     /// The measurement of a configuration under a workload: `workload` empty for those of the
@@ -113,9 +117,11 @@ std::string metric_title(std::string_view metric);
 bool less_is_better(const Objective& objective, std::string_view metric);
 /// `1 %`, `0.5 %`: without a sign.
 std::string plain_percent(double share);
+/// `99 % interval`.
+std::string interval_name(const Gain& gain);
 /// `+1.20 % to +3.00 %`.
 std::string interval_text(const Gain& gain);
-/// `95 % interval +1.20 % to +3.00 %`, or that there is none.
+/// `99 % interval +1.20 % to +3.00 %`, or that there is none.
 std::string with_interval(const Gain& gain);
 /// The noise of one measurement, and where it comes from.
 std::string noise_text(const ReportView& view);

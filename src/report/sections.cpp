@@ -69,7 +69,7 @@ Section gains_section(const Content& content) {
         rows.begin(), rows.end(), [](const GainRow& one) { return one.gain.has_interval(); });
     Table table{"Before and after",
                 {"workload", metric_title(metric) + ", default", "recommended", "gain"}};
-    if (with_interval) table.header.emplace_back("95 % interval");
+    if (with_interval) table.header.emplace_back(interval_name(rows.front().gain));
     for (const GainRow& one : rows) {
         Row& row = table.rows.emplace_back(
             Row{{one.label, figure_cell(metric, one.before), figure_cell(metric, one.after),
@@ -88,7 +88,7 @@ Section search_section(const Content& content) {
 
 Section command_section(const Content& content) {
     const Headline headline = headline_of(content.view);
-    Section section{"serve", "What to serve"};
+    Section section{"serve", "What to " + content.view.use("serve")};
     section.kind = "brief";
     if (!headline.command.empty())
         section.blocks.emplace_back(Code{"bash", headline.command, "command"});
@@ -114,7 +114,8 @@ Section study_section(const Content& content) {
     fact("goal", view.problem().objective.goals_text());
     fact("workloads", joined(workloads));
     fact("trials", fmt::format("{}, {} failed", counts.completed, counts.failed));
-    fact("time of trials", time_spent_in(view.trials).text());
+    if (const TimeSpent spent = time_spent_in(view.trials); spent.trials >= 1)
+        fact("time of trials", spent.text());
     fact("strategy", fmt::format("{}, seed {}", file.strategy.name, file.seed));
     fact("ended", content.stop_reason.empty() ? "not yet" : content.stop_reason);
     section.show(std::move(table));
@@ -130,11 +131,11 @@ std::string limit_sentence(const LimitMargin& one, const ReportView& view) {
         figure_text(metric, std::abs(one.margin)), one.margin < 0 ? "too far" : "to spare",
         one.refuses ? fmt::format("It refuses {}, which is {} better", view.changes(*one.refuses),
                                   gain_text(one.costs->value, one.costs->scale))
-                    : "No faster configuration was rejected by this limit");
+                    : "No better configuration was rejected by this limit");
 }
 
 Section limits_section(const Content& content) {
-    Section section{"limits", "What keeps it from being faster"};
+    Section section{"limits", "What keeps it from being better"};
     section.kind = "brief";
     if (content.explained == nullptr || !content.explained->limits) return section;
     const WhatLimits& found = *content.explained->limits;
@@ -494,7 +495,7 @@ Section effects_section(const Content& content) {
     std::set<std::string> unknown;
     for (const MainEffect& effect : effects.main)
         if (effect.known()) known.insert(effect.parameter);
-    Table table{"The effect of each flag", {"parameter", "level", "gain", "interval", "measured"}};
+    Table table{"The effect of each level", {"parameter", "level", "gain", "interval", "measured"}};
     table.texts = 2;
     for (const MainEffect& effect : effects.main) {
         const bool refused = !effect.refused.empty();
@@ -656,19 +657,15 @@ Section notes_section(const Content& content) {
     return section;
 }
 
-Section glossary_section(const Content&) {
+Section glossary_section(const Content& content) {
     Section section{"words", "Glossary"};
     section.page_only = true;
-    section.list(std::vector<std::string>{
-        "default: the engine as it starts without the flags of this study; trial 0.",
-        "gain: how much better a figure is than the default's: 2 % more throughput, or the same "
+    std::vector<std::string> texts{
+        "default: the configuration that changes nothing; trial 0.",
+        "gain: how much better a figure is than the default's: 2 % more of a rate, or the same "
         "work in 1/1.02 of the time.",
-        "95 % interval: were the study repeated many times, 95 of 100 such intervals would hold "
+        "99 % interval: were the study repeated many times, 99 of 100 such intervals would hold "
         "the true value.",
-        "TTFT: time to first token, from sending a request to its first token.",
-        "TPOT: time per output token, the mean time between tokens of one answer after the first.",
-        "ITL: inter-token latency, each time between two tokens, over all answers.",
-        "p95: 95 of 100 requests are at most as slow.",
         "limit: a bound that a configuration has to keep; one that breaks it is refused, however "
         "fast it is.",
         "sound, unchecked, suspect, unsound: what the audit says of a measurement: all figures fit "
@@ -676,7 +673,16 @@ Section glossary_section(const Content&) {
         "noise: how much two measurements of the same configuration differ, as a share.",
         "drift: a change of the machine's speed during the study, seen by measuring the default "
         "again.",
-        "front: configurations of which no other is better in both figures."});
+        "front: configurations of which no other is better in both figures."};
+    if (content.view.setup.file.has_commands())
+        texts.insert(
+            texts.end(),
+            {"TTFT: time to first token, from sending a request to its first token.",
+             "TPOT: time per output token, the mean time between tokens of one answer after the "
+             "first.",
+             "ITL: inter-token latency, each time between two tokens, over all answers.",
+             "p95: 95 of 100 requests are at most as slow."});
+    section.list(texts);
     return section;
 }
 
@@ -709,16 +715,13 @@ std::vector<GainRow> gain_rows(const Content& content) {
         if (!a || !b || !view.scale().ratios() || !(*a > 0) || !(*b > 0)) return;
         // The chance interval of a ratio of two means whose relative error is the goal's.
         const double log_gain = std::log1p(view.goal().gain(*a, *b));
-        const double reach = normal_95 * view.standings.noise() * std::sqrt(runs);
-        rows.push_back({label, *b, *a,
-                        view.standings.replicated() > 0
-                            ? Gain{std::expm1(log_gain),
-                                   std::expm1(log_gain - reach),
-                                   std::expm1(log_gain + reach),
-                                   {},
-                                   {},
-                                   view.scale()}
-                            : Gain::unknown(std::expm1(log_gain), view.scale())});
+        const double level = view.recommendation.gain.level;
+        const double reach =
+            normal_quantile((1 + level) / 2) * view.standings.noise() * std::sqrt(runs);
+        rows.push_back(
+            {label, *b, *a,
+             Gain{std::expm1(log_gain), std::expm1(log_gain - reach), std::expm1(log_gain + reach),
+                  level, view.standings.replicated() == 0, view.scale()}});
     };
     if (several)
         for (const Workload& workload : file.workloads)

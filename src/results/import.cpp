@@ -3,8 +3,10 @@
 
 #include "base/nearest.hpp"
 #include "base/text.hpp"
+#include "engine/engine_value.hpp"
 #include "engine/shell_word.hpp"
 #include "printed_block.hpp"
+#include "report/report_view.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 #include "workloads.hpp"
@@ -19,12 +21,6 @@ namespace servetune {
 namespace {
 
 using Figures = std::map<std::string, double>;
-
-std::string joined(const std::vector<std::string>& parts, const char* separator) {
-    std::string result;
-    for (const std::string& part : parts) result += (result.empty() ? "" : separator) + part;
-    return result;
-}
 
 Figures figures_of_result(const BenchmarkResult& result) {
     Figures found;
@@ -55,12 +51,22 @@ std::string table_text(std::vector<std::string> header, const std::vector<TableR
                     [&](const std::string& name, const std::optional<double>&) { add_used(name); });
     add_used("success_ratio");
     header.emplace_back("status");
+    const bool judged = std::any_of(rows.begin(), rows.end(), [](const TableRow& row) {
+        return row.source->validity != Validity{};
+    });
+    if (judged) header.insert(header.end(), {"verdict", "findings"});
     header.insert(header.end(), metrics.begin(), metrics.end());
     header.insert(header.end(), {"arguments", "note"});
     std::string csv = csv_line(header);
     for (const TableRow& row : rows) {
         std::vector<std::string> cells = row.cells;
         cells.emplace_back("ok");
+        if (judged) {
+            std::vector<std::string> ids;
+            for (const Finding& finding : row.source->validity.findings) ids.push_back(finding.id);
+            cells.insert(cells.end(), {std::string(name_in(verdicts, row.source->validity.verdict)),
+                                       joined(ids, " ")});
+        }
         for (const std::string& name : metrics) {
             const auto found = row.figures.find(name);
             cells.push_back(found == row.figures.end() ? "" : text_of(found->second));
@@ -73,25 +79,19 @@ std::string table_text(std::vector<std::string> header, const std::vector<TableR
 }
 
 /// The workload that a label of the result names.
-const Workload* workload_of_labels(const PublishedResult& result,
-                                   const std::vector<Workload>& workloads) {
+const Workload* workload_of_labels(const PublishedResult& result, const StudyFile& study) {
     for (const std::string& label : result.labels)
-        for (const Workload& workload : workloads)
-            if (std::find(workload.printed_as.begin(), workload.printed_as.end(), label) !=
-                workload.printed_as.end())
-                return &workload;
+        if (const Workload* found = study.workload_called(label)) return found;
     return nullptr;
 }
 
 /// The only one without a printed name, to which results without a known label belong.
-const Workload* workload_without_name(const std::vector<Workload>& workloads) {
-    const Workload* found = nullptr;
-    for (const Workload& workload : workloads) {
-        if (!workload.printed_as.empty()) continue;
-        if (found != nullptr) return nullptr;
-        found = &workload;
-    }
-    return found;
+const Workload* workload_without_name(const StudyFile& study) {
+    std::vector<const Workload*> found;
+    for (const auto* list : {&study.workloads, &study.report_workloads})
+        for (const Workload& workload : *list)
+            if (workload.printed_as.empty()) found.push_back(&workload);
+    return found.size() == 1 ? found.front() : nullptr;
 }
 
 /// Why results without a known label are not all taken for `unnamed`; empty where they are.
@@ -141,25 +141,23 @@ ReadCommand read_command(const PublishedResult& result, const Composition& compo
 }
 
 Imported import_for_study(const std::vector<PublishedResult>& results, const StudyFile& study) {
-    std::vector<Workload> workloads = study.workloads;
-    workloads.insert(workloads.end(), study.report_workloads.begin(), study.report_workloads.end());
     const SearchSpace space(study.composition->parameters());
     const CommandReader commands(study.composition->engines(), study.source.search_spaces);
     std::vector<ReadCommand> read;  // one a result
     std::vector<const PublishedResult*> without_label;
     for (const PublishedResult& result : results) {
         read.push_back(read_command(result, *study.composition, commands, study.model));
-        if (read.back().why_not.empty() && workload_of_labels(result, workloads) == nullptr)
+        if (read.back().why_not.empty() && workload_of_labels(result, study) == nullptr)
             without_label.push_back(&result);
     }
-    const Workload* unnamed = workload_without_name(workloads);
+    const Workload* unnamed = workload_without_name(study);
     const std::string several = unnamed == nullptr ? "" : why_several(without_label, *unnamed);
     Imported imported;
     std::vector<PlacedResult> rows;
     std::vector<Figures> figures;
     for (std::size_t i = 0; i < results.size(); ++i) {
         const PublishedResult& result = results[i];
-        const Workload* workload = workload_of_labels(result, workloads);
+        const Workload* workload = workload_of_labels(result, study);
         if (workload == nullptr && several.empty()) workload = unnamed;
         if (!read[i].why_not.empty()) imported.unplaced.push_back({result, read[i].why_not});
         else if (workload == nullptr)
@@ -192,7 +190,6 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     for (const Parameter& parameter : space.parameters())
         if (parameter.continuous() || parameter.level_count() > 1) header.push_back(parameter.name);
     std::vector<TableRow> table;
-    std::map<Figures, std::size_t> first_with;  // figures -> the first result that has them
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const PublishedResult& source = *rows[i].source;
         TableRow row{{std::to_string(source.index), rows[i].workload}, figures[i], &source, ""};
@@ -200,10 +197,6 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             const Value* value = rows[i].configuration.find(header[name]);
             row.cells.push_back(value == nullptr ? "" : text_of(*value));
         }
-        const auto [first, is_new] =
-            first_with.emplace(figures_of_result(source.result), source.index);
-        if (!is_new)
-            row.note = "printed twice: the same result as " + std::to_string(first->second);
         table.push_back(std::move(row));
     }
     imported.csv = table_text(std::move(header), table);
@@ -250,15 +243,6 @@ const EngineParameter* parameter_called(const Engine& engine, const std::string&
     return nullptr;
 }
 
-std::optional<bool> truth_in(const std::string& text) {
-    const std::string said = lower_case(text);
-    for (const char* yes : {"true", "on", "yes", "1"})
-        if (said == yes) return true;
-    for (const char* no : {"false", "off", "no", "0"})
-        if (said == no) return false;
-    return std::nullopt;
-}
-
 }  // namespace
 
 void add_settings(std::string& arguments, const Engine& engine,
@@ -276,7 +260,7 @@ void add_settings(std::string& arguments, const Engine& engine,
         const Destination& to = declared->destination;
         std::string word;
         if (std::holds_alternative<BoolDomain>(declared->parameter.domain)) {
-            const auto on = truth_in(text);
+            const auto on = truth_of(text);
             if (!on)
                 throw SpaceError("--set " + name + ": true or false wanted, got '" + text + "'");
             if (!*on && to.off_flag.empty())

@@ -7,6 +7,7 @@
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 #include "study_file/yaml_text.hpp"
+#include "table_columns.hpp"
 #include "trial/metric_text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -15,15 +16,24 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
+#include <sstream>
 
 namespace servetune {
 namespace {
 
 using Names = std::vector<std::string>;
 
-/// Whether `list`, words between blanks, has a word.
+/// Whether `list`, words between blanks, has a name, whose blanks count as `_`; `x*` is what begins
+/// with x.
 bool in_list(std::string_view list, const std::string& word) {
-    return (" " + std::string(list) + " ").find(" " + lower_case(word) + " ") != std::string::npos;
+    std::istringstream words{std::string(list)};
+    std::string name = lower_case(word);
+    std::replace(name.begin(), name.end(), ' ', '_');
+    for (std::string one; words >> one;)
+        if (one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one)
+            return true;
+    return false;
 }
 
 /// What the first line has most of.
@@ -77,10 +87,6 @@ public:
             (void)cells_of(row, header().size(), name_);
             for (std::string& cell : row.cells) cell = std::string(trimmed(cell));
         }
-        if (std::count(header().begin(), header().end(), "status") > 0)
-            fail(1,
-                 "it is a table of measured configurations already: a study replays it "
-                 "(evaluator: {replay: {table: FILE}})");
         find_goal();
         find_roles();
     }
@@ -103,13 +109,16 @@ public:
                                    ? std::string(unset_text)
                                    : cells[c]);
             line.push_back(std::to_string(++times[line]));
-            const bool is_measured = figure_in(r, figures_.front()).has_value();
+            std::string why = bad_end_of(r);
+            if (why.empty() && !figure_in(r, figures_.front()))
+                why = header()[figures_.front()] + " has no number";
+            const bool is_measured = why.empty();
             line.emplace_back(is_measured ? "ok" : "invalid_result");
             for (const std::size_t c : figures_) {
                 const auto figure = figure_in(r, c);
                 line.push_back(figure && is_measured ? text_of(*figure) : "");
             }
-            line.push_back(is_measured ? "" : header()[figures_.front()] + " has no number");
+            line.push_back(why);
             without += is_measured ? 0 : 1;
             result.csv += csv_line(line);
         }
@@ -124,11 +133,10 @@ public:
         result.remarks.push_back("objective: " + goal_.text());
         remark("also measured: ", {measured.begin() + 1, measured.end()});
         remark("left out: ", left_out_);
-        result.remarks.push_back(std::to_string(rows_.size() - 1) + " rows of " +
-                                 std::to_string(times.size()) + " configurations" +
-                                 (without == 0 ? ""
-                                               : "; " + std::to_string(without) +
-                                                     " have no figure and count as failed"));
+        result.remarks.push_back(
+            std::to_string(rows_.size() - 1) + " rows of " + std::to_string(times.size()) +
+            " configurations" +
+            (without == 0 ? "" : "; " + std::to_string(without) + " count as failed"));
         return result;
     }
 
@@ -165,6 +173,48 @@ private:
         });
     }
 
+    /// `state: crashed`; empty: no column says that the row came to no good end.
+    [[nodiscard]] std::string bad_end_of(std::size_t row) const {
+        for (std::size_t c = 0; c < header().size(); ++c) {
+            const std::string &name = header()[c], &end = rows_[row].cells[c];
+            if (name == "status" && end == "ok")
+                fail(1,
+                     "it is a table of measured configurations already: a study replays it "
+                     "(evaluator: {replay: {table: FILE}})");
+            if (in_list("state status", name) && in_list(bad_ends_txt.text, end))
+                return name + ": " + end;
+        }
+        return "";
+    }
+    /// How many rows differ in these columns.
+    [[nodiscard]] std::size_t kinds(const std::vector<std::size_t>& columns) const {
+        std::set<Names> seen;
+        for (std::size_t r = 1; r < rows_.size(); ++r) {
+            Names cells;
+            for (const std::size_t c : columns) cells.push_back(rows_[r].cells[c]);
+            seen.insert(std::move(cells));
+        }
+        return seen.size();
+    }
+    /// Rows that agree in all other parameters, and a column that differs in each: a parameter, or
+    /// what tells repeats apart? Nobody knows.
+    void check_doubt() const {
+        const std::size_t rows = rows_.size() - 1;
+        std::vector<std::size_t> others;
+        std::string first, options;
+        for (const std::size_t c : parameters_)
+            if (kinds({c}) < rows) {
+                others.push_back(c);
+                options += " --parameter '" + header()[c] + "'";
+            } else if (first.empty()) first = header()[c];
+        const std::size_t configurations = kinds(others);
+        if (!first.empty() && configurations > 1 && configurations < rows)
+            fail(1, "the column '" + first +
+                        "' differs in rows that agree in all else: is it a parameter, or does it "
+                        "tell repeats apart? Say which are parameters:" +
+                        options + ", and '" + first + "' if it is one");
+    }
+
     /// `minimize:COLUMN`, or a column whose name says a direction.
     void find_goal() {
         std::string wanted = request_.objective;
@@ -186,26 +236,31 @@ private:
                                                                : Direction::maximize};
     }
 
-    /// Parameters are those that the request names, else those left of the objective that are no
-    /// metric and count no rows. Other columns with numbers are figures.
+    /// Parameters are those that the request names, else those marked as such, else those left of
+    /// the objective that are no metric and not about the row. Other columns with numbers are
+    /// figures.
     void find_roles() {
         const std::size_t objective = figures_.front();
         for (const std::string& wanted : request_.parameters)
             parameters_.push_back(column_at(wanted, "--parameter"));
         std::map<std::string, std::string> taken;
+        bool marked = false;
+        for (std::size_t c = 0; c < header().size(); ++c)
+            marked = marked || in_list(columns_of_parameters_txt.text, header()[c]);
         for (std::size_t c = 0; c < header().size(); ++c) {
             const std::string& column = header()[c];
-            const bool counts_rows =
-                column.empty() ||
-                in_list("run rep repeat repetition trial seed index id date timestamp", column);
+            const bool about_rows =
+                column.empty() || in_list(columns_about_rows_txt.text, header()[c]);
             const bool is_said =
                 std::find(parameters_.begin(), parameters_.end(), c) != parameters_.end();
             if (is_said && c == objective)
                 fail(1, "the column '" + column + "' is the objective, so it is no parameter");
-            if (request_.parameters.empty() && c < objective && !counts_rows &&
-                metric_called(column).empty())
+            if (request_.parameters.empty() && c != objective && !about_rows &&
+                (marked ? in_list(columns_of_parameters_txt.text, header()[c])
+                        : c < objective && metric_called(column).empty() &&
+                              !in_list("metrics.* metrics/* summary.* summary/*", column)))
                 parameters_.push_back(c);
-            else if (c != objective && !is_said && !counts_rows && has_numbers(c))
+            else if (c != objective && !is_said && !about_rows && has_numbers(c))
                 figures_.push_back(c);
             else if (c != objective && !is_said) {
                 left_out_.push_back(column);
@@ -220,6 +275,7 @@ private:
             fail(1,
                  "no column left of the objective is a parameter; say which are: --parameter "
                  "COLUMN");
+        if (request_.parameters.empty() && !marked) check_doubt();
     }
 
     std::string name_;
@@ -263,14 +319,6 @@ std::string study_of(const PlainTable& plain, const std::string& study,
     tree["evaluator"]["replay"] = {{"table", table_file}, {"unmeasured", "exclude"}};
     return "# Written by `autotune import --objective`. The default is the first measured row.\n" +
            yaml_document(tree);
-}
-
-bool looks_like_table(std::string_view text) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    const std::size_t first = line.find_first_not_of(" \t\r\xEF\xBB\xBF");
-    if (first != std::string_view::npos && (line[first] == '{' || line[first] == '['))
-        return false;  // JSON, whole or cut
-    return line.find_first_of(",;\t") != std::string_view::npos;
 }
 
 }  // namespace servetune

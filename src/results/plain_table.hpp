@@ -49,9 +49,6 @@ PlainTable read_plain_table(std::string_view text, const std::string& name,
 std::string study_of(const PlainTable& table, const std::string& study,
                      const std::string& table_file);
 
-/// Whether the text looks like a table with several columns.
-bool looks_like_table(std::string_view text);
-
 /// A value for `yaml_document`.
 inline nlohmann::ordered_json value_tree(const Value& value) {
     if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;

@@ -139,12 +139,7 @@ bool changes_no_measurement(std::string_view variable) {
 /// The name in `NAME=value`; empty: it is none.
 std::string_view variable_set_by(std::string_view word) {
     const std::string_view name = word.substr(0, word.find('='));
-    const bool named = name.size() < word.size() && !name.empty() &&
-                       std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
-                       std::all_of(name.begin(), name.end(), [](unsigned char c) {
-                           return std::isalnum(c) != 0 || c == '_';
-                       });
-    return named ? name : std::string_view();
+    return name.size() < word.size() && is_variable_name(name) ? name : std::string_view();
 }
 
 /// Where the text directly above a result stands: in its own fence, in the fence above, or in the

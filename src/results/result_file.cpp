@@ -4,7 +4,9 @@
 #include "base/nesting.hpp"
 #include "printed_block.hpp"
 #include "result_format.hpp"
+#include "servetune/audit.hpp"
 #include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,10 +24,8 @@ constexpr std::size_t deepest = 100;
 
 std::string place(std::string_view text, std::size_t at, const std::string& name) {
     const std::string_view before = text.substr(0, std::min(at, text.size()));
-    const auto line = before.rfind('\n');
     return name + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n')) + ":" +
-           std::to_string(before.size() - (line == std::string_view::npos ? 0 : line + 1) + 1) +
-           ": ";
+           std::to_string(before.size() - before.rfind('\n')) + ": ";  // npos is -1
 }
 
 constexpr std::string_view json_blanks = " \n\r\t";
@@ -117,11 +117,17 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
         if (results.size() == most_results)
             throw ParseError(name + ": more than " + std::to_string(most_results) +
                              " results in one file; split it");
-        // Both counts say how many requests were issued; a tool's own "requested" is what was asked
-        // for.
+        // A tool's own "requested" is what was asked for; both counts say how many were issued.
         BenchmarkResult& figures = result.result;
-        if (figures.successful_requests && figures.failed_requests)
-            figures.requested_requests = *figures.successful_requests + *figures.failed_requests;
+        if (figures.requested_requests < figures.successful_requests)
+            figures.requested_requests.reset();
+        if (figures.successful_requests && figures.failed_requests) {
+            const double issued = *figures.successful_requests + *figures.failed_requests;
+            if (0.99 * figures.requested_requests.value_or(0) > issued)
+                add_cut_short(result, text_of(*figures.requested_requests) + " were asked for, " +
+                                          text_of(issued) + " ended");
+            figures.requested_requests = issued;
+        }
         for (auto* asked : {&figures.requested_requests, &figures.maximum_concurrency,
                             &figures.requested_rate_per_second})
             if (*asked < 0) asked->reset();  // -1: no bound
@@ -131,6 +137,15 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
 }
 
 }  // namespace
+
+void add_cut_short(PublishedResult& result, std::string why) {
+    if (result.validity.findings.empty())
+        add(result.validity,
+            {Verdict::suspect,
+             {{"complete", "not all requests ended", std::move(why),
+               "cut short (cancelled, a time limit, too few prompts): its longest answers may be "
+               "missing"}}});
+}
 
 bool is_result_table(std::string_view content) { return is_sweep_table(content); }
 

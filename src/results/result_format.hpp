@@ -51,6 +51,7 @@ struct TextRow {
 struct ResultFormat {
     std::string_view tool;
     std::string_view keys;  ///< what it is recognised by, for messages
+    /// Without it: by numbers at all of the keys.
     bool (*recognises)(const nlohmann::json& result);
     std::span<const FigureRow> figures{};
     std::span<const TextRow> texts{};
@@ -66,6 +67,9 @@ std::vector<PublishedResult> results_of(const nlohmann::json& value);
 /// The tools write 0 for what they did not measure: gaps of one-token answers, times of a run
 /// without a success. Gaps of 0 in answers whose tokens took time stay: they are a finding.
 void drop_unmeasured(BenchmarkResult& figures);
+
+/// Not all requests were sent or ended: the result is suspect. `why`: what says so.
+void add_cut_short(PublishedResult& result, std::string why);
 
 /// Control characters become blanks, and what is longer than 500 bytes is cut: names from files go
 /// into tables.

@@ -71,11 +71,15 @@ bool is_at(const Json& value, std::string_view path, const Json& wanted) {
     const Json* node = node_at(value, path);
     return node != nullptr && *node == wanted;
 }
-bool all_numbers(const Json& value, std::initializer_list<std::string_view> paths) {
-    return std::all_of(paths.begin(), paths.end(), [&](std::string_view path) {
-        const Json* node = node_at(value, path);
-        return node != nullptr && node->is_number();
-    });
+/// At each of the keys, between commas.
+bool has_numbers(const Json& value, std::string_view keys) {
+    while (!keys.empty()) {
+        const std::string_view key = keys.substr(0, keys.find(", "));
+        keys.remove_prefix(std::min(keys.size(), key.size() + 2));
+        const Json* node = node_at(value, key);
+        if (node == nullptr || !node->is_number()) return false;
+    }
+    return true;
 }
 
 TimeSummary times_at(const Json& value, std::string_view path, const StatisticNames& statistics,
@@ -136,8 +140,9 @@ void add_label(PublishedResult& result, const std::string& label) {
 // `vllm bench serve`, and SGLang's bench_serving, which came from it: times in milliseconds. Our
 // own, which are vLLM's and more.
 
-constexpr std::array<FigureRow, 21> serving_figures{
-    {{"completed", &B::successful_requests},
+constexpr std::array<FigureRow, 22> serving_figures{
+    {{"num_prompts", &B::requested_requests},
+     {"completed", &B::successful_requests},
      {"failed", &B::failed_requests},
      {"duration", &B::duration_seconds},
      {"max_concurrency", &B::maximum_concurrency},
@@ -164,7 +169,7 @@ constexpr std::array<TextRow, 4> serving_texts{{{"model_id", &P::model},
                                                 {"date", &P::date}}};
 constexpr StatisticNames serving_statistics{"mean", "median", "p90", "p95", "p99", "std"};
 constexpr std::string_view serving_used =
-    "num_prompts _benchmark_name label tag rtfx p50_ttft_ms p50_tpot_ms p50_itl_ms p50_e2el_ms";
+    "_benchmark_name label tag rtfx p50_ttft_ms p50_tpot_ms p50_itl_ms p50_e2el_ms";
 constexpr std::array<TextRow, 3> our_texts{
     {{"model_id", &P::model}, {"servetune>dataset", &P::dataset}, {"date", &P::date}}};
 
@@ -178,12 +183,6 @@ void finish_serving(const Json& value, PublishedResult& result) {
         if (figures.successful_requests == good)
             figures.failed_requests = static_cast<double>(errors->size()) - good;
     }
-    // The argument, not the number issued (a data set may have fewer): taken only where nothing
-    // better is known, as then requests that vanished without a line (before 0.11.1) would
-    // otherwise go unnoticed.
-    const auto asked_for = figure_at(value, "num_prompts");
-    if (!figures.failed_requests && asked_for >= figures.successful_requests)
-        figures.requested_requests = asked_for;
     for (const char* key : {"_benchmark_name", "label", "tag"})
         add_label(result, text_at(value, key));
     add_label(result, result.dataset);
@@ -272,6 +271,9 @@ void finish_metrics(const Json& value, PublishedResult& result) {
 void finish_genai_perf(const Json& value, PublishedResult& result) {
     finish_metrics(value, result);
     result.result.inter_token_latency = {};
+    if (is_at(value, "input_config>perf_analyzer>measurement>mode", "request_count"))
+        result.result.requested_requests =
+            setting_at(value, "input_config>perf_analyzer>measurement>num");
     // -1: without bounds on times.
     result.result.goodput_requests_per_second = setting_at(value, "request_goodput>avg");
 }
@@ -286,6 +288,7 @@ void finish_aiperf(const Json& value, PublishedResult& result) {
         figures.failed_requests = 0;
     if (!figures.successful_requests && rate == 100) figures.successful_requests = 0;
     figures.duration_seconds = metric_times_at(value, "benchmark_duration").mean;
+    if (is_at(value, "was_cancelled", true)) add_cut_short(result, "the tool says: cancelled");
     // The load, in the configuration of 2025 (`loadgen`) or 2026 (`phases`, of which one is no
     // warm-up).
     std::vector<const Json*> measured;
@@ -297,9 +300,11 @@ void finish_aiperf(const Json& value, PublishedResult& result) {
     if (const Json* load = node_at(value, "input_config>loadgen")) measured = {load};
     if (measured.size() != 1) return;
     figures.maximum_concurrency = setting_at(*measured.front(), "concurrency");
-    for (const char* key : {"rate", "request_rate"})
-        if (const auto asked = setting_at(*measured.front(), key))
-            figures.requested_rate_per_second = asked;
+    for (const auto& [key, figure] : {std::pair{"rate", &figures.requested_rate_per_second},
+                                      {"request_rate", &figures.requested_rate_per_second},
+                                      {"requests", &figures.requested_requests},
+                                      {"request_count", &figures.requested_requests}})
+        if (const auto asked = setting_at(*measured.front(), key)) *figure = asked;
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -340,8 +345,11 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
             figure_at(value, std::string(row.path).replace(row.path.size() - 1, 1, "count")) == 0)
             figures.*row.place.times = {};
     // Cancelled at the time limit: neither successful nor failed.
-    if (const auto cut = figure_at(value, "metrics>request_totals>incomplete"); cut && *cut > 0)
+    if (const auto cut = figure_at(value, "metrics>request_totals>incomplete"); cut && *cut > 0) {
         result.unread["incomplete requests"] = text_of(*cut);
+        figures.requested_requests =
+            *cut + figures.successful_requests.value_or(0) + figures.failed_requests.value_or(0);
+    }
     const Json* found = node_at(value, "config>strategy");
     const Json strategy = found == nullptr ? Json() : *found;
     std::string type = text_at(strategy, "type_");
@@ -480,10 +488,9 @@ constexpr std::array<ResultFormat, 9> known_formats{
       "*",
       finish_ours},
      {"sglang",
-      "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or "
-      "dataset_name",
+      "duration, completed, mean_e2e_latency_ms",
       [](const Json& value) {
-          return all_numbers(value, {"duration", "completed"}) &&
+          return has_numbers(value, "duration, completed") &&
                  (value.contains("total_output_tokens_retokenized") ||
                   value.contains("mean_e2e_latency_ms") ||
                   (value.contains("input_throughput") && value.contains("dataset_name")));
@@ -496,9 +503,7 @@ constexpr std::array<ResultFormat, 9> known_formats{
       finish_serving},
      {"vllm",
       "duration, completed, request_throughput",
-      [](const Json& value) {
-          return all_numbers(value, {"duration", "completed", "request_throughput"});
-      },
+      nullptr,
       serving_figures,
       serving_texts,
       serving_statistics,
@@ -506,8 +511,7 @@ constexpr std::array<ResultFormat, 9> known_formats{
       serving_used,
       finish_serving},
      {"aiperf",
-      "profile_export_aiperf.json: aiperf_version, schema_version or benchmark_duration, and "
-      "request_throughput",
+      "profile_export_aiperf.json",
       [](const Json& value) {
           return (is_text_at(value, "aiperf_version") || is_text_at(value, "schema_version") ||
                   is_metric(value, "benchmark_duration")) &&
@@ -521,7 +525,7 @@ constexpr std::array<ResultFormat, 9> known_formats{
       "*",
       finish_aiperf},
      {"genai-perf",
-      "profile_export_genai_perf.json: request_throughput and request_latency",
+      "profile_export_genai_perf.json",
       [](const Json& value) {
           return is_metric(value, "request_throughput") && is_metric(value, "request_latency");
       },
@@ -531,7 +535,7 @@ constexpr std::array<ResultFormat, 9> known_formats{
       {},
       "*",
       finish_genai_perf},
-     {"guidellm", "benchmarks with metrics.request_latency and metrics.time_to_first_token_ms",
+     {"guidellm", "benchmarks, metrics.request_latency",
       [](const Json& value) {
           return value.contains("run_stats") || is_at(value, "metrics", Json::object()) ||
                  (node_at(value, "metrics>request_latency>successful") != nullptr &&
@@ -539,10 +543,8 @@ constexpr std::array<ResultFormat, 9> known_formats{
       },
       guidellm_figures, guidellm_texts, guidellm_statistics, "benchmarks", "*", finish_guidellm},
      {"evalscope",
-      "Success Requests, Avg Latency (s) and Avg ITL (ms)",
-      [](const Json& value) {
-          return all_numbers(value, {"Success Requests", "Avg Latency (s)", "Avg ITL (ms)"});
-      },
+      "Success Requests, Avg Latency (s), Avg ITL (ms)",
+      nullptr,
       evalscope_figures,
       {},
       {},
@@ -550,10 +552,8 @@ constexpr std::array<ResultFormat, 9> known_formats{
       "*",
       finish_evalscope},
      {"inferencex",
-      "hw, conc and tput_per_gpu",
-      [](const Json& value) {
-          return is_text_at(value, "hw") && all_numbers(value, {"conc", "tput_per_gpu"});
-      },
+      "conc, tput_per_gpu",
+      nullptr,
       inferencex_figures,
       model_text,
       serving_statistics,
@@ -562,9 +562,7 @@ constexpr std::array<ResultFormat, 9> known_formats{
       finish_inferencex},
      {"llama-bench",
       "avg_ts, n_prompt, n_gen",
-      [](const Json& value) {
-          return all_numbers(value, {"avg_ts", "n_prompt", "n_gen"});
-      },
+      nullptr,
       bench_figures,
       bench_texts,
       {},
@@ -608,7 +606,9 @@ std::vector<PublishedResult> results_of(const Json& value) {
     const auto read = [&](const Json& one) {
         const auto* const format = std::find_if(
             known_formats.begin(), known_formats.end(), [&](const ResultFormat& known) {
-                return known.list == key && one.is_object() && known.recognises(one);
+                return known.list == key && one.is_object() &&
+                       (known.recognises != nullptr ? known.recognises(one)
+                                                    : has_numbers(one, known.keys));
             });
         if (format != known_formats.end()) results.push_back(read_one(one, *format));
         else if (results.empty()) refuse(value);

@@ -7,8 +7,9 @@
 #include "study_file/yaml_text.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cmath>
+#include <ctime>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,15 +20,12 @@ double time_of(const TraceRow& row) { return present(row.seconds); }
 
 std::string moment_text(double seconds) {
     if (seconds < 1e8) return "second " + fixed_text(std::floor(seconds), 0);  // begins at 0
-    const auto whole = std::chrono::sys_seconds(
-        std::chrono::seconds(static_cast<std::int64_t>(std::floor(seconds))));
-    const auto day = std::chrono::floor<std::chrono::days>(whole);
-    const std::chrono::year_month_day date(day);
-    const auto two = [](auto number) { return (number < 10 ? "0" : "") + std::to_string(number); };
-    const auto in_day = (whole - day).count();
-    return std::to_string(static_cast<int>(date.year())) + "-" +
-           two(static_cast<unsigned>(date.month())) + "-" + two(static_cast<unsigned>(date.day())) +
-           " " + two(in_day / 3600) + ":" + two(in_day / 60 % 60);
+    const auto whole = static_cast<std::time_t>(std::floor(seconds));
+    std::tm utc{};
+    std::array<char, 32> text{};
+    ::gmtime_r(&whole, &utc);
+    (void)std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &utc);
+    return text.data();
 }
 
 std::vector<TraceRow> all_requests(const std::vector<std::filesystem::path>& files,

@@ -486,8 +486,7 @@ std::string BayesianOptions::why_invalid() const {
 }
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
-    const Standings standings(history, problem.objective, problem.decision,
-                              problem.space.default_configuration());
+    const Standings standings = problem.standings(history);
     Beliefs beliefs = given_.beliefs.fitted_to(history, problem.decision);
     const std::size_t by_knowledge = FirstTrials::of_knowledge(beliefs, problem.space);
     std::set<std::size_t> refuted;

@@ -196,7 +196,7 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
             if (const auto& value = link.values[i]) values[link.key] = *value;
         history[i].configuration = Configuration::of(values);
     }
-    const Standings standings(history, aim, decision);
+    const Standings standings(history, aim, decision, history.front().configuration);
     std::vector<ConfigurationEvidence> evidence =
         worth_learning(evidence_of(*problem_, standings, *geometry_, {}), aim, most_results);
     if (std::none_of(evidence.begin(), evidence.end(),

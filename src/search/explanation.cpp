@@ -46,15 +46,14 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     TrialExplanation result;
     result.trial = &*found;
     const Standings alone(std::span<const Trial>(&*found, 1), fitted_->problem.objective,
-                          fitted_->problem.decision);
+                          fitted_->problem.decision, found->configuration);
     if (const Standing& standing = alone.all().front(); standing.measured() > 0)
         result.measured = standing.estimate().mean;
 
     const std::vector<Trial> history = before(fitted_->trials, *found);
     for (const Trial& trial : history) result.told_before += trial.told() ? 1 : 0;
     if (result.told_before == 0) return result;
-    const Standings standings(history, fitted_->problem.objective, fitted_->problem.decision,
-                              fitted_->problem.space.default_configuration());
+    const Standings standings = fitted_->problem.standings(history);
     const Beliefs believed = fitted_->given_beliefs.fitted_to(history, fitted_->problem.decision);
     const PendingAwareModel model =
         learned_anew(fitted_->problem, standings, fitted_->geometry, believed, fitted_->seed);

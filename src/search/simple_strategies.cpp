@@ -47,8 +47,7 @@ Answer Exhaustive::ask(const Problem& problem, std::span<const Trial> history, R
 }
 
 Answer LocalSearch::ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const {
-    const Standings standings(history, problem.objective, problem.decision,
-                              problem.space.default_configuration());
+    const Standings standings = problem.standings(history);
     const Standing* current = climb(problem, standings);
     if (current != nullptr) {
         std::vector<Configuration> untried;

@@ -74,8 +74,7 @@ std::optional<Answer> Staged::decide(Step& step, const Problem& problem, const S
 }
 
 Staged::Walk Staged::walk(const Problem& problem, std::span<const Trial> history) const {
-    const Standings standings(history, problem.objective, problem.decision,
-                              problem.space.default_configuration());
+    const Standings standings = problem.standings(history);
     Walk result{{}, Waiting{}};
     Configuration base = problem.space.default_configuration();
     const Standing* base_standing = standings.find(base);

@@ -3,11 +3,12 @@
 
 namespace servetune {
 
-Parameter Parameter::scaled(Scale scale) && {
-    if (auto* whole = std::get_if<IntegerDomain>(&domain)) whole->scale = scale;
-    else if (auto* range = std::get_if<RealDomain>(&domain)) range->scale = scale;
+Parameter Parameter::scaled(Scale scale) const {
+    Parameter result = *this;
+    if (auto* whole = std::get_if<IntegerDomain>(&result.domain)) whole->scale = scale;
+    else if (auto* range = std::get_if<RealDomain>(&result.domain)) range->scale = scale;
     else throw SpaceError("'" + name + "' has no numbers that a logarithmic scale could spread");
-    return std::move(*this);
+    return result;
 }
 
 std::size_t Parameter::domain_levels() const {
@@ -179,25 +180,28 @@ Parameter Parameter::fixed(std::string name, Value value) {
     return choice(std::move(name), {std::move(value)});
 }
 
-Parameter Parameter::log2() && { return std::move(*this).scaled(Scale::log2); }
-Parameter Parameter::log() && { return std::move(*this).scaled(Scale::log); }
-Parameter Parameter::with_default(Value value) && {
-    default_value = std::move(value);
-    return std::move(*this);
+Parameter Parameter::log2() const { return scaled(Scale::log2); }
+Parameter Parameter::log() const { return scaled(Scale::log); }
+Parameter Parameter::with_default(Value value) const {
+    Parameter result = *this;
+    result.default_value = std::move(value);
+    return result;
 }
-Parameter Parameter::or_unset(std::optional<Value> engine_default) && {
-    offers_unset = true;
-    default_value = Unset{};
-    value_when_unset = std::move(engine_default);
-    return std::move(*this);
+Parameter Parameter::or_unset(std::optional<Value> engine_default) const {
+    Parameter result = with_default(Unset{});
+    result.offers_unset = true;
+    result.value_when_unset = std::move(engine_default);
+    return result;
 }
-Parameter Parameter::growing_memory() && {
-    grows_memory = true;
-    return std::move(*this);
+Parameter Parameter::growing_memory() const {
+    Parameter result = *this;
+    result.grows_memory = true;
+    return result;
 }
-Parameter Parameter::when(std::string parent, std::vector<Value> values) && {
-    active_when.push_back({std::move(parent), std::move(values)});
-    return std::move(*this);
+Parameter Parameter::when(std::string parent, std::vector<Value> values) const {
+    Parameter result = *this;
+    result.active_when.push_back({std::move(parent), std::move(values)});
+    return result;
 }
 
 Parameter flag(std::string name, bool default_value) {

@@ -27,12 +27,10 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
 
 namespace {
 
-constexpr double tails_of_verdict = 0.01;
-
 /// How far the mean of so many gains may be off that spread like that.
-double reach_of(const Spread& spread, std::size_t gains, double tails) {
+double reach_of(const Spread& spread, std::size_t gains, double level) {
     return std::sqrt(spread.squares / spread.freedom / static_cast<double>(gains)) *
-           student_quantile(tails, static_cast<std::size_t>(spread.freedom));
+           student_quantile(1 - level, static_cast<std::size_t>(spread.freedom));
 }
 
 double median_of(std::vector<double> values) {
@@ -89,7 +87,7 @@ Spread PairedComparison::assumed(std::size_t rounds) const {
     return {weight * (load * load + 2 * noise * noise), weight};
 }
 
-Gain PairedComparison::gain(const Standing& candidate) const {
+Gain PairedComparison::gain(const Standing& candidate, double level) const {
     std::vector<double> mine = gains(candidate);
     const std::size_t n = mine.size();
     const FigureScale& scale = standings_.scale(k_);
@@ -107,15 +105,10 @@ Gain PairedComparison::gain(const Standing& candidate) const {
     all += measured;
     constexpr double nothing = 1e-18;
     const bool exact = measured.freedom > 0 && measured.squares < nothing;
-    const auto reach = [&](double tails) {
-        const double by_all = reach_of(all, n, tails);
-        return n < least_rounds && !exact ? by_all
-                                          : std::min(by_all, reach_of(measured, n, tails));
-    };
-    const double stated = reach(0.05);
-    const double sure = reach(tails_of_verdict);
-    return {std::expm1(mean),        std::expm1(mean - stated), std::expm1(mean + stated),
-            std::expm1(mean - sure), std::expm1(mean + sure),   scale};
+    double reach = reach_of(all, n, level);
+    if (n >= least_rounds || exact) reach = std::min(reach, reach_of(measured, n, level));
+    return {
+        std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach), level, false, scale};
 }
 
 std::size_t PairedComparison::rounds_needed() const {
@@ -124,7 +117,7 @@ std::size_t PairedComparison::rounds_needed() const {
     for (const Standing& one : standings_.all())
         if (one.passes()) most = std::max(most, gain_in(one).value_or(0));
     for (std::size_t rounds = 1; rounds <= least_rounds; ++rounds)
-        if (luck * most > reach_of(assumed(rounds), rounds, tails_of_verdict)) return rounds;
+        if (luck * most > reach_of(assumed(rounds), rounds, verdict_level)) return rounds;
     return interim_analyses.back();
 }
 
@@ -136,8 +129,7 @@ std::size_t rounds_needed(const Problem& problem, const Standings& standings) {
 }
 
 Answer Confirmation::next() const {
-    const Standings standings(history_, problem_.objective, problem_.decision,
-                              problem_.space.default_configuration());
+    const Standings standings = problem_.standings(history_);
     const auto open = [](const Trial* trial) { return !trial->told(); };
     if (std::any_of(standings.trials().begin(), standings.trials().end(),
                     [&](const Trial* trial) { return open(trial) && !confirms(*trial); }))
@@ -148,9 +140,7 @@ Answer Confirmation::next() const {
         std::vector<Trial> before;
         std::copy_if(history_.begin(), history_.end(), std::back_inserter(before),
                      [&](const Trial& trial) { return trial.id < last.front()->id; });
-        for (Configuration& one :
-             next_round(Standings(before, problem_.objective, problem_.decision,
-                                  problem_.space.default_configuration())))
+        for (Configuration& one : next_round(problem_.standings(before)))
             if (!has(last, one)) return propose(std::move(one), rounds.size());
         if (std::any_of(last.begin(), last.end(), open)) return Waiting{};
     }
@@ -188,7 +178,7 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
                 continue;
             const Gain gain = paired.gain(one);
             if (meets_min_gain(problem_.decision, gain)) return Verdict::proven;
-            less = (less || k == 0) && gain.at_most() < problem_.decision.min_gain;
+            less = (less || k == 0) && gain.high < problem_.decision.min_gain;
         }
         return over || less ? Verdict::settled : Verdict::open;
     };

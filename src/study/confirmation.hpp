@@ -20,6 +20,10 @@ inline constexpr std::size_t least_rounds = 3;
 /// say something new. Those of fewer than three rounds rest on what is assumed.
 inline constexpr std::array<std::size_t, 5> interim_analyses{1, 2, least_rounds, 6, 12};
 
+/// Of the interval that decides: a verdict is looked for several times and about several
+/// configurations.
+inline constexpr double verdict_level = 0.99;
+
 /// One round: each configuration once, in the order in which they were asked.
 using ConfirmationRound = std::vector<const Trial*>;
 
@@ -45,15 +49,13 @@ public:
         return gains(candidate).size();
     }
 
-    /// The gain of a configuration over the base with its 95 % interval, by Student's t. `proven`
-    /// is the lower end of the 99 % interval: a verdict is looked for several times and about
-    /// several configurations, so it has to be surer than what it states.
+    /// The gain of a configuration over the base with its interval, by Student's t.
     ///
     /// What the mean is off by is known from how the rounds spread and from what is assumed of a
     /// round, which weighs five degrees of freedom; from three rounds on also from the rounds
     /// alone, and the narrower counts. In fewer rounds the search's gain is one more that says how
     /// gains spread, and figures that came again to the last digit have no noise.
-    [[nodiscard]] Gain gain(const Standing& candidate) const;
+    [[nodiscard]] Gain gain(const Standing& candidate, double level = verdict_level) const;
 
     /// Rounds in which the largest gain of the search is expected to be proven.
     [[nodiscard]] std::size_t rounds_needed() const;

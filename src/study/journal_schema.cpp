@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal_schema.hpp"
+#include "base/nearest.hpp"
 #include "journal_snapshot.hpp"
 
 #include <cctype>
@@ -36,8 +37,6 @@ CREATE VIEW trials AS
 namespace {
 
 using Statement = SqliteConnection::Statement;
-
-constexpr std::size_t most_of_a_name = 60;
 
 /// Without blanks: SQLite keeps the text as it was written.
 std::string squeezed(std::string_view text) {
@@ -82,31 +81,22 @@ std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
         const auto found = known.find({kind, name});
         if (found != known.end() && found->second.contains(squeezed(rows.text(2)))) continue;
         result.push_back((found == known.end() ? "the " : "another ") + kind + " '" +
-                         name.substr(0, most_of_a_name) + "'");
+                         name.substr(0, 60) + "'");
     }
     return result;
 }
 
 bool has_real_tables(SqliteConnection& connection) {
-    Statement rows(connection, "SELECT name, sql FROM sqlite_master WHERE type = 'table'");
-    std::set<std::string> real;
-    while (rows.step())
-        if (squeezed(rows.text(1)).starts_with("CREATETABLE"))
-            real.insert(rows.text(0));  // no virtual one
-    return real.contains("study") && real.contains("definitions") && real.contains("events");
+    return connection.number(
+               "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE "
+               "TABLE%' AND name IN ('study', 'definitions', 'events')") == 3;  // no virtual one
 }
 
 void check_own_journal(SqliteConnection& connection, const std::filesystem::path& file) {
     const std::vector<std::string> foreign = foreign_in_journal(connection);
     if (foreign.empty()) return;
-    constexpr std::size_t most_named = 5;
-    std::string text;
-    for (std::size_t i = 0; i < std::min(foreign.size(), most_named); ++i)
-        text += (i == 0 ? "" : ", ") + foreign[i];
-    if (foreign.size() > most_named)
-        text += " and " + std::to_string(foreign.size() - most_named) + " more";
     throw IoError(
-        "journal " + file.string() + " holds what servetune did not make: " + text +
+        "journal " + file.string() + " holds what servetune did not make: " + listed(foreign, 5) +
         "; drop it there, or let 'autotune status STUDY --rescue' make a journal without it");
 }
 
@@ -117,11 +107,10 @@ int journal_version(SqliteConnection& connection, const std::filesystem::path& f
                       ": this is an SQLite file, but not a journal of servetune");
     const auto version = static_cast<int>(connection.number("PRAGMA user_version"));
     if (version != SqliteJournal::schema_version)
-        throw IoError(
-            "journal " + file.string() + " has schema version " + std::to_string(version) +
-            ", this program reads version " + std::to_string(SqliteJournal::schema_version) +
-            ": use the program that wrote it (an earlier one is built from commit e5d0b80c), or "
-            "begin anew in another --directory");
+        throw IoError("journal " + file.string() + " has schema version " +
+                      std::to_string(version) + ", this program reads version " +
+                      std::to_string(SqliteJournal::schema_version) +
+                      ": use the program that wrote it, or begin anew in another --directory");
     return version;
 }
 
@@ -162,12 +151,17 @@ std::string changes_between(const Definition& before, const Definition& after) {
     const auto never_new = [](const std::string& path) {
         return path == machine_found_path || is_never_compared(path);
     };
+    const auto is_fingerprint = [](const std::string& text) {
+        return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
+    };
     for (const auto& [path, text] : before) {
         const auto now = after.find(path);
         if (is_never_compared(path) || (path == machine_found_path && now == after.end())) continue;
         if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
         else if (now->second != text)
-            changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
+            changes += "\n  " + path +
+                       (is_fingerprint(text) ? std::string(": has changed")
+                                             : ": was '" + text + "', is '" + now->second + "'");
     }
     for (const auto& [path, text] : after)
         if (!before.contains(path) && !never_new(path))

@@ -6,12 +6,9 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
-#include <string_view>
 #include <system_error>
 
 namespace servetune {
@@ -133,46 +130,6 @@ void read_snapshot(const fs::path& file, const ReadJournal& read) {
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
-}
-
-std::uintmax_t missing_at_end(const fs::path& file) {
-    constexpr std::string_view magic{"SQLite format 3\0", 16};
-    constexpr std::size_t page_bytes_at = 16;  // sqlite.org/fileformat2.html, "The Database Header"
-    constexpr std::size_t pages_at = 28;
-    std::array<unsigned char, 100> header{};
-    std::ifstream in(file, std::ios::binary);
-    in.read(reinterpret_cast<char*>(header.data()), header.size());
-    if (!in || !std::equal(magic.begin(), magic.end(), header.begin(), [](char a, unsigned char b) {
-            return static_cast<unsigned char>(a) == b;
-        }))
-        return 0;
-    const auto number = [&](std::size_t at, std::size_t bytes) {
-        std::uintmax_t result = 0;
-        for (std::size_t i = at; i < at + bytes; ++i) result = result << 8U | header[i];
-        return result;
-    };
-    constexpr std::uintmax_t largest_page = 65536;  // which two bytes cannot hold: 1 stands for it
-    const std::uintmax_t page_bytes =
-        number(page_bytes_at, 2) == 1 ? largest_page : number(page_bytes_at, 2);
-    const std::uintmax_t whole = page_bytes * number(pages_at, 4);
-    std::error_code error;
-    const std::uintmax_t there = fs::file_size(file, error);
-    return error || there >= whole ? 0 : whole - there;
-}
-
-void read_padded(const fs::path& file, std::uintmax_t missing, const ReadJournal& read) {
-    const OwnFolder folder(temporary_files() / "servetune-journal-");
-    const fs::path copy = folder.path() / "study.db";
-    std::error_code error;
-    fs::copy_file(file, copy, error);
-    if (!error && fs::exists(beside(file, "-wal")))
-        fs::copy_file(beside(file, "-wal"), beside(copy, "-wal"), error);
-    if (!error) fs::permissions(copy, fs::perms::owner_read | fs::perms::owner_write, error);
-    if (!error) fs::resize_file(copy, fs::file_size(copy) + missing, error);
-    if (error)
-        throw IoError("cannot copy " + file.string() + " to " + folder.path().string() + ": " +
-                      error.message());
-    read_with(copy, SqliteConnection::Access::read, file, read);
 }
 
 void copy_journal(const fs::path& from, const fs::path& to, mode_t mode) {

@@ -16,15 +16,6 @@ void read_snapshot(const std::filesystem::path& file,
 /// Throws IoError where a journal's path leads to nothing or to something else than a regular file.
 void check_journal_file(const std::filesystem::path& file);
 
-/// Bytes that a journal's file lacks at its end, by the number of pages in its header: a full disk
-/// or a broken copy cut it. 0 for what is no SQLite file.
-[[nodiscard]] std::uintmax_t missing_at_end(const std::filesystem::path& file);
-
-/// Reads a copy that has zeros for what is missing: SQLite refuses a file that was cut, and of this
-/// one it reads the other pages.
-void read_padded(const std::filesystem::path& file, std::uintmax_t missing,
-                 const std::function<void(SqliteConnection&)>& read);
-
 /// Copies a journal (a study's folder, or a journal's file), as it is now, into one file of this
 /// mode. A process may write to the journal meanwhile. What was at `to` is replaced once the copy
 /// is whole and on the disk; until then, and if the process is killed, only a file beside it that

@@ -131,12 +131,12 @@ const Standing* doubted_for_work(const Problem& problem, const Standings& standi
 }
 
 Gain judged_gain(const Problem& problem, const Standings& standings, const Standing& standing,
-                 const Standing& base, std::size_t k) {
+                 const Standing& base, std::size_t k, double level) {
     if (&standing == &base) return {};
     const Goal goal = problem.objective.goals[k];
     if (problem.is_confirmed()) {
         const PairedComparison paired(problem, standings, k, base);
-        if (paired.rounds(standing) > 0) return paired.gain(standing);
+        if (paired.rounds(standing) > 0) return paired.gain(standing, level);
         const Gain plain = gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate);
         return Gain::unknown(plain.value, plain.scale);
     }
@@ -148,28 +148,18 @@ Gain judged_gain(const Problem& problem, const Standings& standings, const Stand
         again += standings.measured_again(other) ? 1 : 0;
     }
     const std::size_t goals = problem.objective.goals.size();
-    const Gain of_all =
+    Gain gain =
         gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate, tried * goals);
-    Gain decided = of_all;
-    std::size_t comparisons = tried * goals;
-    Estimate mine = standing.goals[k].estimate;
     if (const auto fresh = standings.measured_again(standing, k)) {
         const Gain of_fresh = gain_between(goal, *fresh, base.goals[k].estimate, again * goals);
-        if (of_fresh.low > of_all.low) {
-            decided = of_fresh;
-            mine = *fresh;
-            comparisons = again * goals;
-        }
+        if (of_fresh.low > gain.low) gain = of_fresh;
     }
-    Gain stated = standings.measured_gain(mine, base.goals[k].estimate, k, comparisons);
-    stated.proven = decided.low;
-    stated.excluded = decided.high;
-    return stated;
+    gain.assumed = standings.replicated() == 0;
+    return gain;
 }
 
 Recommendation recommend(const Problem& problem, std::span<const Trial> history) {
-    const Standings standings(history, problem.objective, problem.decision,
-                              problem.space.default_configuration());
+    const Standings standings = problem.standings(history);
     Recommendation result{problem.space.default_configuration()};
     result.recommended = result.default_configuration;
     const Standing* base = standings.find(result.default_configuration);
@@ -234,10 +224,10 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     }
     const auto worth_having = [&](const Standing& a, const Standing& b) {
         for (std::size_t k = 0; k < goals.size(); ++k) {
+            constexpr double likely = 0.95;  // a loss counts before it is proven
             Gain over = gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
             if (problem.is_confirmed() && &a != &b) {
-                over = judged_gain(problem, standings, a, b, k);
-                over.proven.reset();  // a loss counts before it is proven
+                over = judged_gain(problem, standings, a, b, k, likely);
                 if (rounds_of(problem, standings, a, &b) < least_rounds) over.low = over.value;
             }
             if (meets_min_gain(problem.decision, over)) return true;
@@ -263,7 +253,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         double most = 0;
         for (const Standing& standing : standings.all()) {
             if (!standing.passes() || &standing == base || !over_default(standing)) continue;
-            const double proven = judged_gain(problem, standings, standing, *base).at_least();
+            const double proven = judged_gain(problem, standings, standing, *base).low;
             if (winner != base && proven <= most) continue;
             winner = &standing;
             most = proven;
@@ -373,7 +363,8 @@ std::string text_of(const Recommendation& result) {
         return (number < 0 ? "" : "+") + text;
     };
     return what + ": " + stated(gain.value) + " over the default" +
-           (gain.has_interval() ? " (95 %: " + stated(gain.low) + " to " + stated(gain.high) + ")"
+           (gain.has_interval() ? " (" + percent_text(gain.level, 0) + ": " + stated(gain.low) +
+                                      " to " + stated(gain.high) + ")"
                                 : "");
 }
 

@@ -107,8 +107,12 @@ public:
     /// What is told, once for each wait, when another process holds the lock for longer than
     /// `silent_wait`.
     void on_wait(std::function<void(const std::string&)> say) { say_ = std::move(say); }
-    /// What is damaged is being rescued: that is not said to be the remedy.
-    void being_rescued() { remedy_.clear(); }
+    /// What is damaged is being rescued: that is not said to be the remedy, and a file that was cut
+    /// is read as far as it goes.
+    void being_rescued() {
+        remedy_.clear();
+        run("PRAGMA writable_schema = ON");
+    }
     /// Rows that the last statement changed itself.
     [[nodiscard]] int changed() const { return sqlite3_changes(handle_); }
 

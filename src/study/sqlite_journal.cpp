@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "base/present.hpp"
+#include "carved_events.hpp"
 #include "journal_event.hpp"
 #include "journal_schema.hpp"
 #include "journal_snapshot.hpp"
@@ -68,10 +69,8 @@ public:
             throw IoError("the study's folder " + file_.parent_path().string() +
                           " is on a network filesystem (" + kind +
                           "), where a journal can be read but not written: SQLite's write-ahead "
-                          "log works on one machine only; choose a "
-                          "--directory on a disk of this machine (a pod: a volume of block "
-                          "storage), and copy the folder there to go on "
-                          "with its study");
+                          "log works on one machine only; choose a --directory on a disk of this "
+                          "machine, and copy the folder there to go on with its study");
         lock_ = std::make_unique<StudyLock>(file_.parent_path());
         if (inode_of(file_)) check_journal_file(file_);
         connection_ =
@@ -147,8 +146,10 @@ public:
         return "";
     }
 
-    /// Makes this file from what is whole in a damaged one; what was left out, and why.
-    std::vector<std::string> make_from(SqliteConnection& source, std::string& stopped_by);
+    /// Makes this file from what is whole in a damaged one; what was left out, and why. `source`:
+    /// null where SQLite cannot open it.
+    std::vector<std::string> make_from(SqliteConnection* source, const fs::path& damaged,
+                                       std::string& stopped_by);
 
     std::vector<Trial> trials_{};
     std::string name_{};
@@ -285,11 +286,13 @@ private:
     std::array<std::optional<std::array<std::uint64_t, 2>>, 2> inodes_{};  ///< of `own_files`
 };
 
-std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& source,
+std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection* source,
+                                                            const fs::path& damaged,
                                                             std::string& stopped_by) {
     // Only what reads the damaged file may fail without harm: a full disk is no damage of that
     // file.
     const auto as_far_as_readable = [&](const auto& reading) {
+        if (source == nullptr) return;
         try {
             reading();
         } catch (const IoError& error) {
@@ -298,24 +301,27 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
     };
     std::optional<std::array<std::string, 2>> study;
     std::vector<std::array<std::string, 3>> definitions;
-    std::vector<JournalEvent> events;
+    std::map<std::uint64_t, JournalEvent> events;
     as_far_as_readable([&] {
-        Statement row(source, "SELECT name, created_by FROM study");
+        Statement row(*source, "SELECT name, created_by FROM study");
         if (row.step()) study = {row.text(0), row.text(1)};
     });
     as_far_as_readable([&] {
-        Statement rows(source, "SELECT fingerprint, path, text FROM definitions ORDER BY rowid");
+        Statement rows(*source, "SELECT fingerprint, path, text FROM definitions ORDER BY rowid");
         while (rows.step()) definitions.push_back({rows.text(0), rows.text(1), rows.text(2)});
     });
     as_far_as_readable([&] {
-        for_each_event(source, [&](JournalEvent event) { events.push_back(std::move(event)); });
+        for_each_event(
+            *source, [&](JournalEvent event) { events.emplace(event.sequence, std::move(event)); });
     });
-    const std::string structure = stopped_by.empty() ? source.text("PRAGMA quick_check(1)") : "ok";
+    const std::string structure = stopped_by.empty() ? source->text("PRAGMA quick_check(1)") : "ok";
     if (structure != "ok") {  // "*** in database main ***", then the first fault
         const auto line = structure.rfind('\n');
         stopped_by = "the file is damaged (SQLite: " +
                      structure.substr(line == std::string::npos ? 0 : line + 1) + ")";
     }
+
+    if (!stopped_by.empty()) events.merge(carved_events(damaged));
 
     trials_.clear();
     last_sequence_ = 0;
@@ -338,8 +344,9 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
                fingerprint_of_definition(found->second).text() == fingerprint;
     };
     std::vector<std::string> left_out;
-    for (const std::string& foreign : foreign_in_journal(source))
-        left_out.push_back(foreign + ", which servetune did not make");
+    if (source != nullptr)
+        for (const std::string& foreign : foreign_in_journal(*source))
+            left_out.push_back(foreign + ", which servetune did not make");
     for (const auto& [fingerprint, definition] : named)
         if (!is_whole(fingerprint))
             left_out.push_back("the definition or environment " + fingerprint +
@@ -353,7 +360,7 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
                 .step();
 
     std::map<std::uint64_t, std::uint64_t> numbers;  // of the trials, which stay without a gap
-    for (JournalEvent& event : events) {
+    for (auto& [sequence, event] : events) {
         const std::string name = event.name();
         const std::uint64_t trial = event.trial;
         const auto known = numbers.find(trial);
@@ -439,24 +446,35 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder_or_file) {
     if (fs::is_empty(damaged))
         throw IoError("journal " + damaged.string() + " is empty, so nothing of it can be rescued");
     std::optional<OwnFolder> place;
+    bool opened = false;
+    const auto make = [&](SqliteConnection* connection) {
+        Database fresh(place.emplace(folder / "study.rescued-").path() / "study.db", result.file);
+        result.left_out = fresh.make_from(connection, damaged, result.stopped_by);
+        result.trials = std::move(fresh.trials_);
+    };
     const auto read = [&](SqliteConnection& connection) {
         connection.being_rescued();
-        if (journal_version(connection, damaged) == 0 || !has_real_tables(connection))
+        const bool real = has_real_tables(connection);
+        opened = true;
+        if (journal_version(connection, damaged) == 0 || !real)
             throw IoError(
                 "journal " + damaged.string() +
                 ": its tables are not those of a journal, so nothing of it can be rescued");
-        Database fresh(place.emplace(folder / "study.rescued-").path() / "study.db", result.file);
         result.stopped_by.clear();
-        result.left_out = fresh.make_from(connection, result.stopped_by);
-        result.trials = std::move(fresh.trials_);
+        make(&connection);
     };
-    const std::uintmax_t missing = missing_at_end(damaged);
-    if (missing == 0) read_snapshot(damaged, read);
-    else {
-        read_padded(damaged, missing, read);
+    const std::size_t missing = missing_at_end(damaged);
+    try {
+        read_snapshot(damaged, read);
+    } catch (const IoError& error) {
+        if (opened) throw;
+        result.stopped_by = error.what();
+        make(nullptr);
+        if (result.trials.empty()) throw;
+    }
+    if (missing > 0)
         result.stopped_by = "the file lacks its last " + std::to_string(missing) + " bytes" +
                             (result.stopped_by.empty() ? "" : "; " + result.stopped_by);
-    }
     std::error_code error;
     fs::rename(present(place).path() / "study.db", result.file, error);
     if (error) throw IoError("cannot write " + result.file.string() + ": " + error.message());

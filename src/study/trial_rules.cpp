@@ -17,8 +17,7 @@ std::optional<Incumbent> to_beat(const Problem& problem, std::span<const Trial> 
     for (const Trial& other : trials)
         if (other.id != trial.id) others.push_back(other);
     const std::vector<Trial> history = search_history(problem, others);
-    const Standings standings(history, problem.objective, problem.decision,
-                              problem.space.default_configuration());
+    const Standings standings = problem.standings(history);
     const Standing* best = standings.best();
     const Standing* mine = standings.find(trial.configuration);
     if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;

@@ -74,17 +74,16 @@ std::optional<Closest> closest_to_passing(const Problem& problem, const Standing
 /// The gain of one of the configurations that were tried over another one, in goal k: what every
 /// output states.
 ///
-/// Of a problem that is confirmed, that of the rounds after the search (`PairedComparison`); before
-/// them, without an interval. Of a table: its figures, decided by the assumed noise. What looks
-/// best of thirty measurements is the luckiest of them too, so a plain interval would find a gain
-/// in a quarter of the studies in which there is none (tests/search/aa_test.cpp). Two intervals
-/// account for that, and the one that says more counts: that of all measurements, held together
-/// with those of all passing configurations and goals; and that of the measurements after each
-/// one's first, for which nothing was picked, held together with those of all that were measured
-/// again. Each errs in one study of forty. What is stated of a table is the interval by its
-/// measured spread, if it has any.
+/// Of a problem that is confirmed, that of the rounds after the search (`PairedComparison`), of
+/// `level`; before them, without an interval. Of a table: its figures, by the noise of all results
+/// and the assumed one. What looks best of thirty measurements is the luckiest of them too, so a
+/// plain interval would find a gain in a quarter of the studies in which there is none
+/// (tests/search/aa_test.cpp). Two intervals account for that, and the one that says more counts:
+/// that of all measurements, held together with those of all passing configurations and goals; and
+/// that of the measurements after each one's first, for which nothing was picked, held together
+/// with those of all that were measured again. Each errs in one study of forty.
 Gain judged_gain(const Problem& problem, const Standings& standings, const Standing& standing,
-                 const Standing& base, std::size_t k = 0);
+                 const Standing& base, std::size_t k = 0, double level = verdict_level);
 
 /// Rounds of the confirmation in which a configuration was measured beside the default, or at all
 /// where that does not pass (`base` null).

@@ -181,7 +181,7 @@ private:
         return done;
     }
 
-    /// ln of the leading goal, more is better; nothing of what cannot be believed.
+    /// Of the leading goal; nothing of what cannot be believed.
     [[nodiscard]] std::optional<double> figure(const Outcome& outcome) const;
 
     /// Whether several trials at once may be trusted; retires workers.
@@ -253,9 +253,9 @@ std::optional<double> WorkersRun::Loop::figure(const Outcome& outcome) const {
     const auto* measurement = std::get_if<Measurement>(&outcome);
     if (measurement == nullptr || !problem_.decision.believes(*measurement)) return std::nullopt;
     const auto found = measurement->metrics.find(problem_.objective.leading().metric);
-    if (found == measurement->metrics.end() || !(found->second.value > 0)) return std::nullopt;
-    return (problem_.objective.leading().direction == Direction::maximize ? 1 : -1) *
-           std::log(found->second.value);
+    if (found == measurement->metrics.end() || !std::isfinite(found->second.value))
+        return std::nullopt;
+    return found->second.value;
 }
 
 bool WorkersRun::Loop::may_share(WorkerPool& pool) {
@@ -282,7 +282,7 @@ bool WorkersRun::Loop::may_share(WorkerPool& pool) {
     if (stop_.stop_requested()) return true;
     if (!alone) {
         say("whether workers disturb each other is checked with the default, which gave no "
-            "sound figure above 0: one trial at a time");
+            "sound figure: one trial at a time");
         return false;
     }
     for (std::size_t worker = 0; worker < evaluators_.size(); ++worker)
@@ -331,7 +331,16 @@ std::optional<double> WorkersRun::Loop::default_alone(WorkerPool& pool) {
 bool WorkersRun::Loop::judge(WorkerPool& pool, double alone,
                              std::vector<WorkerPool::Done>& together) {
     std::vector<std::optional<double>> figures;
-    for (const WorkerPool::Done& done : together) figures.push_back(figure(done.outcome));
+    double lowest = alone;
+    for (const WorkerPool::Done& done : together) {
+        figures.push_back(figure(done.outcome));
+        lowest = std::min(lowest, figures.back().value_or(alone));
+    }
+    const FigureScale scale = lowest > 0 ? FigureScale{} : FigureScale::of_differences(alone, {});
+    const int sign = problem_.objective.leading().direction == Direction::maximize ? 1 : -1;
+    alone = sign * std::log(scale.judged(alone));  // more is better
+    for (auto& one : figures)
+        if (one) one = sign * std::log(scale.judged(*one));
     const double cv = problem_.decision.noise_cv;
     const double least = std::log1p(problem_.decision.min_gain);
     const double limit = std::max(2.5 * cv * std::sqrt(2.0), least);

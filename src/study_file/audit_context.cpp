@@ -81,6 +81,8 @@ void describe(AuditContext& context, const CommandSettings& command, const std::
             facts.speculates = true;
     }
     context.devices = facts.devices;
+    context.command_is_known =
+        command.start != CommandSettings::Start::unknown && !command.settings.empty();
     if (facts.prefix_cache_off) context.prefix_cache_intended = false;
     context.served = served_model(command.model.empty() ? model : command.model, known);
     if (context.served && !facts.quantization.empty() &&

@@ -77,7 +77,8 @@ fs::path Catalogue::find(const std::string& kind, const std::string& name,
     for (const std::string& spelled : {name, lower_case(name)})  // vLLM is vllm
         for (const fs::path& folder : {beside, root_ / kind}) {
             const fs::path file = folder / (spelled + ".yaml");
-            if (text_exists(file, snapshot_) && (folder != beside || !is_study(load(file))))
+            if (text_exists(file, snapshot_) &&
+                (folder != beside || !is_study(Yaml::load(file, snapshot_))))
                 return file;
         }
     std::vector<std::string> known;
@@ -94,20 +95,29 @@ fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yam
     }
 }
 
-Yaml Catalogue::load(const fs::path& file) const { return Yaml::load(file, snapshot_); }
+/// Behind its own failures those that the logs of all engines have.
+Engine Catalogue::engine_of(const fs::path& file) const {
+    Engine result = read_engine(Yaml::load(file, snapshot_));
+    const fs::path common = root_ / "failures.yaml";
+    if (text_exists(common, snapshot_)) {
+        const std::vector<Yaml> lines = Yaml::load(common, snapshot_).items();
+        for (const Yaml& line : lines)
+            read_table(line, keys::failure, result.failures.emplace_back());
+    }
+    return result;
+}
 
-Engine Catalogue::engine(const Yaml& named) const {
-    return read_engine(load(found_by(*this, "engines", named)));
+Engine engine_named(const Catalogue& catalogue, const Yaml& named) {
+    return catalogue.engine_of(found_by(catalogue, "engines", named));
 }
 
 Engine Catalogue::engine(const std::string& name) const {
-    return read_engine(load(find("engines", name, root_ / "engines")));
+    return engine_of(find("engines", name, root_ / "engines"));
 }
 
 std::vector<Engine> Catalogue::engines() const {
     std::vector<Engine> result;
-    for (const fs::path& file : yaml_files_in(root_ / "engines"))
-        result.push_back(read_engine(load(file)));
+    for (const fs::path& file : yaml_files_in(root_ / "engines")) result.push_back(engine_of(file));
     return result;
 }
 
@@ -118,7 +128,7 @@ Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described) {
     const bool own = mapping && described.find(table.dataset) != nullptr;
     if (used == nullptr && !own) described.fail("a workload needs a dataset (or use:)");
     if (used == nullptr) return described;
-    const Yaml found = catalogue.load(found_by(catalogue, "workloads", *used));
+    const Yaml found = Yaml::load(found_by(catalogue, "workloads", *used), catalogue.snapshot());
     if (const Yaml* another = found.find(table.use))
         another->fail("a workload that is used cannot use another");
     if (!own && found.find(table.dataset) == nullptr) found.fail("a workload needs a dataset");
@@ -127,16 +137,17 @@ Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described) {
     return below.overlaid(described.without(table.use), table.use);
 }
 
-Workload Catalogue::workload(const Yaml& described) const {
-    return read_workload(resolved_workload(*this, described));
+Workload workload_in(const Catalogue& catalogue, const Yaml& described) {
+    return read_workload(resolved_workload(catalogue, described));
 }
 
 std::vector<HardwareSpec> Catalogue::all_hardware() const {
     std::vector<HardwareSpec> result;
-    for (const fs::path& file : own_hardware_) result.push_back(read_hardware(load(file)));
+    for (const fs::path& file : own_hardware_)
+        result.push_back(read_hardware(Yaml::load(file, snapshot_)));
     const std::size_t own = result.size();  // in place of one that ships
     for (const fs::path& file : yaml_files_in(root_ / "hardware")) {
-        HardwareSpec shipped = read_hardware(load(file));
+        HardwareSpec shipped = read_hardware(Yaml::load(file, snapshot_));
         const auto end = result.begin() + static_cast<std::ptrdiff_t>(own);
         if (std::none_of(result.begin(), end,
                          [&](const HardwareSpec& one) { return one.name == shipped.name; }))
@@ -148,15 +159,15 @@ std::vector<HardwareSpec> Catalogue::all_hardware() const {
 std::vector<ModelSpec> Catalogue::all_models() const {
     std::vector<ModelSpec> result;
     for (const fs::path& file : own_models_)
-        result.push_back(read_model(load(file)));  // found first
+        result.push_back(read_model(Yaml::load(file, snapshot_)));  // found first
     for (const fs::path& file : yaml_files_in(root_ / "models"))
-        result.push_back(read_model(load(file)));
+        result.push_back(read_model(Yaml::load(file, snapshot_)));
     return result;
 }
 
 HardwareSpec Catalogue::hardware(const std::string& name) const {
     if (names_yaml_file(name))
-        return read_hardware(load(find("hardware", name, fs::current_path())));
+        return read_hardware(Yaml::load(find("hardware", name, fs::current_path()), snapshot_));
     std::vector<HardwareSpec> known = all_hardware();
     std::vector<std::string> spelled;
     for (HardwareSpec& spec : known) {
@@ -171,7 +182,8 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
 
 ServedModel Catalogue::model(const std::string& name) const {
     if (names_yaml_file(name)) {
-        ModelSpec spec = read_model(load(find("models", name, fs::current_path())));
+        ModelSpec spec =
+            read_model(Yaml::load(find("models", name, fs::current_path()), snapshot_));
         const std::string native = spec.native_type;
         return {std::move(spec), native};
     }
@@ -185,7 +197,7 @@ ServedModel Catalogue::model(const std::string& name) const {
 
 EngineTraits Catalogue::traits(const std::string& engine, const std::string& version) const {
     const fs::path file = find("traits", engine, root_ / "traits");
-    return read_traits(load(file), version);
+    return read_traits(Yaml::load(file, snapshot_), version);
 }
 
 namespace {

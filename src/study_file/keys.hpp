@@ -297,7 +297,9 @@ inline constexpr struct FailureKeys : SourceKeys<&FailurePattern::source> {
     using T = FailurePattern;
     static constexpr std::string_view called = "failures";
     BOUND_KEY(kind, is::failure_kind, required);
-    BOUND_KEY(match, is::list_of<is::text>, required);
+    BOUND_KEY(match, is::list_of<is::some<is::text>>, required);
+    BOUND_KEY(unless, is::list_of<is::some<is::text>>);
+    BOUND_KEY(of, is::list_of<is::name>);
 } failure{};
 
 inline constexpr struct RenderKeys : WhenKeys<&JsonFlag::when> {

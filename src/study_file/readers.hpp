@@ -105,6 +105,9 @@ EngineTraits read_traits(const Yaml& file, const std::string& version);
 /// The file of a name in a file, beside that file. Throws ParseError with its place.
 std::filesystem::path found_by(const Catalogue& catalogue, const std::string& kind,
                                const Yaml& named);
+Engine engine_named(const Catalogue& catalogue, const Yaml& named);
+/// A name, or a mapping (with `use:`, on top of another).
+Workload workload_in(const Catalogue& catalogue, const Yaml& described);
 /// A workload as a mapping with all its keys, `use:` and names resolved.
 Yaml resolved_workload(const Catalogue& catalogue, const Yaml& described);
 

@@ -72,7 +72,7 @@ std::string nearest_chip(const Recipe& recipe, const HardwareSpec& wanted,
 std::vector<Recipe> recipes_of(const Catalogue& catalogue, const std::string& engine) {
     const std::filesystem::path path = catalogue.root() / "recipes" / (engine + ".yaml");
     if (!text_exists(path, catalogue.snapshot())) return {};
-    const Yaml file = catalogue.load(path);
+    const Yaml file = Yaml::load(path, catalogue.snapshot());
     file.check_keys(keys::recipes);
     if (const auto named = read<std::string>(file, keys::recipes.engine); named != engine)
         file.at(keys::recipes.engine)

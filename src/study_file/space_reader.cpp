@@ -36,7 +36,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
     std::vector<std::string> result;
     for (const auto& file : fs::directory_iterator(catalogue.root() / "presets")) {
         if (file.path().extension() != ".yaml") continue;
-        const Yaml preset = catalogue.load(file.path());
+        const Yaml preset = Yaml::load(file.path(), catalogue.snapshot());
         const Yaml& spaces = preset.at(keys::preset.space);
         if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr)
             result.push_back(file.path().stem().string());
@@ -49,7 +49,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
 /// version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions,
                 SpaceDescription& description) {
-    const Yaml preset = catalogue.load(found_by(catalogue, "presets", named));
+    const Yaml preset = Yaml::load(found_by(catalogue, "presets", named), catalogue.snapshot());
     preset.check_keys(keys::preset);
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
@@ -134,7 +134,7 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by,
     const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
     std::error_code unknown;
     if (!fs::exists(file, unknown)) return false;
-    const Yaml preset = catalogue.load(file);
+    const Yaml preset = Yaml::load(file, catalogue.snapshot());
     const Yaml& spaces = preset.at(keys::preset.space);
     return std::all_of(description.engines.begin(), description.engines.end(),
                        [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
@@ -176,11 +176,16 @@ Engine own_space(const Yaml& root) {
     for (const auto& [name, node] : space->entries())
         if (!is_load_level(name)) result.parameters.push_back(read_whole(name, node));
     for (const EngineParameter& declared : result.parameters)
-        for (const Condition& condition : declared.parameter.active_when)
-            if (result.find(condition.parent) == nullptr)
-                space->entry(declared.parameter.name)
-                    ->at(keys::parameter.when)
-                    .fail("'" + condition.parent + "' is no parameter of this space");
+        for (const Condition& condition : declared.parameter.active_when) {
+            const Yaml& when = space->entry(declared.parameter.name)->at(keys::parameter.when);
+            const EngineParameter* parent = result.find(condition.parent);
+            if (parent == nullptr)
+                when.fail("'" + condition.parent + "' is no parameter of this space");
+            for (const Value& value : condition.values)
+                if (!parent->parameter.level_of(value) && text_of(value) != unset_text)
+                    when.fail("'" + condition.parent + "' is never " + text_of(value) + ", only " +
+                              parent->parameter.domain_text());
+        }
     return result;
 }
 
@@ -318,7 +323,7 @@ private:
         }
         const Yaml& named = root_.at(keys::study.engine);
         for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
-            Engine engine = catalogue_.engine(item);
+            Engine engine = engine_named(catalogue_, item);
             for (const Engine& other : description_.engines)
                 if (other.name == engine.name) item.fail("the engine is named twice");
             description_.engines.push_back(std::move(engine));

@@ -188,7 +188,7 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
         for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items()) {
             const std::size_t before = into.size();
             errors.in([&] {
-                into.push_back(catalogue.workload(item));
+                into.push_back(workload_in(catalogue, item));
                 if (!names.insert(into.back().name).second)
                     item.fail("there are two workloads '" + into.back().name +
                               "'; give one another name ('workload:')");
@@ -255,7 +255,8 @@ void check_published(const Yaml& root, const StudyFile& study) {
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
                      MeasuredBy by, const MachineSource& machine) {
-    const Yaml written = spelled_out(is::keyed<keys::study>, resolved(catalogue.load(file)));
+    const Yaml written =
+        spelled_out(is::keyed<keys::study>, resolved(Yaml::load(file, catalogue.snapshot())));
     StudyFile study;
     const bool outside =
         by == MeasuredBy::outside ||

@@ -62,8 +62,9 @@ std::map<std::string, std::string> StudySnapshot::texts() const {
 }
 
 std::string StudySnapshot::name_of(const std::string& file) const {
-    return text_.kept.contains(normal_path(file)) ? text_.journal.string() + normal_path(file)
-                                                  : file;
+    return !text_.journal.empty() && text_.kept.contains(normal_path(file))
+               ? text_.journal.string() + normal_path(file)
+               : file;
 }
 
 std::string read_text(const fs::path& file, const Snapshot& snapshot) {

@@ -35,9 +35,12 @@ Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& b
         std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
     const double spread =
         normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
-    return {
-        value,     (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1, {}, {},
-        base.scale};
+    return {value,
+            (1 + value) * std::exp(-spread) - 1,
+            (1 + value) * std::exp(spread) - 1,
+            0.95,
+            false,
+            base.scale};
 }
 
 double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates,

@@ -123,26 +123,6 @@ void judge(Standing& standing, const Objective& objective, const Decision& decis
 
 }  // namespace
 
-Gain Standings::measured_gain(const Estimate& candidate, const Estimate& base, std::size_t k,
-                              std::size_t comparisons) const {
-    const Gain plain = gain_between(goals_[k], candidate, base);
-    const Spread& spread = spreads_[k];
-    const auto freedom = static_cast<std::size_t>(spread.freedom);
-    if (freedom == 0) return Gain::unknown(plain.value, plain.scale);
-    const double each =
-        1 - std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
-    const double runs =
-        1 / static_cast<double>(candidate.replicates) + 1 / static_cast<double>(base.replicates);
-    const double reach =
-        student_quantile(2 * each, freedom) * std::sqrt(spread.squares / spread.freedom * runs);
-    return {plain.value,
-            (1 + plain.value) * std::exp(-reach) - 1,
-            (1 + plain.value) * std::exp(reach) - 1,
-            {},
-            {},
-            plain.scale};
-}
-
 Estimate Standings::estimate_of(const GoalFigures& figures, std::size_t k,
                                 std::size_t first) const {
     double noise = noises_[k];
@@ -165,7 +145,7 @@ Estimate Standings::estimate_of(const GoalFigures& figures, std::size_t k,
 }
 
 Standings::Standings(std::span<const Trial> history, const Objective& objective,
-                     const Decision& decision, const std::optional<Configuration>& usual)
+                     const Decision& decision, const Configuration& usual)
     : goals_(objective.goals) {
     for (const Trial& trial : history)
         if (trial.of_search()) trials_.push_back(&trial);
@@ -194,7 +174,7 @@ Standings::Standings(std::span<const Trial> history, const Objective& objective,
     const Judged judged = judged_anywhere(standings_, objective);
     for (Standing& standing : standings_) judge(standing, objective, decision, judged);
     for (std::size_t i = 0; i < standings_.size() && !default_; ++i)
-        if (!usual || standings_[i].configuration == *usual) default_ = i;
+        if (standings_[i].configuration == usual) default_ = i;
     // A published study is judged by its figures as they are.
     if (decision.rule == Decision::Rule::significant) compare_work(standings_, objective, default_);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
@@ -211,8 +191,6 @@ Standings::Standings(std::span<const Trial> history, const Objective& objective,
             within += standing.goals[k].within;
         }
         noises_.push_back(pooled_noise(decision.noise_cv, replicates, within));
-        spreads_.push_back(within);
-        for (const std::vector<double>& values : replicates) spreads_.back() += Spread::of(values);
         for (Standing& standing : standings_)
             if (standing.measured() > 0)
                 standing.goals[k].estimate = estimate_of(standing.goals[k], k);

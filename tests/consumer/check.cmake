@@ -28,6 +28,12 @@ foreach(component core search load)
   endif()
   run("${BUILD}/consumer/${component}/consumer")
 endforeach()
+execute_process(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BUILD}/consumer/serch" -G "${GENERATOR}" -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix}
+  -DCOMPONENT=serch RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE said)
+string(REGEX REPLACE "[ \n]+" " " said "${said}")
+if(code EQUAL 0 OR NOT said MATCHES "no component 'serch'; the components are core, search, load, serve, studio")
+  message(FATAL_ERROR "find_package does not name the component that there is not: ${said}")
+endif()
 set(spaces "${prefix}/share/servetune/search_spaces")
 run("${BUILD}/consumer/studio/consumer" "${spaces}/published/qwen3-14b-h100/study.yaml" "${spaces}")
 

@@ -197,7 +197,7 @@ inline void check_launcher(const LauncherWorld& world) {
     }
     {  // the client is killed: what it leaves is found and goes
         Launched one(world, {world.shell, "-c",
-                             "trap '' TERM HUP; echo waits; while :; do sleep 0.1; done"});
+                             "trap '' TERM HUP; while :; do sleep 0.1; done & echo waits; wait"});
         REQUIRE(one.comes_to_say("waits"));
         kill(one.process().id(), SIGKILL);
         REQUIRE(one.process().wait(20s));

@@ -194,7 +194,7 @@ TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in st
     }
     CHECK(ended.out.find("350 W on average, 350 W at most, ") != std::string::npos);
     CHECK(ended.out.find("localhost/engine:1 by podman: ") != std::string::npos);
-    CHECK(ended.out.find("NVLink joins 0,1") != std::string::npos);
+    CHECK(ended.out.find("nvidia-smi finds 2 x NVIDIA H100") != std::string::npos);
     CHECK(read_file(folder.path() / "acceptance/8-container/results/report.md")
               .find("container of podman") != std::string::npos);
 }

@@ -197,9 +197,6 @@ TEST_CASE("cluster run: the guide's commands run a study, which a kill does not 
                 REQUIRE(run.completes());
                 CHECK(run.told() == 4);
                 CHECK(run.trials_left().empty());
-                const std::string log = read_file(run.volume() / "study/run.log");
-                CHECK(has(log, "autotune's own cost: "));
-                CHECK(has(log, " calls of the cluster's client a trial"));
             }
             CHECK(run.kubectl(words).code == 0);
         } else if (words.front() == "logs") {

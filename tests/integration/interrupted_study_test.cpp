@@ -147,6 +147,8 @@ TEST_CASE("status: says whether a run is under way, and why the last one stopped
         CHECK(comes_true(seen));
         running.signal(SIGINT);
         CHECK(running.wait() == 130);
+        CHECK(status().find("\n  no run is under way; 'autotune run' goes on\n  so far: ") !=
+              std::string::npos);
     }
     REQUIRE(
         autotune({"run", interruptible_study(folder, "0s").string(), "--quiet", "--accept-changes"},

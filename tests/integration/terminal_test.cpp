@@ -126,7 +126,13 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
 TEST_CASE("help: a row of the table says value, bounds, default and what is required") {
     const TemporaryFolder folder;
     CHECK(has(autotune({"--help"}, folder.path()).out, "\n  validate    Check a study"));
-    const std::string bench = autotune({"bench", "--help"}, folder.path()).out;
+    const auto in_a_row = [&](const std::string& command) {
+        std::string text = autotune({command, "--help"}, folder.path()).out;
+        for (std::size_t at = 0; (at = text.find("\n    ", at)) != std::string::npos;)
+            text.replace(at, text.find_first_not_of(" \n", at) - at, " ");
+        return text;
+    };
+    const std::string bench = in_a_row("bench");
     CHECK(has(bench, "\nUsage: autotune bench [OPTIONS]\n"));
     CHECK(has(bench, "\n  --requests N"));
     CHECK(has(bench, "\n  --no-stream  "));
@@ -134,12 +140,36 @@ TEST_CASE("help: a row of the table says value, bounds, default and what is requ
     CHECK(has(bench, "\n  --duration TIME  "));
     CHECK(has(bench, "with or without /v1 (required)\n"));
     CHECK(has(bench, "random:INPUTxOUTPUT tokens (default: random:512x128)\n"));
-    CHECK(has(autotune({"recommend", "--help"}, folder.path()).out,
-              "Port to listen on, 1 to 65535 (default: 8000)\n"));
-    const std::string run = autotune({"run", "--help"}, folder.path()).out;
+    CHECK(has(in_a_row("recommend"), "Port to listen on, 1 to 65535 (default: 8000)\n"));
+    const std::string run = in_a_row("run");
     CHECK(has(run, "\n  --view [PORT]  "));
     CHECK(has(run, "\nUsage: autotune run [OPTIONS] STUDY\n"));
     CHECK(has(run, "until measurements contradict them (can be repeated)\n"));
+}
+
+TEST_CASE("help: in the forms that people type, in lines of at most 100 columns") {
+    const TemporaryFolder folder;
+    const auto said = [&](const std::vector<std::string>& words) {
+        const Ran ran = autotune(words, folder.path());
+        CHECK(ran.code == 0);
+        return ran.out;
+    };
+    const std::string all = said({"help"});
+    CHECK(all == said({"--help"}));
+    CHECK(said({"help", "run"}) == said({"run", "-h"}));
+    CHECK(said({"-V"}) == said({"--version"}));
+    CHECK(said({"list", "hardware"}).find("\nh100-sxm\n") != std::string::npos);
+    CHECK(said({"completion", "words", "bench", "--hardware", "h100-s"}) == "h100-sxm\n");
+    std::string texts = all;
+    std::istringstream names(said({"completion", "words", "help", ""}));
+    std::size_t commands = 0;
+    for (std::string name; std::getline(names, name); ++commands) texts += said({"help", name});
+    CHECK(commands > 25);
+    std::istringstream lines(texts);
+    for (std::string line; std::getline(lines, line);) {
+        INFO(line);
+        CHECK(line.size() <= 100);
+    }
 }
 
 TEST_CASE("manual: commands, options and exit codes, as roff") {
@@ -196,7 +226,7 @@ TEST_CASE(
         };
         // Before a trial has told what one takes the clock counts; then what is left of six
         // configurations.
-        CHECK(seen("trial 0 of at most 6", "at most 5 min left"));
+        CHECK(seen("trial 0 of at most 6", "about 5 min left"));
         CHECK(seen(" s left", "best 1000.00"));
         CHECK(seen(" s left", "best 1300.00 (+30.0 %)"));
         CHECK_FALSE(seen("min left", "best "));

@@ -58,6 +58,7 @@ AuditContext all_known() {
     model.native_type = "bf16";
     model.weights = {{"bf16", {16e9, 15e9, "bf16"}}};
     c.served = ServedModel{model, "bf16"};
+    c.command_is_known = true;
     HardwareSpec hardware{"chip"};
     hardware.memory_bandwidth_bytes_per_second = 3.35e12;
     hardware.flops_per_second = {{"bf16", 989e12}};
@@ -381,6 +382,29 @@ TEST_CASE("audit: what is missing is said, never guessed") {
     c.tokens_per_step = 1;
     c.devices = 2;
     CHECK(audit(flawless(), c) == Validity{});
+}
+
+TEST_CASE("audit: a token that comes too soon is impossible only where no token was guessed") {
+    AuditContext c = all_known();
+    c.hardware->memory_bandwidth_bytes_per_second = 1e12;  // 15 ms a step
+    c.command_is_known = false;
+    BenchmarkResult r = flawless();
+    const Validity unknown = audit(r, c);
+    CHECK(unknown.verdict == Verdict::suspect);
+    CHECK(ids(unknown) == std::set<std::string>{"physics"});
+    CHECK(unknown.findings.front().cause.starts_with("most likely speculation"));
+    CHECK_FALSE(has(unknown.findings.front().cause, "impossible"));
+    // Our own load test sees that each came alone, and when.
+    r.tokens_per_chunk = 1;
+    CHECK(audit(r, c).verdict == Verdict::unsound);
+    for (const double median : {0.001, 0.015}) {  // a server that sends what it guessed one by one
+        r.inter_token_latency.p50 = median;
+        CHECK(ids(audit(r, c)).contains("physics"));
+        CHECK(audit(r, c).verdict == Verdict::suspect);
+    }
+    r = flawless();
+    r.tokens_per_chunk = 2.5;
+    CHECK(audit(r, c).verdict == Verdict::suspect);
 }
 
 TEST_CASE("audit: results that are compared did equal work") {

@@ -253,6 +253,8 @@ TEST_CASE("capacity: where there is no edge, the end says which one is missing")
         searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate), queue, 100);
     CHECK(lenient.end == Capacity::End::edge_not_reached);
     CHECK(lenient.level == 10);  // what it did under all of them at once
+    CHECK(lenient.text("requests a second") ==
+          "the highest load that may be tried (all requests at once) keeps all limits");
 
     const Measurement as_outcome =
         measurement_of(too_strict, arrival_looked_for(Arrival::Kind::largest_rate));

@@ -6,7 +6,7 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 #include "support/planned_texts.hpp"
 #include "support/shipped.hpp"
 #include "support/tokenize_server.hpp"
@@ -341,7 +341,7 @@ TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the
     const TemporaryFolder folder;
     folder.write("t.csv", "input_tokens,output_tokens\n4,5\n");
     const auto read = [&](const std::string& text) {
-        return shipped_catalogue.workload(Yaml::load(folder.write("w.yaml", text)));
+        return workload_in(shipped_catalogue, Yaml::load(folder.write("w.yaml", text)));
     };
     const Workload even = read(
         "{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {rate: 2, burstiness: inf}}");

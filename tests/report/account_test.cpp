@@ -107,6 +107,17 @@ TEST_CASE(
     CHECK(has(text, "size = 4 is the largest value that was searched: widen its range"));
 }
 
+TEST_CASE("headline: it says which configuration was started and is not measured") {
+    AccountStudy study;
+    study.tell(rated, 3);
+    std::vector<Trial> trials = study.journal.trials();
+    CHECK_FALSE(has(headline_of(study.setup, trials).reason, "no result yet"));
+    trials.back().outcome = SharedOutcome{};
+    CHECK(has(headline_of(study.setup, trials).reason,
+              "Trial 2 has no result yet: " +
+                  ReportView(study.setup, trials).changes(trials.back().configuration) + "."));
+}
+
 TEST_CASE("one more hour: nothing is left where all was tried, and the pace is the study's") {
     AccountStudy study;
     study.tell(rated);
@@ -164,6 +175,22 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
         const ReportView view = study.view();
         CHECK(Explained::of(view).limits);
     }
+}
+
+TEST_CASE("account: what was disturbed forecasts nothing") {
+    AccountStudy study;
+    study.tell([](const Trial& trial) {
+        Outcome outcome = rated(trial);
+        if (trial.id > 1)
+            std::get<Measurement>(outcome).validity = {Verdict::suspect, {{"cpu_shared"}}};
+        return outcome;
+    });
+    const ReportView view = study.view();
+    const Explained account = Explained::of(view);
+    CHECK(view.recommendation.conclusion == Conclusion::inconclusive);
+    CHECK_FALSE(account.more);
+    CHECK(has(said_of(account, view), "Not known: the study is inconclusive."));
+    CHECK_FALSE(has(said_of(account, view), "are expected to gain"));
 }
 
 TEST_CASE("explanation: explain and the report have the same object") {

@@ -205,7 +205,7 @@ TEST_CASE("page: a server's page follows its events, and asks nobody else") {
     const PageStudy study;
     const auto trials =
         study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });
-    const std::string live = live_page(study.setup, trials, "", true, "1");
+    const std::string live = html_report(study.setup, trials, "", true, "1");
     CHECK(has(live, "; connect-src 'self'\">"));
     CHECK(has(live, "data-version=\"1\""));
     CHECK(has(live, std::string(live_js.text)));

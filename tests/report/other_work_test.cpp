@@ -66,15 +66,17 @@ TEST_CASE("other work: answers of half the length are no gain in requests a seco
         CHECK(result.doubt == InconclusiveReason::length_mismatch);
         CHECK(result.unequal == history[1].configuration);
         CHECK(result.keep_default);
-        const Standings standings(history, objective, {});
+        const Standings standings(history, objective, {}, history.front().configuration);
         const Standing& other = *standings.find(history[1].configuration);
         CHECK(other.other_work == std::vector<LengthMismatch>{{"", true, 16, 32}});
         CHECK(other.other_work.front().text() == "16 output tokens a request, 32 with the default");
         CHECK(other.leading().equal_work == 0.5);
         CHECK(other.passes());
     }
-    CHECK(Standings(history, most_requests, {}).find(history[1].configuration)->estimate().mean ==
-          Approx(18.3 / 2));
+    CHECK(Standings(history, most_requests, {}, history.front().configuration)
+              .find(history[1].configuration)
+              ->estimate()
+              .mean == Approx(18.3 / 2));
 }
 
 TEST_CASE("other work: a gain counts as far as it is one in requests and in tokens alike",
@@ -100,7 +102,10 @@ TEST_CASE("other work: a gain counts as far as it is one in requests and in toke
         twice(work_of(10, 1000, 100), work_of(15, 500, 100)), {"total_tokens_per_second"});
     CHECK(cut.keep_default);
     const std::vector<Trial> cut_prompts = twice(work_of(10, 1000, 100), work_of(15, 500, 100));
-    CHECK(Standings(cut_prompts, most_requests, {}).all()[1].other_work.front().output == false);
+    CHECK(Standings(cut_prompts, most_requests, {}, cut_prompts.front().configuration)
+              .all()[1]
+              .other_work.front()
+              .output == false);
 }
 
 TEST_CASE(
@@ -109,7 +114,7 @@ TEST_CASE(
     const auto history = twice(work_of(10, 20, 32), work_of(18.3, 20, 16));
     const Objective first_token("time_to_first_token_p95_seconds", Direction::minimize);
     CHECK(concluded_of_work(history, first_token).doubt == InconclusiveReason::length_mismatch);
-    CHECK(Standings(history, first_token, {}).all()[1].refused ==
+    CHECK(Standings(history, first_token, {}, history.front().configuration).all()[1].refused ==
           "other work than the default: 16 output tokens a request, 32 with the default");
     // 30 requests a second are a gain with equal work too (15 for 10), but the limit is kept by
     // shorter answers.
@@ -134,7 +139,9 @@ TEST_CASE("other work: within the noise of natural lengths, or without counts, n
     // %.
     const auto natural = twice(work_of(10, 20, 320, 1), work_of(12, 20, 300, 1));
     CHECK(concluded_of_work(natural, most_requests).gain.value == Approx(0.2));
-    CHECK(Standings(natural, most_requests, {}).all()[1].other_work.empty());
+    CHECK(Standings(natural, most_requests, {}, natural.front().configuration)
+              .all()[1]
+              .other_work.empty());
     // Of fixed lengths 0.5 % is what the audit allows.
     CHECK(concluded_of_work(twice(work_of(10, 20, 320), work_of(12, 20, 319)), most_requests)
               .gain.value == Approx(0.2));
@@ -174,8 +181,10 @@ TEST_CASE(
     };
     const auto history = twice(both(10, 32), both(20, 16));
     CHECK(concluded_of_work(history, most_requests).doubt == InconclusiveReason::length_mismatch);
-    CHECK(Standings(history, most_requests, {}).all()[1].other_work.front().text() ==
-          "16 output tokens a request on chat, 32 with the default");
+    CHECK(Standings(history, most_requests, {}, history.front().configuration)
+              .all()[1]
+              .other_work.front()
+              .text() == "16 output tokens a request on chat, 32 with the default");
     CHECK(concluded_of_work(history, {"requests_per_second@chat"}).doubt ==
           InconclusiveReason::length_mismatch);
     const auto faster = twice(both(10, 32), both(20, 32));
@@ -201,7 +210,9 @@ TEST_CASE(
     const Recommendation result = concluded_of_work(history, most_requests);
     CHECK(result.doubt == InconclusiveReason::length_mismatch);
     CHECK(result.unequal == history[1].configuration);
-    CHECK(unchecked_answers(styles(), Standings(history, most_requests, {}).all()[1]) ==
+    CHECK(unchecked_answers(
+              styles(),
+              Standings(history, most_requests, {}, history.front().configuration).all()[1]) ==
           std::vector<std::string_view>{"bits"});
     auto compared = history;
     for (Trial& trial : compared) {

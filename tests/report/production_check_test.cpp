@@ -116,6 +116,22 @@ TEST_CASE("watch: less load and more speed are no change, and few requests say n
     MadeUpServer server(5);
     watch(check, server, 3);
     CHECK(check.verdict() == WatchVerdict::undecided);
+    CHECK(has(check.too_few_requests(), "5 batches of at least 100 are needed, and "));
+    // Of fewer than one batch the figures are shown all the same; of none that is said.
+    ProductionCheck few(as_studied);
+    MadeUpServer quiet(7);
+    quiet.rate = 0.5;
+    watch(few, quiet, 2);
+    CHECK(few.too_few_requests() ==
+          "Too few requests to judge by: 5 batches of at least 100 are needed, and 0 came.");
+    for (const JudgedFigure& one : few.judged()) {
+        CHECK(one.now);
+        CHECK(one.likeness == Similarity::undecided);
+    }
+    ProductionCheck none(as_studied);
+    (void)none.add(quiet.page, 0);
+    (void)none.add(quiet.page, 60);
+    CHECK(none.too_few_requests() == "No request came.");
     server.rate = 1;
     server.per_token = 0.01;
     ProductionCheck easy(as_studied);

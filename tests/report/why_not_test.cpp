@@ -74,7 +74,7 @@ TEST_CASE("why not: of what was not confirmed there is no interval") {
     study.tell(9, tokens_of);  // the search alone
     const auto [text, json] = study.why_not({{"mode", "fast"}, {"size", std::int64_t{4}}});
     CAPTURE(text);
-    CHECK(has(text, "  told      rate 120"));
+    CHECK(has(text, "  told      rate 120.00 in "));
     CHECK(has(text, "against what is recommended (no interval)"));
     CHECK_FALSE(has(text, "inf"));
     CHECK(json.at("told").at("gain").at("value").get<double>() == Approx(0.2).margin(0.01));
@@ -88,7 +88,7 @@ TEST_CASE("why not: what was confirmed has an interval, and what is recommended 
     study.tell(60, tokens_of);
     const auto [text, json] = study.why_not({{"mode", "slow"}, {"size", std::int64_t{1}}});
     CAPTURE(text);
-    CHECK(has(text, "against what is recommended (95 % interval -1"));
+    CHECK(has(text, "against what is recommended (99 % interval -1"));
     CHECK(json.at("told").at("gain").at("high").get<double>() < 0);
     const auto [same, none] = study.why_not({});
     CHECK(has(same, "it is what the study recommends"));

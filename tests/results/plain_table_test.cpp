@@ -119,7 +119,17 @@ TEST_CASE("plain table: parameters stand left of the objective, or are said") {
     const std::string noisy =
         "k,heat,score\na,1.5,1\nb,1.25,2\nc,1.75,3\na,1.1,4\nb,1.9,5\nc,1.3,6\n";
     CHECK(parameters_of(table_of(noisy, "maximize:score", {"k"})) == "k");
-    CHECK(parameters_of(table_of(noisy, "maximize:score")) == "k heat");
+    CHECK(
+        table_error(noisy, "maximize:score") ==
+        "t.csv:1: the column 'heat' differs in rows that agree in all else: is it a parameter, or "
+        "does it tell repeats apart? Say which are parameters: --parameter 'k', and 'heat' if it "
+        "is one");
+    CHECK(parameters_of(table_of(noisy, "maximize:score", {"k", "heat"})) == "k heat");
+    // Where nothing is repeated without it, it is one.
+    CHECK(parameters_of(table_of("k,heat,score\na,1.5,1\na,1.25,2\n", "maximize:score")) ==
+          "k heat");
+    CHECK(parameters_of(table_of("k,j,heat,score\na,1,1.5,1\na,2,1.25,2\nb,1,1.7,3\n",
+                                 "maximize:score")) == "k j heat");
     const std::string odd = "batch size,block,engine,score (%)\n1,5,a,7\n2,6,b,8\n";
     const PlainTable renamed = table_of(odd, "maximize:score (%)");
     CHECK(parameters_of(renamed) == "batch_size block_ engine_");

@@ -115,6 +115,7 @@ TEST_CASE("traps: a stream that came in one piece has no time per token") {
     HardwareSpec hardware{"chip"};
     hardware.memory_bandwidth_bytes_per_second = 3.35e12;
     context.hardware = hardware;
+    context.command_is_known = true;
     const Validity validity = audit(collapsed, context);
     CHECK(validity.verdict == Verdict::unsound);
     CHECK(std::any_of(validity.findings.begin(), validity.findings.end(),

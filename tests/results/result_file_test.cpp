@@ -221,7 +221,7 @@ TEST_CASE(
     CHECK(first(R"(, "p99_e2el_ms": 7.5)").latency.p99 == 0.0075);
     CHECK(read_all(vllm_result(R"(, "p99.9_ttft_ms": 7.5)")).front().unread ==
           std::map<std::string, std::string>{{"p99.9_ttft_ms", "7.5"}});
-    // num_prompts is what was asked for: taken only when nothing says how many failed, and never
+    // num_prompts is what was asked for: a figure only when nothing says how many failed, and never
     // below the successes.
     CHECK(first(R"(, "num_prompts": 6)").requested_requests == 6);
     CHECK(first(R"(, "num_prompts": 6, "failed": 1)").requested_requests == 5);

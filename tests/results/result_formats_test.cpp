@@ -40,6 +40,40 @@ Figures third_run() {
 
 }  // namespace
 
+TEST_CASE("result files: a benchmark that was cut short is not sound, in every format") {
+    struct Cut {
+        const char* sample;
+        const char* place;
+        Json value;
+    };
+    for (const auto& [sample, place, value] :
+         {Cut{"vllm-new.json", "/num_prompts", 60}, Cut{"vllm-0.9.json", "/num_prompts", 60},
+          Cut{"sweep-summary.json", "/0/num_prompts", 60},
+          Cut{"aiperf-0.13.json", "/was_cancelled", true},
+          Cut{"aiperf-0.13.json", "/input_config/phases/1/requests", 60},
+          Cut{"aiperf.json", "/input_config/loadgen/request_count", 60},
+          Cut{"genai-perf.json", "/input_config/perf_analyzer/measurement/num", 60},
+          Cut{"evalscope-1.10.json", "/Total Requests", 60},
+          Cut{"guidellm-v2.json", "/benchmarks/0/metrics/request_totals/incomplete", 5}}) {
+        INFO(sample << place);
+        const auto is_whole = [](const PublishedResult& result) {
+            return result.validity == Validity{} &&
+                   result.result.requested_requests.value_or(0) <=
+                       *result.result.successful_requests +
+                           result.result.failed_requests.value_or(0);
+        };
+        Json json = Json::parse(sample_text(sample));
+        CHECK(is_whole(results_in(json.dump()).front()));
+        json[Json::json_pointer(place)] = value;
+        const PublishedResult cut = results_in(json.dump()).front();
+        CHECK_FALSE(is_whole(cut));
+        if (cut.validity == Validity{}) continue;  // the audit finds it by the figures
+        CHECK(cut.validity.verdict == Verdict::suspect);
+        CHECK(cut.validity.findings.front().id == "complete");
+        CHECK(has(csv_of({cut}), ",ok,suspect,complete,"));
+    }
+}
+
 TEST_CASE("result files of a sweep of vLLM: a list of runs") {
     const auto runs = sample_results("sweep-summary.json");
     REQUIRE(runs.size() == 3);

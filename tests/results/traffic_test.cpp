@@ -51,6 +51,30 @@ TEST_CASE("traffic: all of a short log, in the order of its times, and what is l
     CHECK(csv.conversations == 1);
 }
 
+TEST_CASE("traffic: records in a list, in a page, and with a comma behind them") {
+    const TemporaryFolder folder;
+    const std::string one = replaced(line_of(0, 10, 1), "\n", ""),
+                      other = replaced(line_of(1, 20, 2, R"(, "messages": [{"role": "user"}])"),
+                                       "\n", ""),
+                      third = replaced(line_of(2, 30, 3), "\n", "");
+    for (const std::string& log :
+         {one + ",\n" + other + ",\n" + third + ",\n", "[" + one + "," + other + "," + third + "]",
+          "[" + one + ",\n " + other + ",\n " + third + "]\n",
+          "[\n" + one + ",\n" + other + ",\n" + third + "\n]",
+          "{\"data\": [" + one + "," + other + "," + third + "], \"total\": 3, \"page\": 1}",
+          "{\"data\": [" + one + "]}\n{\"data\": [" + other + "," + third + "]}",
+          "{\"data\": [\n" + one + ",\n" + other + ",\n" + third + "\n], \"total\": 3}"}) {
+        INFO(log);
+        const Traffic traffic = traffic_of(folder, log);
+        REQUIRE(traffic.requests.size() == 3);
+        CHECK(traffic.requests[1].input_tokens == 20);
+        CHECK(traffic.unread == 0);
+    }
+    const Traffic cut = traffic_of(folder, "[" + one + ",\n" + other + ",\n" + third.substr(0, 9));
+    CHECK(cut.requests.size() == 2);
+    CHECK(cut.unread == 1);
+}
+
 TEST_CASE("traffic: of a long log the busiest window, so that an idle night is not replayed") {
     const TemporaryFolder folder;
     std::string log;

@@ -295,7 +295,7 @@ TEST_CASE(
         Rng rng(told);
         for (std::size_t i = 0; i < 6; ++i)
             history.push_back({told + i, problem.feasible.sample(rng)});
-        const Standings standings(history, problem.objective, problem.decision);
+        const Standings standings = problem.standings(history);
         const std::vector<ConfigurationEvidence> evidence =
             evidence_of(problem, standings, candidates.geometry(), {});
         const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), 0);

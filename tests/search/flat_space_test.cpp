@@ -72,7 +72,7 @@ FlatResult flat_study(const std::string& strategy, double spread, double cv, std
                 {{metric, {flat.truth.at(configuration) * std::exp(cv * draws.normal())}}}};
         });
     const Recommendation result = recommend(problem, history);
-    const Standings standings(history, problem.objective, problem.decision);
+    const Standings standings = problem.standings(history);
     const Standing& base = *standings.find(result.default_configuration);
     const bool worth =
         meets_min_gain(problem.decision, judged_gain(problem, standings, *standings.best(), base));

@@ -507,8 +507,7 @@ TEST_CASE(
     };
     const auto refuted_after = [&](const std::shared_ptr<EarlierResults>& source) {
         const auto history = task.searched(problem, search_with(source, 20), 12, 1);
-        return rejected_priors(Beliefs({source}), problem,
-                               Standings(history, problem.objective, problem.decision));
+        return rejected_priors(Beliefs({source}), problem, problem.standings(history));
     };
     // The other way round, and three times as strong.
     const auto wrong = refuted_after(
@@ -524,9 +523,7 @@ TEST_CASE(
     const auto source =
         earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); });
     std::vector<Trial> two = task.searched(problem, search_with(source, 20), 2, 1);
-    CHECK(rejected_priors(Beliefs({source}), problem,
-                          Standings(two, problem.objective, problem.decision))
-              .empty());
+    CHECK(rejected_priors(Beliefs({source}), problem, problem.standings(two)).empty());
 }
 
 TEST_CASE("knowledge: an earlier study of a like job saves trials") {

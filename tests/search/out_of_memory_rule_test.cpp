@@ -117,7 +117,7 @@ TEST_CASE(
             tell(16, step, Measurement{{{metric, {100.0 + static_cast<double>(step)}}}});
         tell(1024, 30, Failure{kind, "gone"});
         const Candidates candidates(problem, {});
-        const Standings standings(history, problem.objective, problem.decision);
+        const Standings standings = problem.standings(history);
         const PendingAwareModel model =
             learned_anew(problem, standings, candidates.geometry(), {}, 0);
         const Configuration more({{"seqs", std::int64_t{4096}}, {"step", std::int64_t{30}}});

@@ -5,9 +5,14 @@
 #include "servetune/error.hpp"
 #include "servetune/servetune.hpp"
 
+#include <chrono>
+#include <memory>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -89,6 +94,38 @@ TEST_CASE("own study: a journal on disk is resumed, and refuses another study") 
     CHECK(measured == 9);
 }
 
+TEST_CASE("own study: noise, least gain, strategy and deadline are settings; trials are seen") {
+    struct Seen : Observer {
+        std::vector<std::uint64_t> trials{};
+        void started(const Trial& trial) override { CHECK_FALSE(trial.told()); }
+        void told(const Trial& trial, std::span<const Trial> history) override {
+            CHECK(trial.told());
+            CHECK(history.size() == trial.id + 1);
+            trials.push_back(trial.id);
+        }
+    } seen;
+    StudySettings settings = small_settings();
+    settings.strategy = std::make_shared<Random>();
+    settings.noise_cv = 0;
+    settings.min_gain = 0.5;
+    Study study(settings);
+    const Recommendation result = study.optimize(speed, &seen);
+    CHECK(result.conclusion == Conclusion::keep_default);  // no gain is so large
+    CHECK(seen.trials.size() == study.trials().size());
+    CHECK(study.trials()[1].why == "drawn at random");
+    CHECK(study.problem().decision.noise_cv == 0);
+    settings.deadline = std::chrono::milliseconds(1);
+    Study late(settings);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    (void)late.optimize(speed);
+    CHECK(late.trials().empty());
+    const TemporaryFolder folder;
+    settings.journal = (folder.path() / "tune").string();
+    { const Study first(settings); }
+    settings.min_gain = 0.1;
+    CHECK_THROWS_AS(Study(settings), UsageError);
+}
+
 TEST_CASE("own study: another space does not go on with a journal") {
     const TemporaryFolder folder;
     StudySettings settings = small_settings();
@@ -116,7 +153,10 @@ TEST_CASE("own study: settings that cannot be are refused") {
     StudySettings rule = small_settings();
     rule.rules = {"seqs >= nothing_known"};
     CHECK_THROWS_AS(Study(rule), SpaceError);
-    CHECK_THROWS_AS(choice("backend", {"a"}).log2(), SpaceError);
+    CHECK_THROWS_AS((void)choice("backend", {"a"}).log2(), SpaceError);
+    const Parameter seqs = integer("seqs", 1, 8);
+    CHECK(seqs.with_default(3).default_value == Value(std::int64_t{3}));
+    CHECK(seqs.default_value == Value(std::int64_t{1}));
     const Configuration configuration({{"seqs", Value(std::int64_t{8})}});
     CHECK_THROWS_AS(configuration.text("seqs"), UsageError);
     CHECK_THROWS_AS(configuration.flag("missing"), UsageError);

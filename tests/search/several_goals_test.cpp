@@ -195,7 +195,7 @@ TEST_CASE(
     CHECK(level_of(result.recommended) == "t");
     CHECK(result.front[0].estimates[0].mean == Approx(115));
     CHECK(result.front.size() == 4);
-    const Standings standings(history, problem.objective, problem.decision);
+    const Standings standings = problem.standings(history);
     CHECK(standings.find(history[1].configuration)->refused == "the result has no wait");
     // Equal in the leading goal: the one that is better in the other.
     result =
@@ -233,7 +233,7 @@ TEST_CASE("several goals: each has the noise of its own replicates") {
     for (std::size_t i = 1; i < 12; ++i)
         history.push_back(
             told_both(i, "p", 100 + 0.1 * static_cast<double>(i % 2), i % 2 == 0 ? 0.8 : 1.2));
-    const Standings standings(history, problem.objective, problem.decision);
+    const Standings standings = problem.standings(history);
     CHECK(standings.noises().size() == 2);
     CHECK(standings.noise() < 0.01);
     CHECK(standings.noises()[1] > 0.1);

@@ -111,7 +111,7 @@ struct Verdicts8 {
             (gain_of(result.recommended) > 0 ? found : wrong) += 1;
         // The gain of what was confirmed longest, whether it is recommended or not.
         const std::vector<Trial> history = study.trials();
-        const Standings standings(history, problem.objective, problem.decision);
+        const Standings standings = problem.standings(history);
         const Standing* most = nullptr;
         const Standing& base = standings.all().front();
         const auto rounds = [&](const Standing& one) {

@@ -77,7 +77,7 @@ TEST_CASE("differences: a default of zero is not beaten by a gain of zero", "[de
 TEST_CASE("differences: means are the figures' own, outliers keep their order and their figure",
           "[decision]") {
     const std::vector<Trial> history = levels_measured({-1, 2, -1e9, 1e7}, 0);
-    const Standings standings(history, {"profit"}, {});
+    const Standings standings(history, {"profit"}, {}, history.front().configuration);
     REQUIRE(standings.all().size() == 4);
     CHECK_FALSE(standings.scale().ratios());
     const std::vector<double> means{-1, 2, -1e9, 1e7};
@@ -92,18 +92,20 @@ TEST_CASE("differences: means are the figures' own, outliers keep their order an
 TEST_CASE("differences: what is positive is judged by ratios as ever, and a rate of zero is none",
           "[decision]") {
     const std::vector<Trial> positive = levels_measured({1, 2}, 0.01);
-    const Standings ratios(positive, {"profit"}, {});
+    const Standings ratios(positive, {"profit"}, {}, positive.front().configuration);
     CHECK(ratios.scale().ratios());
     const std::vector<Trial> with_zero =
         levels_measured({100, 0, 110}, 0, "goodput_requests_per_second");
-    const Standings rates(with_zero, {"goodput_requests_per_second"}, {});
+    const Standings rates(with_zero, {"goodput_requests_per_second"}, {},
+                          with_zero.front().configuration);
     CHECK(rates.scale().ratios());
     CHECK(rates.all()[1].refused == "goodput_requests_per_second = 0 is not positive");
     Decision guarded;
     guarded.never_worse_than = 0.02;
     const std::vector<Trial> negative = levels_measured({1, -2}, 0);
-    CHECK(Standings(negative, {"profit"}, guarded).all()[1].refused ==
-          "profit = -2 is not positive, and `never_worse_than` compares ratios");
+    CHECK(
+        Standings(negative, {"profit"}, guarded, negative.front().configuration).all()[1].refused ==
+        "profit = -2 is not positive, and `never_worse_than` compares ratios");
 }
 
 TEST_CASE("differences: in 200 studies without a difference hardly one recommends a change",
@@ -145,8 +147,9 @@ TEST_CASE(
     // One that lacks what others had cannot win, and ends nothing.
     const auto next = study.ask();
     study.tell(next->id, Measurement{{{"sped", {5}}}});
-    CHECK(Standings(study.trials(), problem.objective, {}).all()[1].refused ==
-          "the result has no speed");
+    CHECK(Standings(study.trials(), problem.objective, {}, problem.space.default_configuration())
+              .all()[1]
+              .refused == "the result has no speed");
 }
 
 TEST_CASE("missing metric: a run ends with the names at its first trial, which stays open") {

@@ -48,7 +48,7 @@ TEST_CASE("a gain on one workload does not pay for a loss on another where the g
     CHECK(guarded.recommended == history[2].configuration);  // 1 % less on ShareGPT
     Decision decision;
     decision.never_worse_than = 0.02;
-    const Standings standings(history, {guarded_rate}, decision);
+    const Standings standings(history, {guarded_rate}, decision, history.front().configuration);
     const Standing& refused = *standings.find(history[1].configuration);
     CHECK(refused.refused ==
           "worse than the default on chat: 52.91 % worse in total_tokens_per_second, 2 % are "
@@ -71,7 +71,7 @@ TEST_CASE("the guard holds where each workload is a goal of its own", "[decision
     Objective each(std::vector<Goal>{{guarded_rate + "@prompts"}, {guarded_rate + "@chat"}});
     Decision decision;
     decision.never_worse_than = 0.02;
-    const Standings standings(history, each, decision);
+    const Standings standings(history, each, decision, history.front().configuration);
     CHECK(standings.find(history[1].configuration)
               ->refused.starts_with("worse than the default on chat: 40 % worse"));
     CHECK(standings.find(history[2].configuration)->passes());

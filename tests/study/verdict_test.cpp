@@ -64,6 +64,31 @@ struct Verdicts {
     nlohmann::json json;
 };
 
+/// A study of the toy engine whose trials are told by hand, in the search and in rounds after it.
+struct StudyInRounds {
+    std::filesystem::path written() const {
+        folder.write("toy.yaml", verdict_engine);
+        return folder.write(
+            "study.yaml",
+            "study: s\nmodel: org/m\nengine: toy\nworkloads: [{workload: w, dataset: {kind: "
+            "random, "
+            "input_tokens: 8, output_tokens: 8}}]\nobjective: {maximize: "
+            "total_tokens_per_second}\nspace: {seqs: {choice: [8, 16, 32]}, eager: false}\n"
+            "evaluator: {command: [./measure]}\n");
+    }
+    void add(std::int64_t seqs, double rate, Purpose purpose) {
+        const SearchSpace& space = setup.problem->space;
+        Trial trial{trials.size(), space.changed(space.default_configuration(), {{"seqs", seqs}})};
+        trial.purpose = purpose;
+        trial.outcome = Measurement{{{"total_tokens_per_second", {rate}}}};
+        trials.push_back(std::move(trial));
+    }
+
+    TemporaryFolder folder{};
+    StudySetup setup = set_up(load_study(written(), Catalogue(folder.path())));
+    std::vector<Trial> trials{};
+};
+
 const std::string rates = "seqs,status,total_tokens_per_second\n";
 const std::string judged_rates = "seqs,status,total_tokens_per_second,verdict,findings\n";
 
@@ -119,7 +144,7 @@ TEST_CASE(
         history.back().outcome = Measurement{
             {{"total_tokens_per_second", seqs == 60 ? Metric{1200, 500, 2} : Metric{1000, 1, 2}}}};
     }
-    const Standings standings(history, {}, {});
+    const Standings standings(history, {}, {}, history.front().configuration);
     const double pooled = standings.noise();
     CHECK(pooled == Approx(std::sqrt((60 * 2 * 1e-6 + 2 * std::pow(500.0 / 1200, 2)) / 61)));
     CHECK(standings.all().front().estimate().relative_error == Approx(pooled / std::sqrt(2.0)));
@@ -334,19 +359,44 @@ TEST_CASE("verdict: the disturbances are what the machine's watch and its docume
     CHECK(found == known);
 }
 
-TEST_CASE(
-    "verdict: an interval that says otherwise than the verdict is stated beside the one that "
-    "decides") {
-    Gain gain{0.53, 0.25, 0.87};
-    CHECK_FALSE(has(with_interval(gain), "decides"));
-    gain.proven = -0.04;  // three rounds: Student's t has two degrees of freedom
-    CHECK(has(with_interval(gain), "; the 99 % interval, which decides, begins at -4"));
-    gain.low = -0.2;
-    CHECK_FALSE(has(with_interval(gain), "decides"));
-    gain.proven =
-        0.1;  // a row whose two measurements are far apart, in a table that has little noise
+TEST_CASE("verdict: of a table the noise of all results decides, and its interval is stated") {
+    // By the spread of these four alone the interval would hold zero: two degrees of freedom.
+    const Verdicts study(rates + "8,ok,1000\n8,ok,1028\n16,ok,1050\n16,ok,1079\n");
+    CHECK(study.result.conclusion == Conclusion::recommended);
+    CHECK(study.result.gain.low > 0.01);
+    CHECK(study.headline.reason == "95 % interval " + interval_text(study.result.gain) + ".");
+    CHECK_FALSE(has(study.text, "decides"));
+    CHECK_FALSE(has(study.text, "holds zero"));
+    CHECK(study.json["recommended"]["gain"]["low"].get<double>() == study.result.gain.low);
+    CHECK(study.json["recommended"]["gain"]["level"] == 0.95);
+}
+
+TEST_CASE("verdict: after the search the 99 % interval decides, and no other one is stated") {
+    StudyInRounds study;
+    study.add(8, 1000, Purpose::search);
+    study.add(16, 1100, Purpose::search);
+    // Student's t with two degrees of freedom: 95 % are +1.8 % to +8.6 %.
+    for (const double gain : {0.037, 0.05, 0.063}) {
+        study.add(8, 1000, Purpose::confirm);
+        study.add(16, 1000 * std::exp(gain), Purpose::confirm);
+    }
+    const Headline headline = headline_of(study.setup, study.trials);
+    CHECK(headline.conclusion == Conclusion::keep_default);
+    CHECK(has(headline.given_away, " over the default (99 % interval -"));
+    CHECK(has(headline.given_away, "): not proven, a larger budget may prove it."));
+    const Reports reports = all_reports(study.setup, study.trials, "trials_spent");
+    const auto json = nlohmann::json::parse(reports.json);
+    CHECK(json["given_away"]["level"] == 0.99);
+    CHECK(json["given_away"]["low"].get<double>() < 0);
+    // Nor does a forecast doubt what was settled.
+    for (const std::string& text : {reports.markdown, reports.html}) {
+        CHECK_FALSE(has(text, "95 % interval"));
+        CHECK_FALSE(has(text, "P(a gain worth having)"));
+    }
     CHECK(
-        has(with_interval(gain), "; by the noise of all results, which decides, it begins at +10"));
+        has(reports.markdown, "Not known: what looked best was measured in turn with the default"));
+    CHECK(text_of(recommend(*study.setup.problem, study.trials)) ==
+          "keep the default: nothing measured is worth a change");
 }
 
 TEST_CASE("verdict: what a smaller command gives away is said, with its interval") {
@@ -417,34 +467,17 @@ TEST_CASE(
     "verdict: what only one lucky run of the search puts above the recommended one gives nothing "
     "away") {
     // Of the rounds after the search; 16 is best by its mean, and 1 % slower in every round.
-    const TemporaryFolder folder;
-    folder.write("toy.yaml", verdict_engine);
-    const auto file = folder.write(
-        "study.yaml",
-        "study: s\nmodel: org/m\nengine: toy\nworkloads: [{workload: w, dataset: {kind: random, "
-        "input_tokens: 8, output_tokens: 8}}]\nobjective: {maximize: total_tokens_per_second}\n"
-        "space: {seqs: {choice: [8, 16, 32]}, eager: false}\nevaluator: {command: [./measure]}\n");
-    const StudySetup setup = set_up(load_study(file, Catalogue(folder.path())));
-    std::vector<Trial> trials;
-    const auto add = [&](std::int64_t seqs, double rate, Purpose purpose) {
-        Configuration configuration = setup.problem->space.default_configuration();
-        for (std::size_t i = 0; i < configuration.entries().size(); ++i)
-            if (configuration.entries()[i].first == "seqs")
-                configuration = configuration.with(i, seqs);
-        Trial trial{trials.size(), std::move(configuration)};
-        trial.purpose = purpose;
-        trial.outcome = Measurement{{{"total_tokens_per_second", {rate}}}};
-        trials.push_back(std::move(trial));
-    };
-    add(8, 1000, Purpose::search);
-    add(16, 2000, Purpose::search);
-    add(32, 1204, Purpose::search);
+    StudyInRounds study;
+    study.add(8, 1000, Purpose::search);
+    study.add(16, 2000, Purpose::search);
+    study.add(32, 1204, Purpose::search);
     for (const double noise : {0.0, 1.0, -1.0, 2.0})
         for (const auto& [seqs, rate] :
              {std::pair{8, 1000.0}, std::pair{16, 1190.0}, std::pair{32, 1204.0}})
-            add(seqs, rate + noise, Purpose::confirm);
-    const Headline headline = headline_of(setup, trials);
-    const auto json = nlohmann::json::parse(json_report(setup, trials, "strategy_finished"));
+            study.add(seqs, rate + noise, Purpose::confirm);
+    const Headline headline = headline_of(study.setup, study.trials);
+    const auto json =
+        nlohmann::json::parse(json_report(study.setup, study.trials, "strategy_finished"));
     REQUIRE(headline.conclusion == Conclusion::recommended);
     CHECK(json["recommended"]["configuration"]["seqs"] == 32);
     CHECK(json["best_observed"]["configuration"]["seqs"] == 16);

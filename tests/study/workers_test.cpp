@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace servetune;
@@ -51,7 +52,8 @@ public:
         ++measured;
         if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped"};
         if (throws_at > 0 && measured == throws_at) throw IoError("the disk is full");
-        if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
+        if (TuningTask::fails(configuration) || std::isnan(rate))
+            return Failure{FailureKind::out_of_memory, "no room"};
         return Measurement{{{metric, {rate}}}};
     }
 
@@ -147,6 +149,20 @@ TEST_CASE(
     again.run(16);
     CHECK(again.parts[1]->measured == 0);
     CHECK(again.study->told_in_search() == 16);
+}
+
+TEST_CASE("workers: a goal at or below zero keeps them, and finds those that disturb each other") {
+    for (const double sign : {0.0, -1.0}) {
+        Parallel parallel(3, [&](int) { return sign; });
+        (void)parallel.run(12);
+        INFO(parallel.said);
+        CHECK(has(parallel.said, "3 trials at once"));
+        CHECK(parallel.machine.most_at_once == 3);
+    }
+    Parallel disturbed(3, [](int at_once) { return at_once > 1 ? -2.0 : -1.0; });
+    (void)disturbed.run(12);
+    INFO(disturbed.said);
+    CHECK(has(disturbed.said, "one trial at a time from here"));
 }
 
 TEST_CASE("workers: one that differs from the others gets no further trial") {
@@ -251,9 +267,11 @@ TEST_CASE(
     CHECK(few.said.find("too few trials are left") == 0);
     CHECK(few.machine.most_at_once == 1);
     CHECK(few.study->told_in_search() == 4);
-    Parallel failing(2, [](int) { return -1.0; });
+    Parallel failing(2, [first = true](int) mutable {
+        return std::exchange(first, false) ? std::nan("") : 1.0;
+    });
     CHECK(failing.run(9).reason == StopReason::trials_spent);
-    CHECK(failing.said.find("which gave no sound figure above 0: one trial at a time") !=
+    CHECK(failing.said.find("which gave no sound figure: one trial at a time") !=
           std::string::npos);
     CHECK(failing.machine.most_at_once == 1);
 }

@@ -132,6 +132,10 @@ TEST_CASE("audit: commands say the model, its quantization, devices and speculat
     CHECK(c.served->quantization == "fp8");
     CHECK(c.devices == 2);
     CHECK(c.tokens_per_step == 1);
+    CHECK(c.command_is_known);
+    CHECK(described({"--max-num-seqs=8"}).command_is_known);
+    CHECK_FALSE(described({}, "Qwen/Qwen3-8B").command_is_known);
+    CHECK_FALSE(described({"see", "run.sh"}).command_is_known);
     c = described({"python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-14B",
                    "--quantization=fp8", "--disable-radix-cache"});
     REQUIRE(c.served.has_value());

@@ -10,7 +10,7 @@
 #include "servetune/feasible_set.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 #include "support/shipped.hpp"
 
 #include <set>
@@ -21,7 +21,7 @@ using namespace servetune::test;
 namespace {
 
 Engine shipped_engine(const std::string& name) {
-    return Catalogue(search_spaces).engine(Yaml::parse(name, "test"));
+    return engine_named(Catalogue(search_spaces), Yaml::parse(name, "test"));
 }
 
 std::vector<FlagFacts> oldest_and_newest(const std::string& name) {

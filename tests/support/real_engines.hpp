@@ -39,7 +39,7 @@ inline std::string llama_server() {
 
 /// A shipped engine whose command begins with this program.
 inline Engine engine_started_by(const std::string& program, const std::string& name) {
-    Engine result = Catalogue(SERVETUNE_SOURCE "/search_spaces").engine(Yaml::parse(name, "test"));
+    Engine result = Catalogue(SERVETUNE_SOURCE "/search_spaces").engine(name);
     result.launch.front() = program;
     return result;
 }

@@ -62,5 +62,5 @@ TEST_CASE(
     CHECK_FALSE(
         // 5 % behind today's default on one workload, ahead of the first trial's on both
         standings.all()[2].passes());
-    CHECK(Standings(history, objective, decision).all()[2].passes());
+    CHECK(Standings(history, objective, decision, history.front().configuration).all()[2].passes());
 }

@@ -116,8 +116,9 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
                                told(4, 5, Measurement{}),
                                told(5, 1, rate(104)),
                                told(6, 6, rate(-1))};
+    const Configuration usual = history.front().configuration;
     for (int round = 0; round < 2; ++round) {
-        const Standings standings(history, objective, {});
+        const Standings standings(history, objective, {}, usual);
         REQUIRE(standings.all().size() == 6);
         CHECK(standings.all()[0].passes());
         CHECK(standings.all()[0].estimate().mean == 102);
@@ -132,7 +133,7 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
     }
     Decision trusting;
     trusting.enforce_audit = false;
-    CHECK(Standings(history, objective, trusting).best()->estimate().mean == 99999);
+    CHECK(Standings(history, objective, trusting, usual).best()->estimate().mean == 99999);
 }
 
 TEST_CASE("standings: a limit that could not be judged does not pass") {
@@ -149,7 +150,7 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
         std::vector<Trial> history{told(0, 1, measurement)};
         for (const Measurement& other : others)
             history.push_back(told(history.size(), static_cast<int>(history.size()) + 1, other));
-        return Standings(history, objective, {}).all()[0].refused;
+        return Standings(history, objective, {}, history.front().configuration).all()[0].refused;
     };
     const std::string unjudged =
         "limit " + first + " <= 100 ms cannot be judged: the result has no " + first;
@@ -159,7 +160,8 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
     // One of several measurements is enough: which of them is right is not known.
     const std::vector<Trial> twice{told(0, 1, with(100, {{first, 0.05}})),
                                    told(1, 1, with(100, {}))};
-    CHECK(Standings(twice, objective, {}).all()[0].refused == unjudged);
+    CHECK(Standings(twice, objective, {}, twice.front().configuration).all()[0].refused ==
+          unjudged);
 
     // On one of two workloads: refused where another measurement has it there.
     const auto two = [&](std::vector<std::pair<std::string, double>> more) {
@@ -191,7 +193,7 @@ TEST_CASE(
     const auto standing = [](const std::vector<Outcome>& outcomes) {
         std::vector<Trial> history;
         for (const Outcome& outcome : outcomes) history.push_back(told(history.size(), 1, outcome));
-        const Standings standings(history, {}, {});
+        const Standings standings(history, {}, {}, history.front().configuration);
         return std::pair(standings.all()[0].refused, standings.all()[0].measured());
     };
     using Known = std::pair<std::string, std::size_t>;
@@ -218,13 +220,13 @@ TEST_CASE(
     lost.validity = {Verdict::suspect, {{"given_up"}}};
     std::vector<Trial> history{told(0, 1, token_rate(100)), told(1, 2, lost)};
     {
-        const Standings standings(history, {}, {});
+        const Standings standings(history, {}, {}, history.front().configuration);
         CHECK(standings.all()[1].refused.starts_with("its load test was ended early"));
         CHECK(standings.all()[1].measured() == 1);  // the models learn from it
         CHECK(standings.best() == &standings.all()[0]);
     }
     history.push_back(told(2, 2, token_rate(111)));
-    const Standings standings(history, {}, {});
+    const Standings standings(history, {}, {}, history.front().configuration);
     CHECK(standings.all()[1].passes());
     CHECK(standings.all()[1].estimate().mean == 111);
     CHECK(standings.all()[1].estimate().replicates == 1);

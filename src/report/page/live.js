@@ -52,19 +52,21 @@
   };
   const say = () => {
     if (lost) {
-      tell(trialLine, state && state.ended ? state.ended : 'The connection is lost; this page tries again.');
+      tell(trialLine, state && state.running && state.ended ? state.ended : 'The connection is lost; this page tries again.');
       tell(nowLine, '');
       return;
     }
     if (!state) return;
+    nowLine.hidden = !state.running;
     const counts = (state.told - state.failed) + (state.told - state.failed === 1 ? ' trial' : ' trials') + ' measured, ' +
       (state.failed || 'none') + ' failed' + (state.best ? '; ' + state.best : '');
-    const now = state.trial ? `${state.trial}: ${state.tried}. ` : state.running ? '' : 'The study is finished. ';
-    tell(trialLine, state.ended || now + counts);
+    const now = state.trial ? `${state.trial}: ${state.tried}. ` : state.running ? ''
+      : state.ended ? `The study has ended: ${state.ended}. ` : 'No run is under way. ';
+    tell(trialLine, state.running && state.ended ? state.ended : now + counts);
     const parts = [];
     if (state.phase) parts.push(state.phase);
     if (state.began) parts.push('for ' + duration(Math.max(0, Date.now() / 1000 - state.began)));
-    if (state.left !== null) parts.push(state.left > 0 ? 'at most ' + duration(state.left) + ' left' : 'a few seconds left');
+    if (state.left !== null) parts.push(state.left > 0 ? 'about ' + duration(state.left) + ' left' : 'a few seconds left');
     tell(nowLine, state.ended ? '' : parts.join(', '));
   };
   const chosen = () => ({

@@ -21,7 +21,7 @@ public:
     [[nodiscard]] std::string name() const override { return "uphill"; }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
                              Rng& rng) const override {
-        const Standings standings(history, problem.objective, problem.decision);
+        const Standings standings = problem.standings(history);
         if (const Standing* best = standings.best())
             for (const Configuration& next : neighbours(problem.space, best->configuration))
                 if (standings.find(next) == nullptr)

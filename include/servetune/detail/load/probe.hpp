@@ -3,6 +3,7 @@
 
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/detail/load/load_generator.hpp"
+#include "servetune/error.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,12 @@
 #include <vector>
 
 namespace servetune {
+
+/// The server cannot be asked, or answers what no load test can use.
+class ServerError : public IoError {
+public:
+    using IoError::IoError;
+};
 
 /// What a server accepts and tells, found with one request of the load test's kind.
 struct Handshake {
@@ -23,7 +30,7 @@ struct Handshake {
 /// Sends one request for one token with the very fields of a load test. A server that refuses it
 /// (400, 422) is asked again without one, two and more of the fields that it could do without,
 /// until it accepts; at most 8 requests. `max_tokens` is replaced by `max_completion_tokens`, the
-/// other fields are left out. Throws IoError with the cause where the server cannot be reached,
+/// other fields are left out. Throws ServerError with the cause where the server cannot be reached,
 /// redirects, or refuses the request also without them. Trouble that passes by (429, 5xx, an answer
 /// that breaks off) is left to the load test.
 Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop_token& stop = {});
@@ -33,7 +40,7 @@ Handshake try_request(const Endpoint& endpoint, bool ignore_eos, const std::stop
 Endpoint as_agreed(Endpoint endpoint, const Handshake& handshake);
 
 /// Asks for one token after `text` and says how many tokens the server counted for the request.
-/// Throws IoError with the cause when there is no answer, also because of `stop`, or no
+/// Throws ServerError with the cause when there is no answer, also because of `stop`, or no
 /// `usage.prompt_tokens` in it.
 std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& text,
                                  const std::stop_token& stop = {});
@@ -43,7 +50,7 @@ std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& te
 std::optional<Calibration> calibrated(const Endpoint& endpoint, const std::stop_token& stop = {});
 
 /// The models that the server says it serves (`Endpoint::models_path`); empty where it answers and
-/// has no such list. Throws IoError with the cause where it cannot be reached or refuses to say
+/// has no such list. Throws ServerError with the cause where it cannot be reached or refuses to say
 /// (connection, name, certificate, status, redirect).
 std::vector<std::string> served_models(const Endpoint& endpoint);
 
