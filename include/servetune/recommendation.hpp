@@ -56,7 +56,7 @@ enum class InconclusiveReason {
     /// what looks best was not measured again in three rounds with the default, and fewer do not
     /// prove that it gains
     not_confirmed,
-    never_cold,        ///< what would be recommended was only measured with weights of a cache
+    never_cold,  ///< what would be recommended was only measured with weights of a cache
     /// what would be recommended had requests of other lengths than the default
     /// (`Recommendation::unequal`)
     length_mismatch

@@ -33,33 +33,31 @@ double reach_of(const Spread& spread, std::size_t gains, double level) {
            student_quantile(1 - level, static_cast<std::size_t>(spread.freedom));
 }
 
+double mean_of(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 double median_of(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
 }
 
 }  // namespace
 
 std::optional<double> PairedComparison::gain_in(const Standing& candidate,
                                                 const ConfirmationRound* round) const {
-    const auto figure = [&](const Standing& of) {
-        double sum = 0;
-        double count = 0;
-        for (const Trial* trial : of.trials) {
-            const bool counts = round == nullptr ? !confirms(*trial)
-                                                 : std::find(round->begin(), round->end(), trial) !=
-                                                       round->end();
-            const auto measured =
-                counts ? standings_.as_measured(of, trial->id, k_) : std::nullopt;
-            sum += measured.value_or(0);
-            count += measured ? 1 : 0;
-        }
-        return count > 0 ? std::optional(sum / count) : std::nullopt;
+    const auto figure = [&](const Standing& of) -> std::optional<double> {
+        std::vector<double> figures;
+        for (const Trial* trial : of.trials)
+            if (round == nullptr ? !confirms(*trial)
+                                 : std::count(round->begin(), round->end(), trial))
+                if (const auto measured = standings_.as_measured(of, trial->id, k_))
+                    figures.push_back(*measured);
+        return figures.empty() ? std::nullopt : std::optional(mean_of(figures));
     };
     const auto mine = figure(candidate);
     const auto its = figure(base_);
-    return mine && its ? std::optional(std::log1p(problem_.objective.goals[k_].gain(*mine, *its))) : std::nullopt;
+    if (!mine || !its) return std::nullopt;
+    return std::log1p(problem_.objective.goals[k_].gain(*mine, *its));
 }
 
 std::vector<double> PairedComparison::gains(const Standing& candidate) const {
@@ -81,8 +79,8 @@ Spread PairedComparison::assumed(std::size_t rounds) const {
             if (const auto gain = gain_in(one)) searched.push_back(*gain);
     const double centre = median_of(searched);
     for (double& gain : searched) gain = std::abs(gain - centre);
-    const double noise =
-        std::max(problem_.decision.noise_cv, std::min(median_of(searched) / deviations, most_noise));
+    const double noise = std::max(problem_.decision.noise_cv,
+                                  std::min(median_of(searched) / deviations, most_noise));
     constexpr auto weight = static_cast<double>(assumed_freedom);
     return {weight * (load * load + 2 * noise * noise), weight};
 }
@@ -92,10 +90,6 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const std::size_t n = mine.size();
     const FigureScale& scale = standings_.scale(k_);
     if (n == 0) return Gain::unknown(0, scale);
-    const auto mean_of = [](const std::vector<double>& values) {
-        return std::accumulate(values.begin(), values.end(), 0.0) /
-               static_cast<double>(values.size());
-    };
     const double mean = mean_of(mine);
     if (n < least_rounds)
         if (const auto searched = gain_in(candidate)) mine.push_back(*searched);
@@ -111,21 +105,17 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
         std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach), level, false, scale};
 }
 
-std::size_t PairedComparison::rounds_needed() const {
-    constexpr double luck = 0.8;  // of what looks best after a search
-    double most = 0;
-    for (const Standing& one : standings_.all())
-        if (one.passes()) most = std::max(most, gain_in(one).value_or(0));
-    for (std::size_t rounds = 1; rounds <= least_rounds; ++rounds)
-        if (luck * most > reach_of(assumed(rounds), rounds, verdict_level)) return rounds;
-    return interim_analyses.back();
-}
-
 std::size_t rounds_needed(const Problem& problem, const Standings& standings) {
+    constexpr double luck = 0.8;  // of what looks best after a search
     const Standing* base = standings.find(problem.space.default_configuration());
-    return base != nullptr && base->passes()
-               ? PairedComparison(problem, standings, 0, *base).rounds_needed()
-               : interim_analyses.back();
+    if (base == nullptr || !base->passes()) return interim_analyses.back();
+    const PairedComparison paired(problem, standings, 0, *base);
+    double most = 0;
+    for (const Standing& one : standings.all())
+        if (one.passes()) most = std::max(most, paired.gain_in(one).value_or(0));
+    for (std::size_t rounds = 1; rounds <= least_rounds; ++rounds)
+        if (luck * most > reach_of(paired.assumed(rounds), rounds, verdict_level)) return rounds;
+    return interim_analyses.back();
 }
 
 Answer Confirmation::next() const {
@@ -160,36 +150,13 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
     const std::vector<ConfirmationRound> rounds = confirmation_rounds(standings.trials());
     const bool anew = rounds.empty() || searched_since(rounds.back(), standings);
     const std::size_t left = most_ - std::min(most_, standings.trials().size());
-    const std::vector<Goal>& goals = problem_.objective.goals;
     const auto in_rounds = [&](const Standing& one) {
         return static_cast<std::size_t>(std::count_if(
             rounds.begin(), rounds.end(),
             [&](const ConfirmationRound& round) { return has(round, one.configuration); }));
     };
-    enum class Verdict { open, proven, settled };
-    const auto verdict = [&](const Standing& one) {
-        const bool over =
-            in_rounds(one) >= (base != nullptr ? interim_analyses.back() : least_rounds);
-        bool less = false;
-        for (std::size_t k = 0; base != nullptr && k < goals.size(); ++k) {
-            const PairedComparison paired(problem_, standings, k, *base);
-            if (std::find(interim_analyses.begin(), interim_analyses.end(), paired.rounds(one)) ==
-                interim_analyses.end())
-                continue;
-            const Gain gain = paired.gain(one);
-            if (meets_min_gain(problem_.decision, gain)) return Verdict::proven;
-            less = (less || k == 0) && gain.high < problem_.decision.min_gain;
-        }
-        return over || less ? Verdict::settled : Verdict::open;
-    };
-    const auto seems_to_gain = [&](const Standing& one, double share) {
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (gain_between(goals[k], one.goals[k].estimate, base->goals[k].estimate).value >=
-                share)
-                return true;
-        return false;
-    };
     const std::size_t wanted = std::min(least_rounds, rounds_needed(problem_, standings));
+    const double min_gain = problem_.decision.min_gain;
     const auto took_part = [&](const Standing& one) {
         return !anew && has(rounds.back(), one.configuration);
     };
@@ -200,24 +167,34 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
     std::size_t tested = 0;
     for (const Standing& one : standings.all()) {
         if (one.configuration == usual || !one.passes()) continue;
-        const Verdict is = verdict(one);
-        if ((took_part(one) || &one == standings.best()) && is == Verdict::proven) return {};
-        tested += in_rounds(one) > 0 ? 1 : 0;
-        if (is != Verdict::settled && (base == nullptr || seems_to_gain(one, -may_be_hidden)))
+        const std::size_t done = in_rounds(one);
+        tested += done > 0 ? 1 : 0;
+        bool open = done < (base != nullptr ? interim_analyses.back() : least_rounds);
+        if (base != nullptr &&
+            std::count(interim_analyses.begin(), interim_analyses.end(), done) > 0) {
+            bool less = true;
+            for (std::size_t k = 0; k < one.goals.size(); ++k) {
+                const Gain gain = PairedComparison(problem_, standings, k, *base).gain(one);
+                if ((took_part(one) || &one == standings.best()) &&
+                    meets_min_gain(problem_.decision, gain))
+                    return {};
+                less = less && gain.high < min_gain;
+            }
+            open = open && !less;
+        }
+        if (open &&
+            (base == nullptr || seems_to_gain(problem_, one, *base,
+                                              anew || took_part(one) ? -may_be_hidden : min_gain)))
             chosen.push_back(&one);
     }
     std::stable_sort(chosen.begin(), chosen.end(), [&](const Standing* a, const Standing* b) {
         return problem_.objective.leading().better(a->estimate().mean, b->estimate().mean);
     });
-    const auto going_on =
-        std::stable_partition(chosen.begin(), chosen.end(),
-                              [&](const Standing* one) { return took_part(*one); });
+    constexpr std::size_t most_tested = 3;
+    const auto going_on = std::stable_partition(
+        chosen.begin(), chosen.end(), [&](const Standing* one) { return took_part(*one); });
     if (going_on != chosen.begin()) chosen.erase(going_on, chosen.end());
-    else if (constexpr std::size_t most_tested = 3;
-             !anew && (base == nullptr || tested >= most_tested || left < 2 * wanted ||
-                       chosen.empty() ||
-                       !seems_to_gain(*chosen.front(), problem_.decision.min_gain)))
-        return {};
+    else if (!anew && (base == nullptr || tested >= most_tested || left < 2 * wanted)) return {};
     if (chosen.empty()) return {};
 
     const Standing& leader = *chosen.front();
@@ -237,7 +214,7 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
         for (const Standing* one : chosen)
             if (one != &leader &&
                 is_reduction_of(problem_.space, one->configuration, leader.configuration) &&
-                (room || seems_to_gain(*one, problem_.decision.min_gain)) &&
+                (room || seems_to_gain(problem_, *one, *base, min_gain)) &&
                 !meets_min_gain(problem_.decision,
                                 gain_between(problem_.objective.leading(), leader.estimate(),
                                              one->estimate())) &&
@@ -255,27 +232,23 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
 std::vector<Configuration> Confirmation::in_drawn_order(
     std::vector<Configuration> all, const std::vector<ConfirmationRound>& rounds) const {
     std::sort(all.begin(), all.end());
-    const auto others = std::find_if(
-        rounds.rbegin(), rounds.rend(), [&](const ConfirmationRound& round) {
+    const auto others =
+        std::find_if(rounds.rbegin(), rounds.rend(), [&](const ConfirmationRound& round) {
             return round.size() != all.size() ||
                    !std::all_of(all.begin(), all.end(),
                                 [&](const Configuration& one) { return has(round, one); });
         });
-    const std::size_t turn = static_cast<std::size_t>(others - rounds.rbegin()) % least_rounds;
-    const std::size_t first = rounds.size() - turn;
-    const std::uint64_t seed = derive_seed(derive_seed(problem_.seed, first), all.size());
-    std::vector<std::size_t> order = ordered_by(seed, all.size());
-    if (first > 0)  // who was in the round before ends it
-        if (const auto known = std::find_if(
-                order.begin(), order.end(),
-                [&](std::size_t i) { return has(rounds[first - 1], all[i]); });
-            known != order.end())
-            std::iter_swap(order.begin(), known);
-    const std::size_t second = seed % 2 + (all.size() > 2 ? 1 : 0);
-    const std::size_t turns[] = {0, second, second == 0 ? 1 : all.size() - second};
     std::vector<Configuration> result;
-    for (std::size_t i = 0; i < all.size(); ++i)
-        result.push_back(all[order[(i + turns[turn]) % all.size()]]);
+    if ((others - rounds.rbegin()) % least_rounds == 2) {
+        for (const Trial* trial : rounds[rounds.size() - 2]) result.push_back(trial->configuration);
+        std::rotate(result.begin(), result.begin() + 1, result.end());
+        return result;
+    }
+    for (const std::size_t i : ordered_by(derive_seed(problem_.seed, rounds.size()), all.size()))
+        result.push_back(all[i]);
+    if (!rounds.empty())  // who was in the round before ends it
+        std::stable_partition(result.begin(), result.end(),
+                              [&](const Configuration& one) { return has(rounds.back(), one); });
     return result;
 }
 

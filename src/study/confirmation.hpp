@@ -57,18 +57,16 @@ public:
     /// gains spread, and figures that came again to the last digit have no noise.
     [[nodiscard]] Gain gain(const Standing& candidate, double level = verdict_level) const;
 
-    /// Rounds in which the largest gain of the search is expected to be proven.
-    [[nodiscard]] std::size_t rounds_needed() const;
-
-private:
     /// ln of a figure over the base's, turned so that more is better: in a round, or (null) of the
     /// means of the search.
     [[nodiscard]] std::optional<double> gain_in(const Standing& candidate,
                                                 const ConfirmationRound* round = nullptr) const;
-    [[nodiscard]] std::vector<double> gains(const Standing& candidate) const;
     /// What is assumed of how the gains of so many rounds spread: by noise, and by what the machine
     /// does within a round.
     [[nodiscard]] Spread assumed(std::size_t rounds) const;
+
+private:
+    [[nodiscard]] std::vector<double> gains(const Standing& candidate) const;
 
     const Problem& problem_;
     const Standings& standings_;
@@ -107,9 +105,9 @@ inline std::size_t search_trials(const Problem& problem, std::size_t trials,
 /// What is settled for the worse, or fails now, makes room for what looks best of the others. A
 /// pure function of the history, the seed and what is left.
 ///
-/// The order within rounds is drawn from the seed, for three rounds at a time: the first one's, and
-/// how far the second one's is turned from it. The third is turned as the two before were not. So a
-/// load of the machine that comes back every two, three or four trials meets nobody three times.
+/// The order within a round is drawn from the seed; that of the third of three rounds of the same
+/// ones is the first's, turned by one. So a load of the machine that comes back every two, three or
+/// four trials meets nobody three times.
 class Confirmation {
 public:
     /// `most`: trials that there may be in all.

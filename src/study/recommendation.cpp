@@ -234,15 +234,9 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         }
         return false;
     };
-    const auto looks_better = [&] {
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (gain_between(goals[k], best->goals[k].estimate, base->goals[k].estimate).value >=
-                problem.decision.min_gain)
-                return true;
-        return false;
-    };
     const bool not_confirmed = problem.is_confirmed() && confirmed.empty() &&
-                               result.default_passes && best != base && looks_better();
+                               result.default_passes && best != base &&
+                               seems_to_gain(problem, *best, *base, problem.decision.min_gain);
     const Standing* winner = best;
     const bool by_proof = result.default_passes && !problem.objective.several() &&
                           problem.decision.rule == Decision::Rule::significant;
@@ -266,10 +260,8 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         if (!candidate.passes() ||
             !is_reduction_of(problem.space, candidate.configuration, winner->configuration))
             continue;
-        if (&candidate != winner && &candidate != base && result.default_passes &&
-            problem.is_confirmed() &&
-            std::find(confirmed.begin(), confirmed.end(), &candidate) == confirmed.end())
-            continue;
+        // Dropping settings must not drop the gain itself.
+        if (result.default_passes && &candidate != base && !over_default(candidate)) continue;
         if (worth_having(*winner, candidate)) continue;
         // One run with 3 % noise against nine can hide 6 %: a smaller one must be known about as
         // well.
@@ -283,8 +275,6 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
                                                                    smallest->estimate().mean)))
             smallest = &candidate;
     }
-    // Dropping settings must not drop the gain itself.
-    if (result.default_passes && smallest != base && !over_default(*smallest)) smallest = winner;
 
     if (smallest != base && (mostly_disturbed(*smallest, problem.decision) ||
                              mostly_disturbed(*winner, problem.decision)))

@@ -306,9 +306,8 @@ bool Study::Loop::search_goes_on(const Budget& budget, double seconds,
     const std::size_t all = trials_in_all(budget, seconds, history.size());
     if (all < budget.trials && confirming_) return false;
     return searched < search_trials(problem_, all) ||
-           searched < search_trials(problem_, all,
-                                    rounds_needed(problem_, Standings(history, problem_.objective, problem_.decision,
-                                         problem_.space.default_configuration())));
+           searched <
+               search_trials(problem_, all, rounds_needed(problem_, problem_.standings(history)));
 }
 
 AskResult Study::Loop::next(const Budget& budget, double began) {

@@ -213,8 +213,7 @@ TEST_CASE("comparison: a load of the machine that comes back meets neither of bo
     std::set<std::vector<bool>> orders;
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
         std::vector<bool> first;
-        for (std::size_t pair = 0; pair < 3; ++pair)
-            first.push_back(second_goes_first(seed, pair));
+        for (std::size_t pair = 0; pair < 3; ++pair) first.push_back(second_goes_first(seed, pair));
         CHECK(first.front() != first.back());
         orders.insert(std::move(first));
         CHECK(second_goes_first(seed, 3) != second_goes_first(seed, 5));

@@ -144,8 +144,8 @@ TEST_CASE(
         const auto told = [&](const Configuration& one, Purpose purpose) {
             Trial trial{history.size(), one};
             trial.purpose = purpose;
-            trial.outcome = Measurement{
-                {{metric, {1000 + 3 * number(one, "mode") + 20 * noise.normal()}}}};
+            trial.outcome =
+                Measurement{{{metric, {1000 + 3 * number(one, "mode") + 20 * noise.normal()}}}};
             history.push_back(std::move(trial));
         };
         for (std::int64_t mode = 0; mode < 4; ++mode)
@@ -193,11 +193,10 @@ TEST_CASE(
 TEST_CASE("confirmation: what a slow trial alone says in one round is not believed") {
     const Problem problem(SearchSpace({Parameter::integer("mode", 0, 5)}), {metric}, {});
     std::size_t trial = 0;
-    const std::vector<Trial> history = TuningTask::studied(
-        problem, Exhaustive(), 8, 1, [&](const Configuration& one, Rng& draws) {
+    const std::vector<Trial> history =
+        TuningTask::studied(problem, Exhaustive(), 8, 1, [&](const Configuration& one, Rng& draws) {
             const bool slow = trial++ >= 6 && number(one, "mode") == 0;
-            return Measurement{
-                {{metric, {(slow ? 700 : 1000) * std::exp(0.01 * draws.normal())}}}};
+            return Measurement{{{metric, {(slow ? 700 : 1000) * std::exp(0.01 * draws.normal())}}}};
         });
     CHECK(std::count_if(history.begin(), history.end(), confirms) == 2);
     CHECK(recommend(problem, history).conclusion != Conclusion::recommended);
