@@ -7,6 +7,7 @@
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "study/json.hpp"
+#include "study/plain_value.hpp"
 #include "study/trial_rules.hpp"
 #include "study_file/readers.hpp"
 

@@ -9,6 +9,7 @@
 #include "handover/artefact.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/schema.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -435,21 +436,6 @@ std::optional<double> whole_text_as_number(std::string_view text) {
     return value;
 }
 
-/// The seconds of `500ms`, `2 s`, `2`; nothing: none. Writes whether it has a unit.
-std::optional<double> seconds_of(std::string_view text, bool& has_unit) {
-    constexpr std::array<std::pair<std::string_view, double>, 5> units{
-        {{"ms", 1e-3}, {"min", 60.0}, {"s", 1.0}, {"h", 3600.0}, {"d", 86400.0}}};
-    for (const auto& [unit, seconds] : units) {
-        if (text.size() <= unit.size() || !text.ends_with(unit)) continue;
-        has_unit = true;
-        text.remove_suffix(unit.size());
-        while (text.ends_with(' ')) text.remove_suffix(1);
-        const auto value = whole_text_as_number(text);
-        return value ? std::optional(*value * seconds) : value;
-    }
-    return whole_text_as_number(text);
-}
-
 }  // namespace
 
 std::string OptionBounds::why_wrong(std::string& text) const {
@@ -468,10 +454,12 @@ std::string OptionBounds::why_wrong(std::string& text) const {
     }
     if (kind == Kind::time) {
         constexpr double needs_unit_from = 60;
-        bool has_unit = false;
-        const auto seconds = seconds_of(text, has_unit);
-        if (!seconds || !(*seconds > 0) || !std::isfinite(*seconds))
-            return wanted("seconds, or a time such as 500ms,");
+        std::string compact = text;
+        std::erase(compact, ' ');  // 2 s
+        auto seconds = servetune::seconds_of(compact);
+        const bool has_unit = seconds.has_value();
+        if (!has_unit) seconds = servetune::real_of(text);
+        if (!seconds || !(*seconds > 0)) return wanted("seconds, or a time such as 500ms,");
         if (!has_unit && *seconds >= needs_unit_from)
             return "say the unit: " + text + "ms or " + text + "s";
         text = fmt::format("{}", *seconds);

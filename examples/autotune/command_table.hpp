@@ -77,6 +77,10 @@ const std::vector<std::pair<int, std::string>>& exit_codes();
 /// What to do in place of an option or command of earlier versions; empty: there was none.
 std::string instead_of(const std::string& gone);
 
+/// What is wrong with a word of an option that takes a few, with the nearest, or what to use
+/// instead; empty: it is one of them.
+std::string why_no_word(const std::string& text, const std::vector<std::string>& words);
+
 /// `autotune --help`: all commands and the exit codes.
 std::string help_text(const std::vector<CommandRow>& all);
 /// `autotune COMMAND --help`.

@@ -91,10 +91,11 @@ bool Side::open(const CompareArguments& compared) {
             put_text(stderr, std::string(name) + ": " + line + "\n");
         };
     StudyFile file = arguments.load();
-    if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
+    refuse(missing_for(file));
     if (file.starts_processes())
         hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     setup = set_up(std::move(file), folder, hooks);
+    refuse_flags(setup, folder);
     if (!setup.problem->replicates_inform)
         throw UsageError(
             arguments.study.string() +

@@ -3,7 +3,6 @@
 #include "output.hpp"
 
 #include "engine/flag_facts.hpp"
-#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -64,8 +63,7 @@ void print_one(const Engine& engine, bool json) {
 int engines(const WordArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     if (!arguments.word.empty()) {
-        print_one(engine_named(catalogue, Yaml::parse(arguments.word, "the command line")),
-                  arguments.json);
+        print_one(catalogue.engine(arguments.word), arguments.json);
         return done;
     }
     OrderedJson list = OrderedJson::array();

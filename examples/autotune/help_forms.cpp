@@ -149,6 +149,13 @@ std::string instead_text(const std::string& instead, const std::string& name,
 
 }  // namespace
 
+std::string why_no_word(const std::string& text, const std::vector<std::string>& words) {
+    if (std::find(words.begin(), words.end(), text) != words.end()) return "";
+    const std::string instead = instead_of(text);
+    return "there is no '" + text + "'" + (instead.empty() ? "" : ": " + instead) +
+           "; known: " + servetune::listed(servetune::nearest_first(text, words), words.size());
+}
+
 std::string help_text(const std::vector<CommandRow>& all) {
     return filled_with_commands(servetune::help_in, all);
 }
@@ -238,6 +245,10 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
                 break;
             }
             const OptionRow* option = command != nullptr ? option_called(*command, name) : nullptr;
+            // An option of two names is called by the one that was typed.
+            if (option != nullptr)
+                for (const std::string& other : option->spellings())
+                    if (what.starts_with(other + ": ")) what.replace(0, other.size(), name);
             is_value =
                 option != nullptr && option->takes_value() && !option->if_alone && word == name;
         } else if (command == nullptr && !word.starts_with('-')) {

@@ -6,8 +6,6 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "engine/flag_facts.hpp"
-#include "engine/help.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/devices.hpp"
@@ -17,6 +15,7 @@
 #include "servetune/search_space.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -140,63 +139,6 @@ std::string conditions_text(const Parameter& parameter) {
     return result;
 }
 
-/// Engine -> what is known of the flags it takes: the stored facts of the version that the study
-/// names, and its own --help.
-using KnownFlags = std::multimap<std::string, FlagFacts>;
-
-KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
-    KnownFlags facts;
-    for (const Engine& engine : setup.file.composition->engines()) {
-        const std::string version = setup.file.composition->version_of(engine);
-        if (version.empty()) {
-            if (auto known = known_versions(catalogue.root(), engine.name); !known.empty())
-                facts.emplace(engine.name, known.back());
-        } else if (auto known = facts_for(catalogue.root(), engine.name, version))
-            facts.emplace(engine.name, *std::move(known));
-    }
-    return facts;
-}
-
-/// Adds what the engines that are installed here say; gives one line for each engine.
-std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& facts) {
-    std::vector<std::string> lines;
-    for (const Engine& engine : setup.file.composition->engines()) {
-        const InstalledFlags installed = installed_flags(engine);
-        if (installed.flags.empty()) lines.push_back(installed.why_not);
-        else {
-            lines.push_back(
-                fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
-            facts.emplace(engine.name,
-                          FlagFacts::of_installed(engine.name, installed.command, installed.flags));
-        }
-    }
-    return lines;
-}
-
-/// Whether the engines take the study's commands: the default's and those of many random
-/// configurations.
-std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags& facts) {
-    constexpr int draws = 300;
-    std::vector<std::string> result;
-    Rng rng(setup.file.seed);
-    for (int i = 0; i <= draws; ++i) {
-        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration()
-                                                   : setup.problem->feasible.sample(rng);
-        const Engine& engine = setup.file.composition->engine_of(configuration);
-        const auto [first, last] = facts.equal_range(engine.name);
-        std::vector<Command> commands;
-        for (const ServerGroup& group : setup.file.composition->groups(configuration))
-            commands.push_back(
-                setup.file.composition->render(configuration, {setup.file.model}, group.role));
-        for (auto known = first; known != last; ++known)
-            for (const Command& command : commands)
-                for (std::string& problem : known->second.problems(command, engine))
-                    if (std::find(result.begin(), result.end(), problem) == result.end())
-                        result.push_back(std::move(problem));
-    }
-    return result;
-}
-
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
     const auto& machine = file.machine;
@@ -228,20 +170,17 @@ OrderedJson machine_json(const StudyFile& file) {
     return object;
 }
 
-int print_validation(const StudySetup& setup, const Catalogue& catalogue,
+int print_validation(const StudySetup& setup, std::vector<std::string> problems,
                      const ValidateArguments& arguments) {
     const bool json = arguments.json;
     const Problem& problem = *setup.problem;
-    KnownFlags facts = stored_flags(setup, catalogue);
-    const std::vector<std::string> asked = arguments.ask_installed && setup.file.has_commands()
-                                               ? ask_installed(setup, facts)
-                                               : std::vector<std::string>{};
-    std::vector<std::string> problems = missing_for(setup.file);
+    std::vector<std::string> asked;
+    for (std::string& text : flag_problems(setup, arguments.ask_installed, asked))
+        problems.push_back(std::move(text));
     std::vector<std::string> faults;  // of the machines that trials would run on, not of the study
     const auto launcher = setup.file.processes().launcher;
     for (std::string& text : missing_images(setup))
         (launcher && !launcher->on_this_machine() ? faults : problems).push_back(std::move(text));
-    for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json)
             put_json(
@@ -250,14 +189,9 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue,
             for (const std::string& text : problems) put(stderr, "autotune: {}\n", text);
         return answer_is_no;
     }
-    std::vector<std::string> warnings = setup.file.warnings;
-    for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
+    std::vector<std::string> warnings =
+        warnings_of(setup, arguments.folder(setup.file), arguments.ask_installed && faults.empty());
     for (std::string& fact : facts_to_know(setup.file)) warnings.push_back(std::move(fact));
-    if (arguments.ask_installed && faults.empty())
-        for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
-    for (const std::string& text :
-         {memory_text(setup), changed_since(setup, arguments.folder(setup.file))})
-        if (!text.empty()) warnings.push_back(text);
     const int code = faults.empty() ? done : environment_error;
     const Plan plan = plan_of(setup, arguments.folder(setup.file));
     const Command command = setup.command(problem.space.default_configuration());
@@ -380,16 +314,22 @@ int rescue_journal(const std::filesystem::path& folder_or_file) {
 }  // namespace
 
 int validate(const ValidateArguments& arguments) {
+    std::vector<std::string> missing;
     try {
-        return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
+        StudyFile file = arguments.load();
+        missing = missing_for(file);
+        return print_validation(set_up(std::move(file)), missing, arguments);
     } catch (const Error& error) {
         if (!can_be_read(arguments.study))
             throw;  // nothing is known of the study: main says why, as for other commands
+        std::vector<std::string> problems = problem_lines(error.what());
+        problems.insert(problems.end(), missing.begin(), missing.end());
         if (arguments.json)
-            put_json(OrderedJson{{"valid", false},
-                                 {"error", error.what()},
-                                 {"problems", problem_lines(error.what())}});
-        else put(stderr, "{}\n", complaint_of(error));
+            put_json(
+                OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", problems}});
+        else
+            put(stderr, "{}\n",
+                missing.empty() ? complaint_of(error) : complaint_of(ParseErrors(problems)));
         return answer_is_no;
     }
 }

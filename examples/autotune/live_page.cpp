@@ -110,7 +110,7 @@ struct LivePage::Server {
     std::string state();
     void refresh();
     /// Changes with everything that the page shows, and with each start of a server.
-    [[nodiscard]] std::string version(bool over) const {
+    [[nodiscard]] std::string version() const {
         return fmt::format("{:.3f}-{}-{}{}", began_at, journal_version, measured ? 1 : 0,
                            over ? 1 : 0);
     }
@@ -125,6 +125,7 @@ struct LivePage::Server {
     std::vector<Trial> trials{};
     std::size_t journal_version = 0;
     bool measured = false;       ///< somebody runs the study
+    bool over = false;           ///< `end` is known, and what was written before it is read
     std::string_view stopped{};  ///< why the study has ended, of one that nobody runs
     std::string best{}, made{}, made_version{};
 
@@ -251,9 +252,14 @@ std::string LivePage::Server::answer(const http::request<http::empty_body>& requ
 }
 
 void LivePage::Server::refresh() {
-    const bool before = std::exchange(measured, running());
+    const bool was_measured = std::exchange(measured, running()), was_over = over;
+    {
+        const std::scoped_lock lock(mutex);
+        over = !end.empty();
+    }
     const JournalStamp now = stamp_of(folder);
-    if (now == stamp && journal_version > 0 && measured == before) return;
+    // Two events within a tick of the clock have one stamp: the last is read at the end.
+    if (now == stamp && journal_version > 0 && measured == was_measured && over == was_over) return;
     try {
         trials =
             std::get<1>(now) == 0 ? std::vector<Trial>{} : SqliteJournal::read(folder).trials();
@@ -269,16 +275,12 @@ void LivePage::Server::refresh() {
 
 std::string LivePage::Server::page() {
     refresh();
-    std::unique_lock lock(mutex);
-    const bool over = !end.empty();
-    const std::string_view why = over ? end_reason : stopped;
-    lock.unlock();
-    if (const std::string now = version(over); made_version != now) {
+    if (const std::string now = version(); made_version != now) {
         // Fitting the models takes seconds of a core, which a running load test would miss.
-        made = html_report(*setup, trials, why, !measured, now);
+        made = html_report(*setup, trials, over ? end_reason : stopped, !measured, now);
         made_version = now;
     }
-    lock.lock();
+    const std::scoped_lock lock(mutex);
     end_is_shown = over;
     shown.notify_all();
     return made;
@@ -295,7 +297,7 @@ std::string LivePage::Server::state() {
         failed += trial.failure() != nullptr ? 1 : 0;
         if (!trial.told() && trial.started_at) pending.push_back(&trial);
     }
-    OrderedJson result{{"version", version(!end.empty())},
+    OrderedJson result{{"version", version()},
                        {"told", told},
                        {"failed", failed},
                        {"best", best},
@@ -305,7 +307,7 @@ std::string LivePage::Server::state() {
                        {"phase", ""},
                        {"began", nullptr},
                        {"left", nullptr},
-                       {"ended", end.empty() ? stopped : end}};
+                       {"ended", over ? std::string_view(end) : stopped}};
     if (measured) {
         Spent spent = spent_in(*setup, budget, trials);
         spent.run_seconds = steady_seconds() - began;

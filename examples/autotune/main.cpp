@@ -31,7 +31,9 @@ void add_to_parser(CLI::App& app, const OptionRow& row) {
     if (row.required) option->required();
     if (row.list) option->delimiter(',');
     if (row.takes_several() && !row.list && !row.by_place()) option->allow_extra_args(false);
-    if (!row.words.empty()) option->check(CLI::IsMember(row.words));
+    if (!row.words.empty())
+        option->check(
+            [words = row.words](const std::string& text) { return why_no_word(text, words); }, "");
     if (row.input)
         option->transform(CLI::Validator(
             [](std::string& text) {

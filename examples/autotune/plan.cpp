@@ -4,7 +4,10 @@
 #include "machine_facts.hpp"
 #include "observers.hpp"
 
+#include "engine/flag_facts.hpp"
+#include "engine/help.hpp"
 #include "engine/launcher.hpp"
+#include "engine/version.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/detail/base/number_text.hpp"
@@ -14,6 +17,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study/clocks.hpp"
 #include "study/confirmation.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
 
@@ -256,7 +260,7 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr || deploy->elsewhere()) return result;
     const DeployOptions& options = deploy->options.deploy;
-    const std::string place = file.source.file.string() + ": `";
+    const std::string place = file.source.at() + "`";
     const std::vector<Device> devices =
         file.machine.found ? file.machine.found->all : std::vector<Device>{};
     std::string here;
@@ -292,11 +296,10 @@ std::vector<std::string> missing_data(const StudyFile& file) {
                 const std::filesystem::path data = file_of(workload.dataset);
                 std::error_code unknown;
                 if (!std::filesystem::exists(data, unknown))
-                    result.push_back(file.source.file.string() + ": the workload '" +
-                                     workload.name + "' draws from " + data.string() +
-                                     ", which does not exist");
+                    result.push_back(file.source.at() + "the workload '" + workload.name +
+                                     "' draws from " + data.string() + ", which does not exist");
             } catch (const Error& error) {
-                result.push_back(file.source.file.string() + ": the workload '" + workload.name +
+                result.push_back(file.source.at() + "the workload '" + workload.name +
                                  "': " + error.what());
             }
         }
@@ -311,6 +314,92 @@ std::vector<std::string> missing_for(const StudyFile& file) {
                              set_by_own_environment(file)})
         result.insert(result.end(), more.begin(), more.end());
     return result;
+}
+
+namespace {
+
+/// Whether its engines are programs that this process finds.
+bool starts_program_here(const StudyFile& file) {
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    return deploy != nullptr && !deploy->options.deploy.environment.contains("PATH") &&
+           !deploy->container && !deploy->elsewhere();
+}
+
+/// What is known of the flags that an engine takes: the stored facts of the version that the study
+/// names, and its own --help, of which a line goes to `asked`. A newer version, and one that lists
+/// its flags itself, may have further ones.
+std::vector<FlagFacts> known_flags(const StudyFile& file, const Engine& engine, bool ask,
+                                   std::vector<std::string>& asked) {
+    std::vector<FlagFacts> result;
+    const std::string version = file.composition->version_of(engine);
+    std::vector<FlagFacts> known = known_versions(file.source.search_spaces, engine.name);
+    if (version.empty() && !known.empty()) result.push_back(std::move(known.back()));
+    else if (auto stored = facts_for(file.source.search_spaces, engine.name, version)) {
+        stored->complete &= compare_to_bound(version, known.back().version) <= 0;
+        result.push_back(std::move(*stored));
+    }
+    if (!ask) return result;
+    const InstalledFlags installed = installed_flags(engine);
+    if (installed.flags.empty()) {
+        asked.push_back(installed.why_not);
+        return result;
+    }
+    asked.push_back(fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
+    for (FlagFacts& stored : result) stored.complete = false;
+    result.push_back(FlagFacts::of_installed(engine.name, installed.command, installed.flags));
+    return result;
+}
+
+std::string place_of_flag(const StudyFile& file, const Engine& engine, const std::string& flag) {
+    if (!file.source.places.contains(flag))
+        for (const PassedSetting& one : file.composition->passed(engine))
+            if (one.flag == flag || one.option == flag) return file.source.at(one.parameter);
+    return file.source.at(flag);
+}
+
+}  // namespace
+
+std::vector<std::string> flag_problems(const StudySetup& setup, bool ask_installed,
+                                       std::vector<std::string>& asked) {
+    constexpr int draws = 300;
+    std::vector<std::string> result;
+    const StudyFile& file = setup.file;
+    std::map<std::string, std::vector<FlagFacts>> facts;
+    for (const Engine& engine : file.composition->engines())
+        facts[engine.name] = known_flags(file, engine, ask_installed && file.has_commands(), asked);
+    Rng rng(file.seed);
+    for (int i = 0; i <= draws; ++i) {
+        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration()
+                                                   : setup.problem->feasible.sample(rng);
+        const Engine& engine = file.composition->engine_of(configuration);
+        for (const ServerGroup& group : file.composition->groups(configuration)) {
+            const Command command =
+                file.composition->render(configuration, {file.model}, group.role);
+            for (const FlagFacts& known : facts[engine.name]) {
+                std::vector<std::string> flags;
+                const std::vector<std::string> problems = known.problems(command, engine, &flags);
+                for (std::size_t k = 0; k < problems.size(); ++k)
+                    if (std::string text = place_of_flag(file, engine, flags[k]) + problems[k];
+                        std::find(result.begin(), result.end(), text) == result.end())
+                        result.push_back(std::move(text));
+            }
+        }
+    }
+    return result;
+}
+
+void refuse(const std::vector<std::string>& problems) {
+    if (!problems.empty()) throw ParseErrors(problems);
+}
+
+void refuse_flags(const StudySetup& setup, const std::filesystem::path& folder) {
+    std::error_code unknown;
+    if (std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return;
+    std::vector<std::string> asked;
+    std::vector<std::string> problems = flag_problems(setup, false, asked);
+    if (!problems.empty() && starts_program_here(setup.file))
+        problems = flag_problems(setup, true, asked);
+    refuse(problems);
 }
 
 std::vector<std::string> missing_here(const StudySetup& setup) {
@@ -333,18 +422,22 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
     for (const Engine& engine : file.composition->engines())
         if (const std::string missing = model_file_missing(engine, file.model); !missing.empty())
             result.push_back(missing + ": name the file under `model`");
-    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container &&
-        !deploy->elsewhere())
+    if (starts_program_here(file))
         for (const Engine& engine : file.composition->engines())
             if (!engine.launch.empty() && find_program(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" +
                                  engine.name + "), which is not on the PATH here");
-    // Engines that start elsewhere: what is here says nothing.
-    if (file.machine.hardware.empty() || !file.machine.found) return result;
-    const std::size_t gpus = file.machine.found->all.size();
-    if (gpus > 0 && file.machine.devices && static_cast<std::size_t>(*file.machine.devices) > gpus)
-        result.push_back("the study is for " + std::to_string(*file.machine.devices) +
-                         " GPUs, and nvidia-smi finds " + std::to_string(gpus) + " here");
+    return result;
+}
+
+std::vector<std::string> warnings_of(const StudySetup& setup, const std::filesystem::path& folder,
+                                     bool here) {
+    std::vector<std::string> result = setup.file.warnings;
+    using Texts = std::vector<std::string>;
+    for (const Texts& more : {setup.file.composition->notes(), here ? missing_here(setup) : Texts{},
+                              Texts{memory_text(setup), changed_since(setup, folder)}})
+        std::copy_if(more.begin(), more.end(), std::back_inserter(result),
+                     [](const std::string& text) { return !text.empty(); });
     return result;
 }
 

@@ -83,6 +83,21 @@ std::vector<std::string> missing_here(const servetune::StudySetup& setup);
 /// meters of power that are not there, variables that its commands set and this program has.
 std::vector<std::string> missing_for(const servetune::StudyFile& file);
 
+/// Flags and values that the study's engines do not take, each with its place: by the stored facts
+/// of their versions, and by the --help of those that are installed here, of which `asked` gets a
+/// line each.
+std::vector<std::string> flag_problems(const servetune::StudySetup& setup, bool ask_installed,
+                                       std::vector<std::string>& asked);
+/// Throws for all of it.
+void refuse(const std::vector<std::string>& problems);
+/// The same of flags, before the first trial into this folder; --help is asked of what the stored
+/// facts refuse.
+void refuse_flags(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+
+/// What a person should know before a run into this folder. `here`: of this machine too.
+std::vector<std::string> warnings_of(const servetune::StudySetup& setup,
+                                     const std::filesystem::path& folder, bool here);
+
 /// What a person should know of the facts that predictions and the audit rest on, a sentence each:
 /// figures of the hardware that nobody saw in a data sheet, and what the model's name was taken
 /// for. `hardware`: in place of the study's.

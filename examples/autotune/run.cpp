@@ -74,12 +74,9 @@ bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason ove
 
 /// What a run would do. Nothing is started or written.
 int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
-    std::vector<std::string> warnings = setup.file.warnings;
-    for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
-    for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
+    refuse_flags(setup, folder);
+    std::vector<std::string> warnings = warnings_of(setup, folder, true);
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
-    for (const std::string& text : {memory_text(setup), changed_since(setup, folder)})
-        if (!text.empty()) warnings.push_back(text);
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
     for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
     const Plan plan = plan_of(setup, folder);
@@ -116,7 +113,7 @@ int run(const RunArguments& arguments) {
     StopSignals signals("the trial that is running will be repeated by the next run", true);
     StudyFile file = study_to_run(arguments);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    if (const auto missing = missing_for(file); !missing.empty()) throw UsageError(missing.front());
+    refuse(missing_for(file));
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
@@ -145,6 +142,7 @@ int run(const RunArguments& arguments) {
     const auto shared = std::make_shared<StudySetup>(set_up(std::move(file), folder, hooks));
     StudySetup& setup = *shared;
     const EnginesEnd engines_end{setup};
+    refuse_flags(setup, folder);
     if (const auto missing = missing_images(setup); !missing.empty()) {
         complain("autotune: {}", missing.front());
         return environment_error;

@@ -9,6 +9,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
+#include "study/plain_value.hpp"
 #include "study_file/readers.hpp"
 
 #include <sys/stat.h>
@@ -98,11 +99,9 @@ Assignment settings_of(const StudyFile& file, const SearchSpace& space,
             throw UsageError("NAME=VALUE is wanted, such as max_num_seqs=64; got '" + setting +
                              "'");
         const Parameter& parameter = space.at(file.composition->resolve(setting.substr(0, equals)));
-        const std::string text = setting.substr(equals + 1);
-        Value value = servetune::value_of(text);
-        if (const auto number = number_of(value); number && parameter.continuous()) value = *number;
-        if (!parameter.contains(value) && parameter.contains(text)) value = text;
-        result[parameter.name] = value;
+        const Value value = read_for(parameter, setting.substr(equals + 1));
+        result[parameter.name] =
+            parameter.contains(value) ? value : file.composition->normalized(parameter.name, value);
     }
     return result;
 }

@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -52,12 +53,15 @@ struct Suggestion {
     std::optional<RecipeMatch> match{};  ///< nothing: it is a guess
     AppliedRecipe applied{};
     std::string memory{};  ///< what the cost model says of it
+    bool checked = false;  ///< the cost model could look
     std::optional<double> gain{};
     bool no_gain = false;  ///< beyond the error: the command is the default's
     std::vector<std::string>
-        unchecked{};        ///< parameters that change the numbers a model computes with
-    std::string error{};    ///< of a guess: how far the cost model was off
-    std::string missing{};  ///< what the command needs before it works
+        unchecked{};          ///< parameters that change the numbers a model computes with
+    std::string error{};      ///< of a guess: how far the cost model was off
+    std::string missing{};    ///< what the command needs before it works
+    std::string served{};     ///< another checkpoint than was asked for
+    std::string elsewhere{};  ///< a gain that was measured with another engine or checkpoint
 };
 
 /// The one known model whose id ends in this name; else the name.
@@ -68,14 +72,19 @@ std::string full_name(const std::string& name, const Catalogue& catalogue) {
     return ids.size() == 1 ? *ids.begin() : name;
 }
 
+/// The same of an engine.
+SuggestQuery with_engine(SuggestQuery wanted, Engine engine) {
+    wanted.engine = std::move(engine);
+    const std::vector<FlagFacts> versions =
+        known_versions(wanted.catalogue.root(), wanted.engine.name);
+    wanted.newest = versions.empty() ? "" : versions.back().version;
+    return wanted;
+}
+
 SuggestQuery wanted_by(const SuggestArguments& arguments) {
     SuggestQuery wanted;
     wanted.model = arguments.model;
     wanted.chip = wanted.catalogue.hardware(arguments.hardware);
-    wanted.engine = wanted.catalogue.engine(arguments.engine);
-    const std::vector<FlagFacts> versions =
-        known_versions(wanted.catalogue.root(), wanted.engine.name);
-    if (!versions.empty()) wanted.newest = versions.back().version;
     if (arguments.model.ends_with(".yaml")) {
         wanted.facts = wanted.catalogue.model(arguments.model);
         wanted.model_file = std::filesystem::absolute(arguments.model).lexically_normal();
@@ -88,31 +97,27 @@ SuggestQuery wanted_by(const SuggestArguments& arguments) {
     return wanted;
 }
 
-/// Whether the recipe's command starts, by the cost model. Nothing: it does. Writes what was
-/// checked to `memory`.
+/// Whether the recipe's command starts, by the cost model. Nothing: it does, or nobody can tell.
+/// Says in `of` what was checked.
 std::optional<std::string> why_not_started(const SuggestQuery& wanted,
                                            const Composition& composition,
-                                           const Configuration& configuration,
-                                           std::string& memory) {
-    if (!wanted.facts) {
-        memory = "not checked: the figures of " + wanted.model + " are not known";
-        return std::nullopt;
-    }
-    try {
-        const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
-        std::vector<ServingReader> readers;
-        readers.emplace_back(wanted.engine, traits, wanted.catalogue.all_models(), wanted.chip);
-        const SimulateEvaluator evaluator(composition, wanted.model, std::move(readers), {}, {});
-        const SimulateEvaluator::Started started = evaluator.started(configuration);
-        if (started.failure && started.failure->kind != FailureKind::unsupported)
-            return started.start.cause.empty() ? started.failure->message : started.start.cause;
-        memory = started.failure
-                     ? "not checked: " + (started.start.cause.empty() ? started.failure->message
-                                                                      : started.start.cause)
-                     : present(started.cost).memory().text();
-    } catch (const Error& error) {
-        memory = std::string("not checked: ") + error.what();
-    }
+                                           const Configuration& configuration, Suggestion& of) {
+    std::string why = "the figures of " + wanted.model + " are not known";
+    if (wanted.facts) try {
+            const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
+            std::vector<ServingReader> readers;
+            readers.emplace_back(wanted.engine, traits, wanted.catalogue.all_models(), wanted.chip);
+            const SimulateEvaluator evaluator(composition, wanted.model, std::move(readers), {},
+                                              {});
+            const SimulateEvaluator::Started started = evaluator.started(configuration);
+            of.checked = !started.failure || started.failure->kind != FailureKind::unsupported;
+            if (!started.failure) of.memory = present(started.cost).memory().text();
+            else why = started.start.cause.empty() ? started.failure->message : started.start.cause;
+            if (of.checked) return started.failure ? std::optional(why) : std::nullopt;
+        } catch (const Error& error) {
+            why = error.what();
+        }
+    of.memory = "not checked: " + why;
     return std::nullopt;
 }
 
@@ -120,12 +125,14 @@ std::optional<std::string> why_not_started(const SuggestQuery& wanted,
 /// goes to `passed_over`.
 std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQuery& wanted,
                                        std::vector<std::string>& passed_over) {
-    if (!wanted.facts && !match.difference().empty()) {
-        passed_over.push_back(match.recipe.source + ": " + match.difference() +
-                              ", and the figures of " + wanted.model +
-                              " are not known: nobody can tell whether it fits");
+    const auto pass_over = [&](const std::string& why) {
+        const std::string& served = match.recipe.checkpoint;
+        passed_over.push_back(match.recipe.source + ": " + why +
+                              (match.same_quantization || served.empty()
+                                   ? ""
+                                   : "; its source served " + served + ": name that as MODEL"));
         return std::nullopt;
-    }
+    };
     try {
         Suggestion result;
         result.applied =
@@ -133,10 +140,11 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQu
         const Composition composition = composed(result.applied, wanted.engine, "", wanted.chip);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const Configuration configuration = space.default_configuration();
-        if (const auto why = why_not_started(wanted, composition, configuration, result.memory)) {
-            passed_over.push_back(match.recipe.source + ": " + *why);
-            return std::nullopt;
-        }
+        if (const auto why = why_not_started(wanted, composition, configuration, result))
+            return pass_over(*why);
+        if (!result.checked && !match.difference().empty())
+            return pass_over(match.difference() + ", and nobody can tell whether it fits: memory " +
+                             result.memory);
         result.command = composition.render(configuration, {wanted.model, {}, 0});
         for (const auto& [name, value] : result.applied.environment)
             result.command.environment.emplace(name, value);
@@ -144,19 +152,51 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQu
         result.match = match;
         return result;
     } catch (const SpaceError& error) {
-        passed_over.push_back(match.recipe.source + ": " + error.what());
-        return std::nullopt;
+        return pass_over(error.what());
     }
+}
+
+std::vector<RecipeMatch> matches_of(const SuggestQuery& wanted) {
+    return matching(recipes_of(wanted.catalogue, wanted.engine.name),
+                    {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
 }
 
 /// The nearest recipe that starts.
 std::optional<Suggestion> by_recipe(const SuggestQuery& wanted,
                                     std::vector<std::string>& passed_over) {
-    for (const RecipeMatch& match :
-         matching(recipes_of(wanted.catalogue, wanted.engine.name), {wanted.model, wanted.chip, ""},
-                  wanted.catalogue.all_hardware()))
+    for (const RecipeMatch& match : matches_of(wanted))
         if (auto result = suggested_by(match, wanted, passed_over)) return result;
     return std::nullopt;
+}
+
+/// Of all engines the recipe for this model and chip whose source measured the largest gain, and
+/// what to ask for it: where that served another checkpoint, that one.
+struct MeasuredElsewhere {
+    SuggestQuery wanted{};
+    RecipeMatch match{};
+    double gain = 0;  ///< percent
+};
+
+std::optional<MeasuredElsewhere> best_measured(const SuggestQuery& wanted) {
+    std::optional<MeasuredElsewhere> best;
+    for (const Engine& engine : wanted.catalogue.engines()) {
+        SuggestQuery query = wanted;
+        query.engine = engine;
+        for (const RecipeMatch& match : matches_of(query)) {
+            const std::string& said = match.recipe.measured;
+            const double gain = std::strtod(said.c_str(), nullptr);
+            if (!match.same_model || !match.same_chip || gain <= 0 ||
+                (best && best->gain >= gain) ||
+                (!match.same_quantization && match.recipe.checkpoint.empty()))
+                continue;
+            best = {query, match, gain};
+            if (match.same_quantization) continue;
+            best->wanted.model = match.recipe.checkpoint;
+            best->wanted.facts = served_model(best->wanted.model, wanted.catalogue.all_models());
+            best->match.same_quantization = true;
+        }
+    }
+    return best;
 }
 
 std::string share_text(double share) { return fmt::format("{:.0f} %", share * 100); }
@@ -168,9 +208,10 @@ std::pair<std::string, std::optional<double>> error_of_predictions(const Suggest
     for (const CostCheck& one : wanted.catalogue.traits(wanted.engine.name).checked) {
         if (one.hardware == wanted.chip.name)
             return {
-                fmt::format("on {} half of them were off by at most {}, nine of ten by at "
-                            "most {}: checked with {} of {} {}",
-                            one.hardware, share_text(one.median_error), share_text(one.error_90),
+                fmt::format("on {} half of them were off by at most {}{}: checked with {} of {} {}",
+                            one.hardware, share_text(one.median_error),
+                            one.rows < 5 ? ""  // which nine of ten?
+                                         : ", nine of ten by at most " + share_text(one.error_90),
                             counted_text(one.rows, "measured configuration"), wanted.engine.name,
                             one.of),
                 one.median_error};
@@ -262,6 +303,8 @@ Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
 std::optional<Suggestion> by_cost_model(const SuggestQuery& wanted, std::string& why_not) {
     for (std::size_t devices = 1; devices <= most_devices; devices *= 2) try {
             return guess_on(wanted, devices);
+        } catch (const IoError&) {  // of a file, whatever the number of devices
+            throw;
         } catch (const Error& error) {
             why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name,
                                   with_path(error.what(), draft_folder + draft_name, "its study"));
@@ -283,6 +326,8 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wa
                      {"devices", suggestion.devices},
                      {"memory", suggestion.memory},
                      {"missing", suggestion.missing},
+                     {"served", suggestion.served},
+                     {"elsewhere", suggestion.elsewhere},
                      {"passed_over", passed_over}};
     if (suggestion.match) {
         const Recipe& recipe = suggestion.match->recipe;
@@ -394,8 +439,26 @@ void name_model_file(Suggestion& suggestion, const SuggestQuery& wanted) {
 }  // namespace
 
 int suggest(const SuggestArguments& arguments) {
-    const SuggestQuery wanted = wanted_by(arguments);
+    SuggestQuery wanted = wanted_by(arguments);
     std::vector<std::string> passed_over;
+    std::optional<Suggestion> suggestion;
+    const std::optional<MeasuredElsewhere> measured = best_measured(wanted);
+    if (arguments.engine.empty()) {
+        if (measured) {
+            suggestion = suggested_by(measured->match, measured->wanted, passed_over);
+            if (suggestion && measured->wanted.model != wanted.model)
+                suggestion->served = measured->wanted.model + " in place of " + wanted.model +
+                                     ": what it loses in quality was not measured here";
+            wanted = with_engine(measured->wanted, measured->wanted.engine);
+        }
+        if (!suggestion)
+            return no_command(
+                arguments, "unknown",
+                fmt::format("no gain of {} on {} is published with any engine: "
+                            "--engine NAME gives the nearest recipe of one, or a guess",
+                            arguments.model, wanted.chip.name),
+                passed_over, answer_is_no);
+    } else wanted = with_engine(wanted, wanted.catalogue.engine(arguments.engine));
     if (const auto& chips = wanted.engine.architectures;
         !chips.empty() &&
         std::find(chips.begin(), chips.end(), wanted.chip.architecture) == chips.end())
@@ -404,7 +467,7 @@ int suggest(const SuggestArguments& arguments) {
             fmt::format("{} does not run on {} ({}); it runs on {}", wanted.engine.name,
                         wanted.chip.name, wanted.chip.architecture, listed(chips, chips.size())),
             {}, nothing_feasible);
-    std::optional<Suggestion> suggestion = by_recipe(wanted, passed_over);
+    if (!suggestion) suggestion = by_recipe(wanted, passed_over);
     if (!suggestion && !wanted.facts)
         return no_command(arguments, "unknown", unknown_text(wanted), passed_over, answer_is_no);
     std::string why_not;
@@ -412,6 +475,11 @@ int suggest(const SuggestArguments& arguments) {
     if (!suggestion)
         return no_command(arguments, "nothing_fits", "by the cost model nothing starts " + why_not,
                           passed_over, nothing_feasible);
+    if (measured && (!suggestion->match ||
+                     suggestion->match->recipe.measured != measured->match.recipe.measured))
+        suggestion->elsewhere = fmt::format("{} serving {}: {}; without --engine that is printed",
+                                            measured->wanted.engine.name, measured->wanted.model,
+                                            measured->match.recipe.measured);
     name_model_file(*suggestion, wanted);
     const OrderedJson json = suggestion_json(*suggestion, wanted, passed_over);
     if (arguments.json) put_json(json);

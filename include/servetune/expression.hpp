@@ -130,6 +130,9 @@ private:
     struct Possible;
     template <class StateOf>
     [[nodiscard]] bool all_decided(std::size_t at, const StateOf& state_of) const;
+    /// Whether a part stays unknown whatever the undecided names become.
+    template <class StateOf>
+    [[nodiscard]] bool never_known(std::size_t at, const StateOf& state_of) const;
     template <class StateOf>
     void append_state(std::size_t at, const StateOf& state_of,
                       std::vector<std::uint32_t>& words) const;

@@ -82,6 +82,14 @@ struct StudySource {
     std::shared_ptr<StudySnapshot> snapshot{};  ///< the files that were read
     /// path -> value of what else decides what is asked or measured (definition())
     std::map<std::string, std::string> settings{};
+    /// `file:line:column` of what the file says of a parameter, and of a flag under `arguments`
+    std::map<std::string, std::string> places{};
+
+    /// `file:line:column: ` of one of these, else `file: `, for a message.
+    [[nodiscard]] std::string at(const std::string& what = "") const {
+        const auto known = places.find(what);
+        return (known == places.end() ? file.string() : known->second) + ": ";
+    }
 };
 
 /// The machine of a study: as its file says, as it was found, or as the study's journal has it.

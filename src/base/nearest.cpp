@@ -22,11 +22,31 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return back[b.size()];
 }
 
+namespace {
+
+/// The distance to the nearest beginning or end of a name at one of its joints; at least `least`
+/// where none is as near as a quarter of the letters.
+std::size_t distance_to_part(std::string_view wanted, std::string_view name, std::size_t least) {
+    constexpr std::string_view joints = "-_./";
+    for (auto at = name.find_first_of(joints); at != std::string_view::npos;
+         at = name.find_first_of(joints, at + 1))
+        for (const std::string_view part : {name.substr(0, at), name.substr(at + 1)})
+            if (const std::size_t distance = edit_distance(wanted, part);
+                distance <= wanted.size() / 4)
+                least = std::min(least, distance);
+    return least;
+}
+
+}  // namespace
+
 std::vector<std::pair<std::size_t, std::string>> by_distance(std::string_view wanted,
                                                              std::span<const std::string> known) {
     std::vector<std::pair<std::size_t, std::string>> result;
     result.reserve(known.size());
     for (const std::string& name : known) result.emplace_back(edit_distance(wanted, name), name);
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [distance, name] : result) distance = distance_to_part(wanted, name, distance);
     std::stable_sort(result.begin(), result.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     return result;

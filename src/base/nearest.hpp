@@ -15,7 +15,8 @@ namespace servetune {
 /// (optimal string alignment; Damerau 1964). O(|a| |b|).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The known names with their distances, nearest to `wanted` first (ties in the order given).
+/// The known names with their distances, nearest to `wanted` first (ties in the order given). The
+/// distance to a part of a name counts too: `h1000` is one letter from h100-sxm.
 std::vector<std::pair<std::size_t, std::string>> by_distance(std::string_view wanted,
                                                              std::span<const std::string> known);
 

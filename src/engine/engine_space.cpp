@@ -16,12 +16,6 @@ namespace servetune {
 EngineSpace::EngineSpace(SpaceDescription description) : description_(std::move(description)) {
     std::vector<Engine>& engines = description_.engines;
     if (engines.empty()) throw SpaceError("a study needs at least one engine");
-    for (const auto& [name, words] : description_.arguments)
-        if (std::none_of(engines.begin(), engines.end(), [&, wanted = name](const Engine& engine) {
-                return engine.name == wanted;
-            }))
-            throw SpaceError("arguments are given for '" + name +
-                             "', which is none of the study's engines");
     if (several_engines()) {
         std::vector<Value> names;
         for (const Engine& engine : engines) names.emplace_back(engine.name);
@@ -29,10 +23,10 @@ EngineSpace::EngineSpace(SpaceDescription description) : description_(std::move(
     }
     add_own_parameters();
     for (Engine& engine : engines) {
-        keep_version(engine);
+        keep_wrong([&] { keep_version(engine); });
         state_model(engine);
         keep_architecture(engine);
-        leave_out_emptied(engine);
+        keep_wrong([&] { leave_out_emptied(engine); });
         read_entries(engine);
         keep_preset(engine);
     }
@@ -42,8 +36,9 @@ EngineSpace::EngineSpace(SpaceDescription description) : description_(std::move(
         if (!description_.set_by_arguments.contains(engine.name))
             description_.set_by_arguments[engine.name] =
                 commands_->flags(arguments_of(engine), engine).values();
-    for (Engine& engine : engines) bound_devices(engine);
     for (const Engine& engine : engines) add_engine(engine);
+    throw_wrong();
+    for (Engine& engine : engines) bound_devices(engine);
     if (description_.roles) add_roles();
     merge_same_commands();
     leave_out_inactive();
@@ -198,7 +193,7 @@ const Destination& EngineSpace::destination_of(const Engine& engine,
     return old ? declared.earlier : declared.destination;
 }
 
-void EngineSpace::check_entries() const {
+void EngineSpace::check_entries() {
     std::vector<std::string> known;
     for (const Engine& engine : description_.engines)
         for (const EngineParameter& declared : engine.parameters)
@@ -211,13 +206,13 @@ void EngineSpace::check_entries() const {
                                });
         };
     };
-    EntryErrors::Each unknown;
     for (const SpaceEntry& entry : description_.entries)
         if (std::none_of(description_.engines.begin(), description_.engines.end(), knows(entry)))
-            unknown.emplace_back(entry.name,
-                                 "no parameter or concept of the study's engines; known: " +
-                                     listed(nearest_first(entry.name, known)));
-    if (!unknown.empty()) throw EntryErrors(std::move(unknown));
+            keep_wrong([&] {
+                throw EntryErrors(entry.name,
+                                  "no parameter or concept of the study's engines; known: " +
+                                      listed(nearest_first(entry.name, known)));
+            });
 }
 
 const SpaceEntry* EngineSpace::entry_for(const Engine& engine,
@@ -249,13 +244,8 @@ void EngineSpace::add_engine(const Engine& engine) {
         if (entry != nullptr) local.checkpoints = entry->checkpoints;
         locals.emplace(declared.parameter.name, std::move(local));
     }
-    EntryErrors::Each wrong;
-    for (const EngineParameter& declared : engine.parameters) try {
-            add_parameter(engine, declared, entry_for(engine, declared));
-        } catch (const EntryErrors& errors) {
-            wrong.insert(wrong.end(), errors.each().begin(), errors.each().end());
-        }
-    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
+    for (const EngineParameter& declared : engine.parameters)
+        keep_wrong([&] { add_parameter(engine, declared, entry_for(engine, declared)); });
 }
 
 void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& declared,
@@ -287,11 +277,13 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
             throw EntryErrors(parameter.name, "its condition names '" + condition.parent +
                                                   "', which is no parameter of " + engine.name);
         const Local& parent = known->second;
+        std::vector<Value> values = condition.values;
+        if (entry != nullptr && entry->added)
+            for (Value& value : values) value = meant_value(*parent.parameter, value);
+        values = with_unset(std::move(values), parent.parameter->parameter);
         if (!parent.name_in_space.empty())
-            parameter.active_when.push_back(
-                {parent.name_in_space, with_unset(condition.values, parent.parameter->parameter)});
-        else if (!lists(with_unset(condition.values, parent.parameter->parameter),
-                        parent.parameter->parameter.default_value))
+            parameter.active_when.push_back({parent.name_in_space, std::move(values)});
+        else if (!lists(values, parent.parameter->parameter.default_value))
             parameter.active_when.push_back({parent.parameter->parameter.name, {}});
     }
     parameters_.push_back(std::move(parameter));
@@ -336,8 +328,7 @@ std::vector<std::string> EngineSpace::arguments_of(const Engine& engine) const {
 Value EngineSpace::normalized(std::string_view name_in_space, const Value& value) const {
     Value result = value;
     for_each_local([&](const Engine&, const Local& local) {
-        if (local.name_in_space == name_in_space)
-            result = normalized_value(*local.parameter, value);
+        if (local.name_in_space == name_in_space) result = meant_value(*local.parameter, value);
     });
     return result;
 }

@@ -84,7 +84,23 @@ private:
     void keep_preset(const Engine& engine);
     void leave_out_emptied(Engine& engine);
     void refuse_emptied(const Engine& engine, const EngineParameter& declared) const;
-    void check_entries() const;
+    void check_entries();
+    /// Keeps what is wrong with entries, but of one that is known to be wrong nothing more.
+    template <class Part>
+    void keep_wrong(const Part& part) {
+        try {
+            part();
+        } catch (const EntryErrors& errors) {
+            const EntryErrors::Each before = wrong_;
+            for (const auto& one : errors.each())
+                if (std::none_of(before.begin(), before.end(),
+                                 [&](const auto& known) { return known.first == one.first; }))
+                    wrong_.push_back(one);
+        }
+    }
+    void throw_wrong() {
+        if (!wrong_.empty()) throw EntryErrors(std::move(wrong_));
+    }
     void add_own_parameters();
     void add_engine(const Engine& engine);
     void add_parameter(const Engine& engine, const EngineParameter& declared,
@@ -120,6 +136,7 @@ private:
     std::vector<Parameter> parameters_;
     std::vector<Constraint> constraints_;
     std::vector<std::string> notes_;
+    EntryErrors::Each wrong_{};  ///< of all parts, until none is left to look at
 };
 
 /// `enable_dp_attention in [true]`, all of them joined by `and`.

@@ -2,6 +2,7 @@
 #include "engine_value.hpp"
 
 #include "base/text.hpp"
+#include "study/plain_value.hpp"
 #include "version.hpp"
 
 #include <algorithm>
@@ -67,6 +68,13 @@ Value normalized_value(const EngineParameter& declared, Value value) {
     if (whole != nullptr && std::holds_alternative<RealDomain>(declared.parameter.domain))
         return static_cast<double>(*whole);
     return value;
+}
+
+Value meant_value(const EngineParameter& declared, const Value& value) {
+    Value normalized = normalized_value(declared, value);
+    if (engine_takes(declared, normalized, "")) return normalized;
+    return as_parameter_has_it(declared.parameter,
+                               normalized_value(declared, plain_value(std::move(normalized))));
 }
 
 bool are_growing_numbers(const std::vector<Value>& values) {

@@ -19,6 +19,9 @@ namespace servetune {
 /// it stands for (`EngineParameter::same_as`), 1 is 1.0 for a real. Others stay as they are.
 [[nodiscard]] Value normalized_value(const EngineParameter& declared, Value value);
 
+/// The same of a value that a person or a program wrote into a study: 64.0 and "64" are 64 too.
+[[nodiscard]] Value meant_value(const EngineParameter& declared, const Value& value);
+
 /// Whether the engine takes `value` in this version. Steps and powers of two are where a search
 /// looks, not what the engine takes.
 [[nodiscard]] bool engine_takes(const EngineParameter& declared, const Value& value,

@@ -78,16 +78,21 @@ FlagFacts FlagFacts::of_installed(const std::string& engine, const std::string& 
     return result;
 }
 
-std::vector<std::string> FlagFacts::problems(const Command& command, const Engine& by) const {
+std::vector<std::string> FlagFacts::problems(const Command& command, const Engine& by,
+                                             std::vector<std::string>* flags_of_each) const {
     std::vector<std::string> result;
     const std::string who = engine + " " + version;
-    const auto check_value = [&](const std::string& what, const Fact& fact,
+    const auto add = [&](const std::string& flag, const std::string& what) {
+        result.push_back(who + what);
+        if (flags_of_each != nullptr) flags_of_each->push_back(flag);
+    };
+    const auto check_value = [&](const std::string& what, const std::string& flag, const Fact& fact,
                                  const std::string& value) {
         if (fact.values.empty() ||
             std::find(fact.values.begin(), fact.values.end(), value) != fact.values.end())
             return;
-        result.push_back(who + " does not take '" + value + "' for " + what +
-                         "; it takes: " + listed(nearest_first(value, fact.values)));
+        add(flag, " does not take '" + value + "' for " + what + flag +
+                      "; it takes: " + listed(nearest_first(value, fact.values)));
     };
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
         const std::string& word = command.argv[i];
@@ -106,23 +111,21 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
                 known = flags.end();
         }
         if (known == flags.end()) {
-            if (complete)
-                result.push_back(who + " has no flag " + base +
-                                 nearest_text(base, fact_names(flags)));
+            if (complete) add(base, " has no flag " + base + nearest_text(base, fact_names(flags)));
             continue;
         }
         if (base != flag || known->second.type == "bool") continue;
-        if (equals != std::string::npos) check_value(flag, known->second, word.substr(equals + 1));
+        if (equals != std::string::npos)
+            check_value("", flag, known->second, word.substr(equals + 1));
         else if (!known->second.type.empty() && by.flag_style == Engine::FlagStyle::separate &&
                  i + 1 < command.argv.size())
-            check_value(flag, known->second, command.argv[++i]);
+            check_value("", flag, known->second, command.argv[++i]);
     }
     for (const auto& [path, value] : command.options()) {
         const auto known = options.find(path);
-        if (known != options.end()) check_value("option " + path, known->second, value);
+        if (known != options.end()) check_value("option ", path, known->second, value);
         else if (complete && !options.empty())
-            result.push_back(who + " has no option " + path +
-                             nearest_text(path, fact_names(options)));
+            add(path, " has no option " + path + nearest_text(path, fact_names(options)));
     }
     return result;
 }

@@ -40,8 +40,9 @@ struct FlagFacts {
                                   const std::set<std::string>& flags);
 
     /// Why this version would not take `command`, one sentence each with the nearest known flag;
-    /// empty when it would.
-    [[nodiscard]] std::vector<std::string> problems(const Command& command, const Engine& by) const;
+    /// empty when it would. `flags`: gets the flag, or the option's path, of each.
+    [[nodiscard]] std::vector<std::string> problems(
+        const Command& command, const Engine& by, std::vector<std::string>* flags = nullptr) const;
 };
 
 /// The versions of `engine` that are stored below `root` (the search spaces' folder), oldest first.

@@ -143,6 +143,9 @@ void EngineSpace::add_own_parameters() {
             EngineParameter added = *entry.added;
             added.parameter.name = qualified ? entry.name.substr(qualifier.size()) : entry.name;
             if (engine.find(added.parameter.name) != nullptr) continue;
+            for (Condition& condition : added.parameter.active_when)
+                if (condition.parent.starts_with(qualifier))
+                    condition.parent.erase(0, qualifier.size());
             if (false_passes_nothing(added)) added.parameter.default_value = false;
             else {
                 added.parameter.default_value = Unset{};
@@ -161,16 +164,21 @@ void EngineSpace::read_entries(const Engine& engine) {
             engine.parameters.begin(), engine.parameters.end(),
             [&](const EngineParameter& each) { return entry_for(engine, each) == &entry; });
         if (declared == engine.parameters.end() || entry.added) continue;
-        if (entry.default_value)
-            entry.default_value = normalized_value(*declared, *entry.default_value);
+        if (entry.default_value) entry.default_value = meant_value(*declared, *entry.default_value);
+        if (auto* range = entry.domain ? std::get_if<IntegerDomain>(&*entry.domain) : nullptr;
+            range != nullptr && is_unset(normalized_value(*declared, range->low)) &&
+            range->low + range->step <= range->high) {  // 0 is another word for no flag
+            range->low += range->step;
+            entry.offers_unset = true;
+            if (!entry.default_value) entry.default_value = Unset{};
+        }
         auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
         if (choice == nullptr) continue;
         std::vector<Value> values;
         std::string twice;
         for (const Value& said : choice->values) {
-            const Value value = entry.checkpoints.contains(text_of(said))
-                                    ? said
-                                    : normalized_value(*declared, said);
+            const Value value =
+                entry.checkpoints.contains(text_of(said)) ? said : meant_value(*declared, said);
             if (is_unset(value)) {
                 entry.offers_unset = true;
                 if (!entry.default_value) entry.default_value = Unset{};

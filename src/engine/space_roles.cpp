@@ -102,25 +102,22 @@ void EngineSpace::add_roles() {
     }
     parameters_.insert(parameters_.begin(),
                        Parameter::choice(std::string(choice_of_roles), {together, apart}));
-    EntryErrors::Each wrong;
     for (const EngineRole& role : roles) {
         role_locals_[role.name];
         std::optional<Parameter> count;
         const auto said = description_.roles->find(role.name);
         for (const SpaceEntry& entry :
              said == description_.roles->end() ? std::vector<SpaceEntry>{} : said->second)
-            try {
+            keep_wrong([&] {
                 if (entry.name == name_in_role(role, count_of_role)) count = stated_count(entry);
                 else add_role_parameter(role, entry);
-            } catch (const EntryErrors& errors) {
-                wrong.insert(wrong.end(), errors.each().begin(), errors.each().end());
-            }
+            });
         if (!count) count = default_count(role, description_.devices, roles.size());
         count->active_when = {{std::string(choice_of_roles), {apart}}};
         count->grows_memory = false;
         parameters_.push_back(std::move(*count));
     }
-    if (!wrong.empty()) throw EntryErrors(std::move(wrong));
+    throw_wrong();
     // What each role has of its own, nothing else asks for.
     for (Parameter& parameter : parameters_)
         for (const auto& [name, local] : locals(engine)) {

@@ -65,7 +65,7 @@ public:
     static Expression::NameState state_of(const SearchSpace& space, std::size_t parameter,
                                           const SlotOf& slot_of) {
         const Parameter& which = space.parameters()[parameter];
-        const bool never = which.continuous() && !which.value_when_unset;
+        const bool never = which.continuous() && !(which.offers_unset && which.value_when_unset);
         return {never || slot_of(parameter).state != Slot::State::undecided,
                 space.known_value(parameter, slot_of)};
     }

@@ -43,6 +43,24 @@ bool Expression::all_decided(std::size_t at, const StateOf& state_of) const {
 }
 
 template <class StateOf>
+bool Expression::never_known(std::size_t at, const StateOf& state_of) const {
+    const Node& node = nodes_[at];
+    const auto is_never = [&](std::size_t operand) { return never_known(operand, state_of); };
+    switch (node.kind) {
+        case Kind::literal: return is_unset(node.literal);
+        case Kind::name: {
+            const NameState name = state_of(node.index);
+            return name.decided && name.value == nullptr;
+        }
+        case Kind::logical_and:
+        case Kind::logical_or:
+            return std::all_of(node.operands.begin(), node.operands.end(), is_never);
+        case Kind::in: return is_never(node.operands.front());
+        default: return std::any_of(node.operands.begin(), node.operands.end(), is_never);
+    }
+}
+
+template <class StateOf>
 void Expression::append_state(const StateOf& state_of, std::vector<std::uint32_t>& words) const {
     append_state(root_, state_of, words);
 }
@@ -56,7 +74,7 @@ void Expression::append_state(std::size_t at, const StateOf& state_of,
     const std::optional<Value> value =
         value_at(at, [&](std::size_t i) { return state_of(i).value; });
     if (!value) {
-        if (all_decided(at, state_of)) return words.push_back(unknown);
+        if (all_decided(at, state_of) || never_known(at, state_of)) return words.push_back(unknown);
         words.push_back(open);
         for (const std::size_t operand : node.operands) append_state(operand, state_of, words);
         return;
@@ -173,9 +191,10 @@ std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of
             before = answer;
         }
     };
-    const auto look = [this, name, first, last, &others_decided, &halve, &changes](
+    const auto without_name = [&](std::size_t i) { return i == name ? NameState{} : state_of(i); };
+    const auto look = [this, name, first, last, &others_decided, &without_name, &halve, &changes](
                           const auto& self, std::size_t at) -> void {
-        if (!mentions(at, name)) return;
+        if (!mentions(at, name) || never_known(at, without_name)) return;
         const Node& node = nodes_[at];
         const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or ||
                              node.kind == Kind::logical_not;

@@ -140,6 +140,14 @@ private:
     [[nodiscard]] Slot seen(const Prefix& prefix, std::size_t which, std::size_t parameter) const;
     void undo(Prefix& prefix, std::size_t depth) const {
         prefix.slots[order_.sequence[depth]] = {};
+        prefix.levels[order_.sequence[depth]] = inactive;
+    }
+    /// As a `Require` sees parameters: a real that was chosen stays unknown for good.
+    [[nodiscard]] static auto slots_for_good(const Prefix& prefix) {
+        return [&prefix](std::size_t i) {
+            return prefix.levels[i] == real ? Slot{Slot::State::inactive, nullptr}
+                                            : prefix.slots[i];
+        };
     }
     void append_state(const Prefix& prefix, std::size_t which, Key& key) const;
     [[nodiscard]] Key key(const Prefix& prefix, std::size_t depth) const;
@@ -261,18 +269,37 @@ const FeasibleSet::Diagram::State& FeasibleSet::Diagram::counted(Prefix& prefix,
     return states_[std::move(state)] = std::move(found);
 }
 
+/// Throws for too many. Names what most states differ in: the parameter with the most levels of
+/// the rules that are open there.
 void FeasibleSet::Diagram::check_cost(std::size_t most_states) const {
     if (states_.size() < most_states && branches_ <= 4 * most_states) return;
+    std::vector<std::size_t> by_depth(depth_end());
+    for (const auto& [key, state] : states_) ++by_depth[key.front()];
+    const auto depth = static_cast<std::size_t>(std::max_element(by_depth.begin(), by_depth.end()) -
+                                                by_depth.begin());
+    const Parameter* widest = &space_.parameters()[order_.sequence[depth]];
+    std::string rule;
+    for (const std::size_t which : order_.open_constraints[depth])
+        for (const std::size_t i : space_.scope(which))
+            if (const Parameter& one = space_.parameters()[i];
+                rule.empty() || one.level_count() > widest->level_count()) {
+                widest = &one;
+                rule = " in '" + text_of(space_.constraints()[which]) + "'";
+            }
+    constexpr std::size_t few = 64;
+    std::size_t step = 2;
+    while (widest->level_count() / step > few) step *= 2;
     throw SpaceError("the constraints tie too many parameters together: over " +
-                     std::to_string(most_states) +
-                     " states; name fewer parameters ('others: default'), or list candidates");
+                     std::to_string(most_states) + " states, most for the " +
+                     std::to_string(widest->level_count()) + " values of '" + widest->name + "'" +
+                     rule + "; give it `step: " + std::to_string(step) +
+                     "` or a list of values, or leave it out of a rule");
 }
 
 void FeasibleSet::Diagram::count_runs(State& state, Prefix& prefix, std::size_t depth,
                                       std::size_t most_states) {
     const std::size_t parameter = order_.sequence[depth];
-    std::vector<std::uint32_t> firsts = runs_.firsts(
-        parameter, [&](std::size_t i) { return prefix.slots[i]; }, branches_);
+    std::vector<std::uint32_t> firsts = runs_.firsts(parameter, slots_for_good(prefix), branches_);
     check_cost(most_states);
     firsts.push_back(static_cast<std::uint32_t>(space_.parameters()[parameter].level_count()));
     std::vector<WideNumber> up_to;
@@ -317,7 +344,10 @@ void FeasibleSet::Diagram::append_state(const Prefix& prefix, std::size_t which,
     if (const auto* rule = std::get_if<Require>(&space_.constraints()[which]);
         rule != nullptr && !has_classes)
         return rule->expression.append_state(
-            [&](std::size_t i) { return LevelRuns::state_of(space_, scope[i], slot_of); }, key);
+            [&](std::size_t i) {
+                return LevelRuns::state_of(space_, scope[i], slots_for_good(prefix));
+            },
+            key);
     const bool levels_matter = !std::holds_alternative<Forbid>(
         space_.constraints()[which]);  // else: all of its values so far
     for (std::size_t k = 0; k < scope.size(); ++k) {

@@ -3,6 +3,7 @@
 
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/rng.hpp"
+#include "study/plain_value.hpp"
 
 namespace servetune {
 namespace {
@@ -37,12 +38,7 @@ std::vector<std::optional<Value>> ReplayEvaluator::parsed(const MeasuredTable& t
             values.emplace_back(std::nullopt);
             continue;
         }
-        Value value = value_of(*cell);
-        if (const auto number = number_of(value); number && parameter->continuous())
-            value = *number;
-        if (!parameter->contains(value) && parameter->contains(*cell))
-            value = *cell;  // a choice of digits as text
-        values.emplace_back(std::move(value));
+        values.emplace_back(read_for(*parameter, *cell));
     }
     return values;
 }

@@ -31,5 +31,7 @@ std::string csv_line(const std::vector<std::string>& cells);
 /// ParseError with file and line.
 MeasuredTable read_table(const std::filesystem::path& file);
 MeasuredTable parse_table(std::string_view text, const std::string& name);
+/// The metrics that any of its rows has, sorted; none: all failed.
+std::vector<std::string> metrics_of(const MeasuredTable& table);
 
 }  // namespace servetune

@@ -45,6 +45,12 @@ bool is_study(const Yaml& text) {
     return text.is_mapping() && text.find(keys::study.objective) != nullptr;
 }
 
+[[noreturn]] void refuse_name(const std::string& name, const fs::path& folder,
+                              const std::vector<std::string>& known) {
+    throw IoError("there is no '" + name + "' among the " + folder.filename().string() + " in " +
+                  folder.string() + "; known: " + listed(nearest_first(name, known), known.size()));
+}
+
 }  // namespace
 
 Catalogue Catalogue::standard() {
@@ -83,8 +89,7 @@ fs::path Catalogue::find(const std::string& kind, const std::string& name,
         }
     std::vector<std::string> known;
     for (const fs::path& file : yaml_files_in(root_ / kind)) known.push_back(file.stem().string());
-    throw IoError("there is no '" + name + "' among the " + kind + " in " +
-                  (root_ / kind).string() + "; known: " + listed(nearest_first(name, known)));
+    refuse_name(name, root_ / kind, known);
 }
 
 fs::path found_by(const Catalogue& catalogue, const std::string& kind, const Yaml& named) {
@@ -112,7 +117,8 @@ Engine engine_named(const Catalogue& catalogue, const Yaml& named) {
 }
 
 Engine Catalogue::engine(const std::string& name) const {
-    return engine_of(find("engines", name, root_ / "engines"));
+    const fs::path beside = names_yaml_file(name) ? fs::current_path() : root_ / "engines";
+    return engine_of(find("engines", name, beside));
 }
 
 std::vector<Engine> Catalogue::engines() const {
@@ -175,9 +181,7 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
         spelled.push_back(spec.name);
     }
     if (auto mentioned = hardware_in(name, known)) return std::move(*mentioned);
-    throw IoError("there is no '" + name + "' among the hardware in " +
-                  (root_ / "hardware").string() +
-                  "; known: " + listed(nearest_first(name, spelled), spelled.size()));
+    refuse_name(name, root_ / "hardware", spelled);
 }
 
 ServedModel Catalogue::model(const std::string& name) const {
@@ -191,8 +195,7 @@ ServedModel Catalogue::model(const std::string& name) const {
     if (auto served = served_model(name, known)) return std::move(*served);
     std::vector<std::string> spelled;
     for (const ModelSpec& spec : known) spelled.push_back(spec.name);
-    throw IoError("there is no '" + name + "' among the models in " + (root_ / "models").string() +
-                  "; known: " + listed(nearest_first(name, spelled), spelled.size()));
+    refuse_name(name, root_ / "models", spelled);
 }
 
 EngineTraits Catalogue::traits(const std::string& engine, const std::string& version) const {

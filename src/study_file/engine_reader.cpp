@@ -7,16 +7,16 @@
 #include "engine/version.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "study/plain_value.hpp"
 
 namespace servetune {
 namespace {
 
 /// A value for a parameter of this domain: 3 is 3.0 for a real.
 Value read_value(const Yaml& node, const Domain& domain) {
-    Value value = node.value();
-    if (const auto number = number_of(value); number && std::holds_alternative<RealDomain>(domain))
-        return *number;
-    return value;
+    const Value value = as_parameter_has_it({"", domain, {}}, node.value());
+    const auto number = number_of(value);
+    return number && std::holds_alternative<RealDomain>(domain) ? Value(*number) : value;
 }
 
 std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, const Key& key,
@@ -283,10 +283,46 @@ void check_keys_of_unpassed(const Yaml& node) {
         refuse_marked(node, of_flag, "no engine gets this parameter; leave this out");
 }
 
+std::vector<Value> condition_values(const std::string& parent, const Yaml& node,
+                                    const std::vector<const Engine*>& engines) {
+    std::vector<std::string> known;
+    std::vector<Value> values = node.values();
+    bool found = false;
+    for (const Engine* engine : engines) {
+        const bool qualified = parent.starts_with(engine->name + ".");
+        const EngineParameter* declared =
+            engine->find(qualified ? parent.substr(engine->name.size() + 1) : parent);
+        for (const EngineParameter& one : engine->parameters) known.push_back(one.parameter.name);
+        if (declared == nullptr || found) continue;
+        found = true;
+        for (Value& value : values) {
+            value = meant_value(*declared, value);
+            if (!is_unset(value) && !declared->parameter.level_of(value))
+                node.fail("'" + text_of(value) + "' is no value of '" + parent + "', which is " +
+                          declared->parameter.domain_text());
+        }
+    }
+    if (!found)
+        node.fail("'" + parent + "' is not a parameter of " + engines.front()->name +
+                  "; known: " + listed(nearest_first(parent, known)));
+    return values;
+}
+
+void settle_conditions(Engine& engine, const Yaml& parameters) {
+    AllErrors errors;
+    for (EngineParameter& declared : engine.parameters)
+        for (auto& [parent, values] : declared.parameter.active_when) {
+            const Yaml& when = parameters.entry(declared.parameter.name)->at(keys::parameter.when);
+            errors.in([&, &name = parent, &into = values] {
+                into = condition_values(name, *when.entry(name), {&engine});
+            });
+        }
+    errors.throw_any();
+}
+
 namespace {
 
-/// Conditions, constraints and json flags may only name the engine's own parameters; said where
-/// they stand.
+/// Constraints and json flags may only name the engine's own parameters; said where they stand.
 void check_names(const Engine& engine, const Yaml& file) {
     const auto& table = keys::engine;
     std::vector<std::string> known;
@@ -301,8 +337,6 @@ void check_names(const Engine& engine, const Yaml& file) {
         if (mapping != nullptr)
             for (const auto& [name, node] : mapping->entries()) check(name, node);
     };
-    for (const auto& [name, node] : file.at(table.parameters).entries())
-        check_keys_of(node.find(keys::parameter.when));
     if (const Yaml* aliases = file.find(table.aliases))
         for (const auto& [spelling, meant] : aliases->entries())
             if (!meant.text().starts_with("{model}")) check(meant.text(), meant);
@@ -444,6 +478,7 @@ Engine read_engine(const Yaml& file) {
                         engine.devices.emplace_back(DeviceFactor{name}).unless);
     }
     if (const Yaml* roles = file.find(table.roles)) engine.roles = read_roles(*roles);
+    settle_conditions(engine, file.at(table.parameters));
     check_names(engine, file);
     check_space(engine, file.at(table.parameters));
     return engine;

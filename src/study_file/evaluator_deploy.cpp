@@ -216,14 +216,14 @@ std::shared_ptr<const Launcher> launcher_of_study(WrappedOptions options, const 
     if (!file.kept.empty()) return result;
     try {
         if (const std::string wrong = result->wrong_settings(); !wrong.empty())
-            throw UsageError(file.source.file.string() + ": " + wrong);
+            throw UsageError(file.source.at() + wrong);
     } catch (const IoError&) {  // whoever starts an engine says why it cannot run here
     }
     return result;
 }
 
 void check_weight_cache(const StudyFile& file) {
-    const std::string place = file.source.file.string() + ": `weight_cache` of `deploy`: ";
+    const std::string place = file.source.at() + "`weight_cache` of `deploy`: ";
     if (file.objective.several())
         throw UsageError(place +
                          "of several goals the whole front would have to be confirmed from cold "
@@ -310,8 +310,8 @@ public:
         if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
         if (choice.workers > 1 && options.quality)
             throw UsageError(
-                file.source.file.string() +
-                ": `quality` keeps what it found in one place: give `deploy` one worker");
+                file.source.at() +
+                "`quality` keeps what it found in one place: give `deploy` one worker");
         const std::vector<Engine>& engines = file.composition->engines();
         if (options.weight_cache) check_weight_cache(file);
         const bool take_devices =
@@ -320,7 +320,7 @@ public:
         if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() &&
             take_devices && !file.machine.gpus().empty())
             throw UsageError(
-                file.source.file.string() + ": " + std::to_string(choice.workers) +
+                file.source.at() + std::to_string(choice.workers) +
                 " trials at once would all take the first of this machine's GPUs: list "
                 "them under `gpus` of `deploy`");
         options.trial_folders = std::make_shared<TrialFolders>();

@@ -35,13 +35,13 @@ public:
         setup.problem = problem_of(file);
         for (const Parameter& parameter : setup.problem->space.parameters())
             if (is_load_level(parameter.name))
-                throw UsageError(file.source.file.string() + ": '" + parameter.name +
+                throw UsageError(file.source.at() + "'" + parameter.name +
                                  "': a simulated study predicts each workload under its own "
                                  "'arrival'; write the load there, or measure with deploy or "
                                  "attach");
         auto evaluator = simulated(file);
         if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
-            throw SpaceError(file.source.file.string() + ": " + why);
+            throw SpaceError(file.source.at() + why);
         setup.evaluator = std::move(evaluator);
     }
     void define(const StudySetup& setup,

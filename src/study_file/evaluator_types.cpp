@@ -12,6 +12,7 @@
 #include "load/capacity.hpp"
 #include "load/http.hpp"
 #include "readers.hpp"
+#include "search/feasible_changes.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
@@ -22,7 +23,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <set>
 #include <stdexcept>
 
 namespace servetune {
@@ -87,12 +87,21 @@ std::unique_ptr<Problem> problem_of(const StudyFile& file) {
 }
 
 std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints) {
+    const SearchSpace space(file.composition->parameters(), std::move(constraints));
     try {
-        return std::make_unique<Problem>(
-            SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective,
-            file.decision);
+        return std::make_unique<Problem>(space, file.objective, file.decision);
     } catch (const SpaceError& error) {
-        throw SpaceError(file.source.file.string() + ": " + error.what());
+        std::string place = file.source.at(), advice;
+        try {
+            if (!space.feasible(space.default_configuration()))
+                for (const auto& [name, value] : feasible_changes(space)) {
+                    if (advice.empty()) place = file.source.at(name);
+                    advice += (advice.empty() ? "; write `default: " : ", `default: ") +
+                              text_of(value) + "` for '" + name + "'";
+                }
+        } catch (const SpaceError&) {  // there is none
+        }
+        throw SpaceError(place + error.what() + advice);
     }
 }
 
@@ -111,11 +120,10 @@ std::string key_from(const std::string& name, const StudyFile& file) {
     if (name.empty() || !file.kept.empty()) return "";  // a study that is only read asks no server
     const char* key = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
     if (key == nullptr)
-        throw UsageError(file.source.file.string() + ": the environment has no " + name +
+        throw UsageError(file.source.at() + "the environment has no " + name +
                          ", which `api_key_env` names");
     CollectSecrets::found(key, "${" + name + "}");
-    check_header_text(
-        file.source.file.string() + ": the key in " + name + ", which `api_key_env` names", key);
+    check_header_text(file.source.at() + "the key in " + name + ", which `api_key_env` names", key);
     return key;
 }
 
@@ -302,17 +310,13 @@ private:
 };
 
 void check_objective(const StudyFile& file, const MeasuredTable& table) {
-    std::set<std::string> metrics;
-    for (const MeasuredTable::Row& row : table.rows)
-        if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
-            for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
-    if (metrics.empty()) return;  // all rows failed: the report says why
-    const std::vector<std::string> known(metrics.begin(), metrics.end());
+    const std::vector<std::string> known = metrics_of(table);
+    if (known.empty()) return;  // all rows failed: the report says why
     const bool has_workloads = !table.rows.front().workload.empty();
     const auto check = [&](const char* key, const std::string& metric) {
         const std::string of_any = has_workloads ? std::string(MetricKey::of(metric).name) : metric;
-        if (!metrics.contains(of_any))
-            throw ParseError(file.source.file.string() + ": '" + key + "': " + table.source +
+        if (std::find(known.begin(), known.end(), of_any) == known.end())
+            throw ParseError(file.source.at() + "'" + key + "': " + table.source +
                              " has no metric '" + metric +
                              "'; it has: " + listed(nearest_first(metric, known)));
     };

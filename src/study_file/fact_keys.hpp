@@ -128,6 +128,7 @@ inline constexpr struct RecipeKeys : EnvironmentKeys<&Recipe::command, &Command:
     BOUND_KEY(models, is::some<is::list_of<is::text>>, required);
     BOUND_KEY(alike, is::list_of<is::text>);
     BOUND_KEY(quantization, is::word);
+    BOUND_KEY(checkpoint, is::name);
     BOUND_KEY(hardware, is::list_of<is::name>, required);
     BOUND_KEY(goal, is::one_of<recipe_goals>);
     BOUND_KEY(source, is::text, required);

@@ -9,6 +9,7 @@
 #include "search/nearest_value.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/json.hpp"
+#include "study/plain_value.hpp"
 #include "study/table.hpp"
 #include "study_snapshot.hpp"
 
@@ -97,14 +98,6 @@ Observations observed_by_study(const StudyFile& study, const fs::path& folder) {
     return result;
 }
 
-/// As the space has it where it does: digits may be text there.
-Value value_of_cell(const std::string& cell, const Parameter* parameter) {
-    Value value = value_of(cell);
-    if (parameter != nullptr && !parameter->contains(value) && parameter->contains(cell))
-        return cell;
-    return value;
-}
-
 /// The rows as trials: one for each different configuration, numbered as they stand; of `workloads`
 /// (name, weight) together where the table has workloads, and then only where each has a row.
 std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& space,
@@ -114,8 +107,11 @@ std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& spac
     for (const MeasuredTable::Row& row : table.rows) {
         Assignment values;
         for (std::size_t i = 0; i < table.parameters.size(); ++i)
-            if (const auto& cell = row.cells[i])
-                values[table.parameters[i]] = value_of_cell(*cell, space.find(table.parameters[i]));
+            if (const auto& cell = row.cells[i]) {
+                const Parameter* parameter = space.find(table.parameters[i]);
+                values[table.parameters[i]] =
+                    parameter != nullptr ? read_for(*parameter, *cell) : value_of(*cell);
+            }
         Configuration configuration = Configuration::of(values);
         auto& same = rows[configuration];
         if (same.empty()) configurations.push_back(std::move(configuration));
@@ -165,15 +161,11 @@ Observations observed_in_table(const StudyFile& study, const fs::path& file,
     Observations result{"the table " + file.string(), "a table of ",
                         read_text(file, study.source.snapshot)};
     const MeasuredTable table = parse_table(result.content, file.string());
-    std::set<std::string> metrics;
-    for (const MeasuredTable::Row& row : table.rows)
-        if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
-            for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
+    const std::vector<std::string> metrics = metrics_of(table);
     const std::string& aim = study.objective.leading().metric;
-    if (!metrics.contains(aim))
-        throw UsageError(
-            result.name + " has no metric '" + aim + "'; it has: " +
-            listed(nearest_first(aim, std::vector<std::string>(metrics.begin(), metrics.end()))));
+    if (std::find(metrics.begin(), metrics.end(), aim) == metrics.end())
+        throw UsageError(result.name + " has no metric '" + aim +
+                         "'; it has: " + listed(nearest_first(aim, metrics)));
     if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
         throw UsageError(result.name +
                          " has rows of several workloads: the study must name those that count "

@@ -89,6 +89,13 @@ bool speaks_of(const std::string& name, const Engine& engine, const Parameter& p
 void check_keys_of_entry(const std::string& name, const Yaml& node,
                          const std::vector<Engine>& engines);
 
+/// What a condition (`when`) wants of a parameter of the first of the engines that has it, in its
+/// type. Throws ParseError where none has it, or where it does not have the value.
+std::vector<Value> condition_values(const std::string& parent, const Yaml& node,
+                                    const std::vector<const Engine*>& engines);
+/// The same of all parameters of an engine.
+void settle_conditions(Engine& engine, const Yaml& parameters);
+
 /// The same of a parameter that no command of an engine passes: a level of load, or one of a study
 /// without an engine.
 void check_keys_of_unpassed(const Yaml& node);
@@ -125,10 +132,6 @@ std::vector<Configuration> read_suggestions(const std::filesystem::path& file,
 
 /// Throws UsageError for a strategy that takes no suggestions.
 void check_takes_suggestions(const std::string& strategy);
-
-/// A value as the parameter has it, where only its type differs: not every language tells 3 from
-/// 3.0, and digits may be text in a space. Otherwise unchanged.
-Value as_parameter_has_it(const Parameter& parameter, Value value);
 
 /// Which of the known chips the devices of a machine are.
 struct FoundHardware {

@@ -12,9 +12,10 @@ namespace servetune {
 /// A published deployment: what somebody serves a model with. Read from
 /// search_spaces/recipes/ENGINE.yaml.
 struct Recipe {
-    std::vector<std::string> models;      ///< that it was published for, without a quantization
-    std::vector<std::string> alike{};     ///< of the same family and size class
-    std::string quantization{};           ///< of the checkpoint; empty: that of the models' own
+    std::vector<std::string> models;   ///< that it was published for, without a quantization
+    std::vector<std::string> alike{};  ///< of the same family and size class
+    std::string quantization{};        ///< of the checkpoint; empty: that of the models' own
+    std::string checkpoint{};  ///< that its source served, where that is not one of `models`
     std::vector<std::string> hardware{};  ///< names of chips
     std::string goal{};                   ///< throughput or latency; empty: its source does not say
     Command command{};             ///< flags without launcher and model, environment, options file

@@ -175,17 +175,7 @@ Engine own_space(const Yaml& root) {
     Engine result{"this space"};
     for (const auto& [name, node] : space->entries())
         if (!is_load_level(name)) result.parameters.push_back(read_whole(name, node));
-    for (const EngineParameter& declared : result.parameters)
-        for (const Condition& condition : declared.parameter.active_when) {
-            const Yaml& when = space->entry(declared.parameter.name)->at(keys::parameter.when);
-            const EngineParameter* parent = result.find(condition.parent);
-            if (parent == nullptr)
-                when.fail("'" + condition.parent + "' is no parameter of this space");
-            for (const Value& value : condition.values)
-                if (!parent->parameter.level_of(value) && text_of(value) != unset_text)
-                    when.fail("'" + condition.parent + "' is never " + text_of(value) + ", only " +
-                              parent->parameter.domain_text());
-        }
+    settle_conditions(result, *space);
     return result;
 }
 
@@ -341,6 +331,7 @@ private:
                     else if (!own_) {
                         check_keys_of_entry(name, node, description_.engines);
                         description_.entries.push_back(read_space_entry(name, node));
+                        check_condition_of_entry(node);
                     }
                 });
         if (roles_ == nullptr) return;
@@ -349,6 +340,16 @@ private:
             read_roles_of_study(*roles_, own_ || served_by_ == ServedBy::a_running_server,
                                 description_);
         });
+    }
+
+    /// Of a parameter of the study's own, on those of its engines.
+    void check_condition_of_entry(const Yaml& node) const {
+        const Yaml* when = node.is_mapping() ? node.find(keys::parameter.when) : nullptr;
+        if (when == nullptr) return;
+        std::vector<const Engine*> engines;
+        for (const Engine& engine : description_.engines) engines.push_back(&engine);
+        for (const auto& [parent, values] : when->entries())
+            if (space_->entry(parent) == nullptr) condition_values(parent, values, engines);
     }
 
     void read_preset() {
@@ -412,10 +413,13 @@ private:
                 arguments->fail("with several engines: a mapping, engine -> list of words");
             servetune::read(root_, keys::study.arguments,
                             description_.arguments[description_.engines.front().name]);
+            note_words(*arguments);
         } else {
             servetune::read(root_, keys::study.arguments, description_.arguments);
-            for (const auto& [name, words] : arguments->entries())
+            for (const auto& [name, words] : arguments->entries()) {
                 check_names_engine(name, words, description_.engines);
+                note_words(words);
+            }
         }
         for (const Engine& one : description_.engines)
             if (const auto words = description_.arguments.find(one.name);
@@ -444,6 +448,19 @@ private:
         return space_ != nullptr ? space_->entry(name) : nullptr;
     }
 
+    void note_places(const Composition& composition) {
+        if (space_ != nullptr)
+            for (const auto& [name, node] : space_->entries()) try {
+                    study_.source.places.emplace(composition.resolve(name), node.place());
+                } catch (const SpaceError&) {  // held at its default: no command has it
+                }
+    }
+    void note_words(const Yaml& words) {
+        for (const Yaml& word : words.items())
+            study_.source.places.emplace(word.text().substr(0, word.text().find('=')),
+                                         word.place());
+    }
+
     [[noreturn]] void fail_entry(const std::string& name, const std::string& what) const {
         if (const Yaml* node = place_of_entry(name)) node->fail(what);
         const Yaml* preset = root_.find(keys::study.preset);
@@ -457,6 +474,7 @@ private:
             auto composition = std::make_unique<Composition>(std::move(description_));
             const SearchSpace checked(composition->parameters(), composition->constraints());
             errors_.throw_any();
+            note_places(*composition);
             return composition;
         } catch (const ConstraintErrors& wrong) {
             for (const auto& [rule, what] : wrong.each())

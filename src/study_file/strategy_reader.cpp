@@ -8,6 +8,7 @@
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/quasi_random.hpp"
 #include "servetune/simple_strategies.hpp"
+#include "study/plain_value.hpp"
 
 #include <cmath>
 #include <stdexcept>
@@ -28,10 +29,12 @@ Assignment read_candidate(const Yaml& node, const Composition& composition) {
         const auto parameter =
             std::find_if(composition.parameters().begin(), composition.parameters().end(),
                          [&](const Parameter& p) { return p.name == known; });
-        if (!parameter->contains(value.value()))
-            value.fail(text_of(value.value()) + " is outside the domain of '" + known + "' (" +
+        const Value wanted =
+            as_parameter_has_it(*parameter, composition.normalized(known, value.value()));
+        if (!parameter->contains(wanted))
+            value.fail(text_of(wanted) + " is outside the domain of '" + known + "' (" +
                        parameter->domain_text() + ")");
-        result[known] = value.value();
+        result[known] = wanted;
     }
     return result;
 }
@@ -199,20 +202,6 @@ std::vector<std::string> strategy_names() {
 void check_takes_suggestions(const std::string& strategy) {
     if (strategy != "bayesian")
         throw UsageError("the strategy '" + strategy + "' takes no suggestions, 'bayesian' does");
-}
-
-Value as_parameter_has_it(const Parameter& parameter, Value value) {
-    if (parameter.contains(value)) return value;
-    if (const auto* whole = std::get_if<std::int64_t>(&value);
-        whole != nullptr && parameter.contains(static_cast<double>(*whole)))
-        return static_cast<double>(*whole);
-    constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
-    if (const auto* real = std::get_if<double>(&value);
-        real != nullptr && std::abs(*real) <= exact && std::trunc(*real) == *real)
-        if (const auto whole = static_cast<std::int64_t>(*real); parameter.contains(whole))
-            return whole;
-    if (const std::string text = text_of(value); parameter.contains(text)) return text;
-    return value;
 }
 
 std::vector<Configuration> read_suggestions(const std::filesystem::path& file,

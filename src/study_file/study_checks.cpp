@@ -32,15 +32,7 @@ std::string none_of(const std::string& name, const std::vector<HardwareSpec>& kn
 }  // namespace
 
 std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known) {
-    const auto is_called = [&](const HardwareSpec& spec) {
-        return spec.name == name ||
-               std::any_of(spec.also.begin(), spec.also.end(), [&](const std::string& also) {
-                   return lower_case(also) == lower_case(name);
-               });
-    };
-    return std::any_of(known.begin(), known.end(), is_called)
-               ? ""
-               : "'hardware': '" + name + "' is " + none_of(name, known);
+    return hardware_in(name, known) ? "" : "'hardware': '" + name + "' is " + none_of(name, known);
 }
 
 FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known) {
@@ -101,7 +93,7 @@ std::vector<std::string> missing_models(const StudyFile& file) {
         const bool there = fs::exists(path, unknown);
         if (!looks_like_path(model) || (there && model.starts_with('/'))) continue;
         result.push_back(
-            file.source.file.string() + ": the model '" + model + "' " +
+            file.source.at() + "the model '" + model + "' " +
             (there ? "is a relative path, and engines run in their trial's folder: write "
                    : "does not exist: looked for ") +
             path.string());
@@ -117,7 +109,7 @@ std::vector<std::string> missing_images(const StudySetup& setup) {
     if (images.empty()) images.emplace_back();  // it may have other trouble
     for (const std::string& image : images)
         if (std::string why = launcher->trouble(image); !why.empty())
-            result.push_back(setup.file.source.file.string() + ": " + why);
+            result.push_back(setup.file.source.at() + why);
     return result;
 }
 
@@ -135,7 +127,7 @@ std::vector<std::string> missing_power(const StudyFile& file) {
     const std::string why = elsewhere ? "the engine runs on another machine, which is not watched"
                                       : why_no_power(options);
     if (why.empty()) return {};
-    return {file.source.file.string() + ": the objective names " + named +
+    return {file.source.at() + "the objective names " + named +
             ", and nothing here measures power: " + why};
 }
 
@@ -295,9 +287,8 @@ std::vector<std::string> set_by_own_environment(const StudyFile& file) {
             continue;                      // the study's own, which is checked
         if (names_secret(name)) continue;  // engines do not inherit it
         if (const std::string why = why_variable(name, file); !why.empty())
-            result.push_back(file.source.file.string() + ": the environment of this program has " +
-                             name + ", which engines inherit: " + why + "; or `unset " + name +
-                             "`");
+            result.push_back(file.source.at() + "the environment of this program has " + name +
+                             ", which engines inherit: " + why + "; or `unset " + name + "`");
     }
     return result;
 }

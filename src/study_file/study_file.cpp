@@ -363,19 +363,19 @@ void check_strategy(const StudyFile& file) {
     if (file.objective.several() && !takes_several_goals(name)) {
         std::vector<std::string> others = strategy_names();
         std::erase_if(others, [](const auto& other) { return !takes_several_goals(other); });
-        throw UsageError(file.source.file.string() + ": 'objective': the strategy " + name +
+        throw UsageError(file.source.at() + "'objective': the strategy " + name +
                          " compares one number, and there are several goals; these take several: " +
                          listed(others));
     }
     if (!file.budget.when_not_worth_it) return;
     if (name != "bayesian")
-        throw UsageError(file.source.file.string() +
-                         ": 'budget.serves': only the strategy bayesian knows what is left to "
+        throw UsageError(file.source.at() +
+                         "'budget.serves': only the strategy bayesian knows what is left to "
                          "gain, and this is " +
                          name);
     if (file.objective.several())
-        throw UsageError(file.source.file.string() +
-                         ": 'budget.serves': what a front gains has no worth in time; give one "
+        throw UsageError(file.source.at() +
+                         "'budget.serves': what a front gains has no worth in time; give one "
                          "goal or a budget of trials");
 }
 

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "study/plain_value.hpp"
 #include "study_snapshot.hpp"
 
 #include <yaml-cpp/eventhandler.h>
@@ -309,19 +310,20 @@ Value Yaml::value() const {
 }
 
 bool Yaml::boolean() const {
-    if (is_scalar() && !quoted_ && (scalar_ == "true" || scalar_ == "false"))
-        return scalar_ == "true";
+    if (is_scalar() && (scalar_ == "true" || scalar_ == "false")) return scalar_ == "true";
     fail_wanted("true or false");
 }
 
 std::int64_t Yaml::integer() const {
-    if (is_scalar() && !quoted_)
-        if (const auto result = integer_of(scalar_)) return *result;
+    if (is_scalar()) {
+        const Value value = plain_value(scalar_);
+        if (const auto* result = std::get_if<std::int64_t>(&value)) return *result;
+    }
     fail_wanted("an integer");
 }
 
 double Yaml::real() const {
-    if (is_scalar() && !quoted_)
+    if (is_scalar())
         if (const auto result = real_of(scalar_)) return *result;
     fail_wanted("a number");
 }

@@ -33,6 +33,13 @@ TEST_CASE("nearest names come first and long lists are cut") {
     const std::vector<std::string> known{"quantization", "max_num_seqs", "block_size"};
     CHECK(nearest_first("max_seqs", known).front() == "max_num_seqs");
     CHECK(listed(known, 2) == "quantization, max_num_seqs, ... (1 more)");
+    // A part of a name counts, where it is nearer than a quarter of the letters.
+    const std::vector<std::string> chips{"a10", "a6000", "h100-pcie", "h100-sxm", "rtx-4090"};
+    CHECK(nearest_first("h1000", chips) ==
+          std::vector<std::string>{"h100-sxm", "h100-pcie", "a6000", "a10", "rtx-4090"});
+    CHECK(nearest_first("4090", chips).front() == "rtx-4090");
+    CHECK(nearest_first("seqs", known).front() == "max_num_seqs");
+    CHECK(nearest_text("h1000", chips) == "; nearest: h100-sxm, h100-pcie, a6000");
 }
 
 TEST_CASE("fingerprints are the published FNV-1a values, for journals hold them") {

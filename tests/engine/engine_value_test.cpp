@@ -102,6 +102,56 @@ TEST_CASE("values: a study writes numbers as the engine reads them, and equal on
     CHECK(has(value_refusal("vllm", "space: {max_model_len: 8.5K}\n"), "8k is 8000, 8K is 8192"));
 }
 
+TEST_CASE("values: numbers as people and programs write them are numbers") {
+    const StudyFile study = value_study(
+        "vllm",
+        "space: {max_num_seqs: [64.0, 128.0], max_num_batched_tokens: [2e3, 8e3], block_size: "
+        "[\"16\", \"32\"], gpu_memory_utilization: \"0.9\", enforce_eager: [\"true\", false]}\n");
+    const SearchSpace space = searched_in(study);
+    CHECK(space.at("max_num_seqs").domain_text() == "one of 64, 128, or engine");
+    CHECK(space.at("max_num_seqs").ordered());
+    CHECK(space.at("max_num_batched_tokens").domain_text() == "one of 2000, 8000, or engine");
+    CHECK(has(space.at("block_size").domain_text(), "one of 16, 32"));
+    CHECK(space.at("gpu_memory_utilization").default_value == Value(0.9));
+    CHECK(space.at("enforce_eager").contains(true));
+    CHECK(searched_in(value_study("vllm",
+                                  "space: {max_num_seqs: {int: {low: 16.0, high: 1e3, step: "
+                                  "\"8\"}, default: 6.4e1}}\n"))
+              .at("max_num_seqs")
+              .domain_text() == "integer 16..1000 by 8");
+    // What is no whole number is said to be none.
+    CHECK(has(value_refusal("vllm", "space: {max_num_seqs: [64.5]}\n"), "64.5 is outside"));
+    CHECK(has(value_refusal("vllm", "space: {max_num_seqs: [\"many\"]}\n"),
+              "vllm does not take many for 'max_num_seqs'"));
+    // In a rule and in an own condition, too.
+    const StudyFile ruled = value_study(
+        "vllm",
+        "space: {max_num_seqs: [64, 128], block_size: [16, 32], own: {flag: --own, int: {low: 1, "
+        "high: 2}, when: {vllm.max_num_seqs: [\"64\", 1.28e2]}}}\nconstraints: [{forbid: "
+        "{max_num_seqs: 64.0, block_size: \"16\"}}]\n");
+    const SearchSpace with_rule = searched_in(ruled);
+    CHECK_FALSE(with_rule.feasible(with_rule.completed(
+        {{"max_num_seqs", as_whole_value(64)}, {"block_size", as_whole_value(16)}})));
+    CHECK(with_rule.completed({{"max_num_seqs", as_whole_value(64)}}).find("own") != nullptr);
+    CHECK(with_rule.completed({{"max_num_seqs", as_whole_value(128)}}).find("own") != nullptr);
+}
+
+TEST_CASE("values: a range may begin where its end is another word for no flag") {
+    const SearchSpace space = searched_in(
+        value_study("llama.cpp", "space: {n_cpu_moe: {int: {low: 0, high: 40, step: 2}}}\n"));
+    CHECK(space.at("n_cpu_moe").domain_text() == "integer 2..40 by 2, or engine");
+    CHECK(is_unset(space.at("n_cpu_moe").default_value));
+    CHECK(searched_in(value_study("llama.cpp",
+                                  "space: {n_cpu_moe: {int: {low: 0, high: 40}, default: 8}}\n"))
+              .at("n_cpu_moe")
+              .default_value == as_whole_value(8));
+    // A word that is no end of the range: of 0 alone nothing is left.
+    CHECK(has(value_refusal("llama.cpp", "space: {n_cpu_moe: {int: {low: 0, high: 0}}}\n"),
+              "0 is outside the range"));
+    CHECK(has(value_refusal("llama.cpp", "space: {n_cpu_moe: {int: {low: -4, high: 8}}}\n"),
+              "-4 is outside the range"));
+}
+
 TEST_CASE("values: what engines take beside what is searched can be said") {
     const StudyFile study = value_study(
         "vllm", "space: {max_model_len: [auto, 8192], long_prefill_token_threshold: [0, 2048]}\n");

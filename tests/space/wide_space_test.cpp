@@ -165,9 +165,11 @@ TEST_CASE("wide spaces: a long sum is a state, and a product that would take for
         product += (i == 0 ? "" : " * ") + name;
     }
     const SearchSpace hard(parameters, {require(product + " % 7919 == 1")});
-    CHECK(message_of<SpaceError>([&] {
-              FeasibleSet(hard, 50'000);
-          }).starts_with("the constraints tie too many parameters together"));
+    const std::string refused = message_of<SpaceError>([&] { FeasibleSet(hard, 50'000); });
+    CHECK(refused.starts_with("the constraints tie too many parameters together"));
+    CHECK(has(refused, "1000 values of 't"));
+    CHECK(has(refused, "' in 'require t0 * t1"));
+    CHECK(has(refused, "give it `step: 16` or a list"));
 }
 
 TEST_CASE("wide spaces: beyond 2^53 and beyond all doubles every decision is drawn") {

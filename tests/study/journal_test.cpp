@@ -70,6 +70,15 @@ TEST_CASE("a changed study is refused, says what changed, and can be accepted") 
               "\n  objective: is new: 'minimize latency_mean_seconds'"
               "\ngo on with --accept-changes (trials that still fit count), or choose another "
               "--directory");
+    // Fingerprints say nothing to a person.
+    changed.definition["file.flags.seqs"] = "a55610933e78796d";
+    StudyIdentity other = changed;
+    other.definition["file.flags.seqs"] = "ebb502892887019c";
+    const TemporaryFolder second;
+    { SqliteJournal::open(second.path(), changed); }
+    CHECK(has(message_of<UsageError>([&] { SqliteJournal::open(second.path(), other); }),
+              "written:\n  file.flags.seqs: has changed\ngo on"));
+    changed.definition.erase("file.flags.seqs");
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), changed, true);
         journal.asked({0, Configuration()});

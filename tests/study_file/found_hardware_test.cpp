@@ -87,6 +87,7 @@ TEST_CASE(
         CHECK(why_unknown(also, known).empty());
     CHECK(has(why_unknown("h100-sxn", known),
               "'h100-sxn' is none of the chips known here; nearest: "));
+    CHECK(has(why_unknown("h1000", known), "nearest: h100-sxm, h100-pcie, "));
     CHECK(recognised({{"NVIDIA H100 NVL", 95830}}).why_not.find("h100") != std::string::npos);
     CHECK(recognised({{"NVIDIA L4", 23034}, {"NVIDIA L40S", 46068}}).why_not ==
           "nvidia-smi finds different chips: l4 and l40s");
