@@ -9,6 +9,7 @@
 
 #include "base/files.hpp"
 #include "base/probability.hpp"
+#include "base/turns.hpp"
 #include "report/comparison.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
@@ -570,10 +571,10 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
         while (!(verdict = ended_early(a, b)) && asked.open()) {
             const std::size_t pair = std::min(a.values.size(), b.values.size());
             const std::size_t of_b = b.values.size();
-            Side& next = (of_b == a.values.size() ? second_goes_first(a.setup.file.seed, pair)
-                                                  : of_b == pair)
-                             ? b
-                             : a;
+            Side& next =
+                (of_b == a.values.size() ? turn_of(a.setup.file.seed, pair, 2) > 0 : of_b == pair)
+                    ? b
+                    : a;
             if (!next.measure(pair, derive_seed(a.setup.file.seed, pair), signals.token())) {
                 put(stdout,
                     "stopped; what was measured is kept in {}, the same command goes on there\n",

@@ -2,6 +2,7 @@
 #include "confirmation.hpp"
 
 #include "base/probability.hpp"
+#include "base/turns.hpp"
 #include "verdict.hpp"
 
 namespace servetune {
@@ -226,26 +227,9 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
         result.push_back(usual);
     }
     if (result.size() > left) return {};
-    return in_drawn_order(std::move(result), rounds);
-}
-
-std::vector<Configuration> Confirmation::in_drawn_order(
-    std::vector<Configuration> all, const std::vector<ConfirmationRound>& rounds) const {
-    std::sort(all.begin(), all.end());
-    const auto others =
-        std::find_if(rounds.rbegin(), rounds.rend(), [&](const ConfirmationRound& round) {
-            return round.size() != all.size() ||
-                   !std::all_of(all.begin(), all.end(),
-                                [&](const Configuration& one) { return has(round, one); });
-        });
-    std::vector<Configuration> result;
-    if ((others - rounds.rbegin()) % least_rounds == 2) {
-        for (const Trial* trial : rounds[rounds.size() - 2]) result.push_back(trial->configuration);
-        std::rotate(result.begin(), result.begin() + 1, result.end());
-        return result;
-    }
-    for (const std::size_t i : ordered_by(derive_seed(problem_.seed, rounds.size()), all.size()))
-        result.push_back(all[i]);
+    std::sort(result.begin(), result.end());
+    const std::size_t turn = turn_of(problem_.seed, in_rounds(leader), result.size());
+    std::rotate(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(turn), result.end());
     if (!rounds.empty())  // who was in the round before ends it
         std::stable_partition(result.begin(), result.end(),
                               [&](const Configuration& one) { return has(rounds.back(), one); });

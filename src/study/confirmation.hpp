@@ -105,9 +105,7 @@ inline std::size_t search_trials(const Problem& problem, std::size_t trials,
 /// What is settled for the worse, or fails now, makes room for what looks best of the others. A
 /// pure function of the history, the seed and what is left.
 ///
-/// The order within a round is drawn from the seed; that of the third of three rounds of the same
-/// ones is the first's, turned by one. So a load of the machine that comes back every two, three or
-/// four trials meets nobody three times.
+/// The order within rounds is drawn from the seed (`turn_of`).
 class Confirmation {
 public:
     /// `most`: trials that there may be in all.
@@ -131,8 +129,6 @@ private:
                !confirms(*standings.trials().back());
     }
     [[nodiscard]] std::vector<Configuration> next_round(const Standings& standings) const;
-    [[nodiscard]] std::vector<Configuration> in_drawn_order(
-        std::vector<Configuration> all, const std::vector<ConfirmationRound>& rounds) const;
 
     const Problem& problem_;
     std::span<const Trial> history_;

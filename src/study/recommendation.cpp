@@ -197,14 +197,14 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     if (result.default_passes && mostly_disturbed(*base, problem.decision))
         return inconclusive(InconclusiveReason::default_disturbed);
 
-    const auto gain = [&](const Standing& a, const Standing& b) {
-        return gain_between(problem.objective.leading(), a.estimate(), b.estimate());
+    const auto in_any_goal = [&](const auto& gain) {
+        for (std::size_t k = 0; k < goals.size(); ++k)
+            if (meets_min_gain(problem.decision, gain(k))) return true;
+        return false;
     };
     const auto over_default = [&](const Standing& a) {
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (meets_min_gain(problem.decision, judged_gain(problem, standings, a, *base, k)))
-                return true;
-        return false;
+        return in_any_goal(
+            [&](std::size_t k) { return judged_gain(problem, standings, a, *base, k); });
     };
     std::vector<const Standing*> confirmed;
     if (problem.is_confirmed())
@@ -223,16 +223,14 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         result.best = best->configuration;
     }
     const auto worth_having = [&](const Standing& a, const Standing& b) {
-        for (std::size_t k = 0; k < goals.size(); ++k) {
+        return in_any_goal([&](std::size_t k) {
             constexpr double likely = 0.95;  // a loss counts before it is proven
-            Gain over = gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
-            if (problem.is_confirmed() && &a != &b) {
-                over = judged_gain(problem, standings, a, b, k, likely);
-                if (rounds_of(problem, standings, a, &b) < least_rounds) over.low = over.value;
-            }
-            if (meets_min_gain(problem.decision, over)) return true;
-        }
-        return false;
+            if (!problem.is_confirmed())
+                return gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
+            Gain over = judged_gain(problem, standings, a, b, k, likely);
+            if (rounds_of(problem, standings, a, &b) < least_rounds) over.low = over.value;
+            return over;
+        });
     };
     const bool not_confirmed = problem.is_confirmed() && confirmed.empty() &&
                                result.default_passes && best != base &&
@@ -248,9 +246,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         for (const Standing& standing : standings.all()) {
             if (!standing.passes() || &standing == base || !over_default(standing)) continue;
             const double proven = judged_gain(problem, standings, standing, *base).low;
-            if (winner != base && proven <= most) continue;
-            winner = &standing;
-            most = proven;
+            if (winner == base || proven > most) winner = &standing, most = proven;
         }
     } else if (result.default_passes && !over_default(*best)) winner = base;
     constexpr double about_as_good =
@@ -305,7 +301,9 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     for (const Standing& standing : standings.all()) {
         if (!standing.passes()) continue;
         if (&standing == smallest) mine = estimates.size();
-        else if (const Gain lead = gain(*smallest, standing); lead.low <= 0 && lead.high >= 0)
+        else if (const Gain lead = gain_between(problem.objective.leading(), smallest->estimate(),
+                                                standing.estimate());
+                 lead.low <= 0 && lead.high >= 0)
             result.tied.push_back(standing.configuration);
         estimates.push_back(standing.estimate());
     }
