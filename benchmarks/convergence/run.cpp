@@ -102,7 +102,10 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
         if (!history.empty()) {
             start = Clock::now();
             // The last trials of every contender are those of a study: they confirm.
-            const bool searches = history.size() < search_trials(*problem, key.budget);
+            const bool searches =
+                history.size() <
+                search_trials(*problem, key.budget,
+                              rounds_needed(*problem, problem->standings(history)));
             const Answer confirming =
                 searches ? Answer(Finished{}) : Confirmation(*problem, history, key.budget).next();
             if (const auto* next = std::get_if<Proposal>(&confirming)) {

@@ -569,9 +569,11 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
         asked.write(std::nullopt);
         while (!(verdict = ended_early(a, b)) && asked.open()) {
             const std::size_t pair = std::min(a.values.size(), b.values.size());
-            const bool both = a.values.size() == b.values.size();
-            // A B, B A, A B: what changes evenly meanwhile favours neither.
-            Side& next = (both ? pair % 2 == 0 : a.values.size() < b.values.size()) ? a : b;
+            const std::size_t of_b = b.values.size();
+            Side& next = (of_b == a.values.size() ? second_goes_first(a.setup.file.seed, pair)
+                                                  : of_b == pair)
+                             ? b
+                             : a;
             if (!next.measure(pair, derive_seed(a.setup.file.seed, pair), signals.token())) {
                 put(stdout,
                     "stopped; what was measured is kept in {}, the same command goes on there\n",

@@ -102,6 +102,9 @@ std::string Plan::trials_text() const {
         result += by_time    ? "as many trials as time allows"
                   : done > 0 ? fmt::format("{}{} left", bound, trials)
                              : bound + counted_text(trials, "trial");
+        if (to_confirm > 0)
+            result +=
+                fmt::format(" ({} to search, {} to confirm)", trials - to_confirm, to_confirm);
         if (report_trials > 0 && !by_time)
             result += fmt::format(", then {} with the report's workloads", report_trials);
         result += time_needed_text();
@@ -224,6 +227,8 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     const TrialsExpected all = spent.all.value_or(TrialsExpected{});
     plan.trials = all.trials - std::min(all.trials, plan.done);
     plan.at_most = all.at_most;
+    if (all.at_most && plan.done == 0)
+        plan.to_confirm = all.trials - search_trials(*setup.problem, all.trials);
     plan.reaches_all = file.strategy.name != "exhaustive" || plan.by_time ||
                        !setup.problem->feasible.finite() ||
                        each_once(setup, 0) <=

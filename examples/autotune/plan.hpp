@@ -16,6 +16,7 @@ struct Plan {
     double configurations = 0;
     std::size_t trials = 0;         ///< of the search that are left to do
     bool at_most = true;            ///< false: about so many
+    std::size_t to_confirm = 0;     ///< of a whole budget, at most
     bool by_time = false;           ///< only the clock bounds them
     bool reaches_all = true;        ///< false: `exhaustive` does not get to each configuration
     std::size_t done = 0;           ///< that the study's folder has already

@@ -53,8 +53,10 @@ enum class InconclusiveReason {
     default_disturbed,
     winner_disturbed,  ///< the same of the configuration that would be recommended
     most_unreliable,   ///< at least three quarters of all results are disturbed or unsound
-    not_confirmed,     ///< what looks best was not measured again in three rounds with the default
-    never_cold,        ///< what would be recommended was only measured with weights of a cache
+    /// what looks best was not measured again in three rounds with the default, and fewer do not
+    /// prove that it gains
+    not_confirmed,
+    never_cold,  ///< what would be recommended was only measured with weights of a cache
     /// what would be recommended had requests of other lengths than the default
     /// (`Recommendation::unequal`)
     length_mismatch
@@ -117,7 +119,7 @@ struct Recommendation {
 /// with the audit enforced only).
 ///
 /// Where measuring again informs, only what was confirmed can win or replace the winner: measured
-/// in three rounds or more with the default after the search.
+/// with the default after the search, in three rounds or more or until its gain was proven.
 /// Without any, what looks better is inconclusive.
 ///
 /// Of several goals the leading one decides who is best; worth having is then what is worth it in

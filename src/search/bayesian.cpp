@@ -159,7 +159,7 @@ public:
           history_(history),
           seen_(seen),
           beliefs_(beliefs),
-          trials_(trials),
+          searched_(search_trials(problem, trials, rounds_needed(problem, standings))),
           seed_(seed),
           kept_(kept),
           all_(kept.candidates(problem, beliefs, seed)),
@@ -167,7 +167,7 @@ public:
 
     [[nodiscard]] Answer answer(std::vector<Configuration> suggestions,
                                 std::optional<double> serves_seconds) const {
-        if (history_.size() >= last_ones() && history_.size() < search_trials(problem_, trials_))
+        if (history_.size() >= last_ones() && history_.size() < searched_)
             if (auto proposal = smaller_command()) return *proposal;
         if (serves_seconds)
             if (auto answer = not_worth_it(*serves_seconds)) return *answer;
@@ -201,8 +201,7 @@ private:
     /// From so many trials on the search is over but for the smaller command.
     [[nodiscard]] std::size_t last_ones() const {
         constexpr std::size_t attempts = 2;  // one may be under way or fail
-        const std::size_t searched = search_trials(problem_, trials_);
-        return searched - std::min(searched, attempts);
+        return searched_ - std::min(searched_, attempts);
     }
 
     /// What is farthest from all that was tried, by its chance to work, at every other new
@@ -446,7 +445,7 @@ private:
     std::span<const Trial> history_;
     const std::set<Configuration>& seen_;
     const Beliefs& beliefs_;
-    std::size_t trials_;
+    std::size_t searched_;  ///< trials that the search may take
     std::uint64_t seed_;
     ModelCache& kept_;
     const Candidates& all_;

@@ -4,11 +4,20 @@
 #include "base/probability.hpp"
 #include "servetune/decision.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "servetune/rng.hpp"
 
 #include <utility>
 #include <vector>
 
 namespace servetune {
+
+/// Whether B goes first in a pair: drawn from the seed, but the third of three has the order that
+/// the first has not. So no load that comes back every two or four measurements meets one of both
+/// three times.
+inline bool second_goes_first(std::uint64_t seed, std::size_t pair) {
+    const std::uint64_t drawn = derive_seed(seed, pair / 3);
+    return pair % 3 == 1 ? drawn % 4 > 1 : (drawn + pair % 3 / 2) % 2 > 0;
+}
 
 /// Whether B is better than A, by pairs of measurements that are made right after each other: what
 /// the machine does meanwhile, it does to both.

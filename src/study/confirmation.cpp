@@ -25,67 +25,97 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
     return result;
 }
 
+namespace {
+
+/// How far the mean of so many gains may be off that spread like that.
+double reach_of(const Spread& spread, std::size_t gains, double level) {
+    return std::sqrt(spread.squares / spread.freedom / static_cast<double>(gains)) *
+           student_quantile(1 - level, static_cast<std::size_t>(spread.freedom));
+}
+
+double mean_of(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+double median_of(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+}  // namespace
+
+std::optional<double> PairedComparison::gain_in(const Standing& candidate,
+                                                const ConfirmationRound* round) const {
+    const auto figure = [&](const Standing& of) -> std::optional<double> {
+        std::vector<double> figures;
+        for (const Trial* trial : of.trials)
+            if (round == nullptr ? !confirms(*trial)
+                                 : std::count(round->begin(), round->end(), trial))
+                if (const auto measured = standings_.as_measured(of, trial->id, k_))
+                    figures.push_back(*measured);
+        return figures.empty() ? std::nullopt : std::optional(mean_of(figures));
+    };
+    const auto mine = figure(candidate);
+    const auto its = figure(base_);
+    if (!mine || !its) return std::nullopt;
+    return std::log1p(problem_.objective.goals[k_].gain(*mine, *its));
+}
+
+std::vector<double> PairedComparison::gains(const Standing& candidate) const {
+    std::vector<double> result;
+    for (const ConfirmationRound& round : rounds_)
+        if (const auto gain = gain_in(candidate, &round)) result.push_back(*gain);
+    return result;
+}
+
+Spread PairedComparison::assumed(std::size_t rounds) const {
+    // Fewer than three rounds are not balanced against a load that comes and goes.
+    const double load = rounds < least_rounds ? 0.05 : 0.03;
+    // The search's gains spread by what configurations do as well: so much is believed of them.
+    constexpr double most_noise = 0.05;
+    constexpr double deviations = 0.6745;  // in a normal's median distance
+    std::vector<double> searched{0};
+    for (const Standing& one : standings_.all())
+        if (one.passes() && &one != &base_)
+            if (const auto gain = gain_in(one)) searched.push_back(*gain);
+    const double centre = median_of(searched);
+    for (double& gain : searched) gain = std::abs(gain - centre);
+    const double noise = std::max(problem_.decision.noise_cv,
+                                  std::min(median_of(searched) / deviations, most_noise));
+    constexpr auto weight = static_cast<double>(assumed_freedom);
+    return {weight * (load * load + 2 * noise * noise), weight};
+}
+
 Gain PairedComparison::gain(const Standing& candidate, double level) const {
-    const std::vector<double> mine = gains(candidate);
+    std::vector<double> mine = gains(candidate);
+    const std::size_t n = mine.size();
     const FigureScale& scale = standings_.scale(k_);
-    if (mine.empty()) return Gain::unknown(0, scale);
-    const auto n = static_cast<double>(mine.size());
-    double mean = 0;
-    for (const double one : mine) mean += one / n;
-    if (mine.size() < 2) return Gain::unknown(std::expm1(mean), scale);
-    const auto [variance, freedom] = spread(mine);
-    const double reach = std::sqrt(2 * variance / n) * student_quantile(1 - level, freedom);
+    if (n == 0) return Gain::unknown(0, scale);
+    const double mean = mean_of(mine);
+    if (n < least_rounds)
+        if (const auto searched = gain_in(candidate)) mine.push_back(*searched);
+    Spread measured{0, static_cast<double>(mine.size() - 1)};
+    for (const double one : mine) measured.squares += std::pow(one - mean_of(mine), 2);
+    Spread all = assumed(n);
+    all += measured;
+    constexpr double nothing = 1e-18;
+    const bool exact = measured.freedom > 0 && measured.squares < nothing;
+    double reach = reach_of(all, n, level);
+    if (n >= least_rounds || exact) reach = std::min(reach, reach_of(measured, n, level));
     return {
         std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach), level, false, scale};
 }
 
-std::pair<double, std::size_t> PairedComparison::spread(const std::vector<double>& mine) const {
-    std::vector<Cell> pair;
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-        pair.push_back({0, i, 0});  // the base gains nothing over itself
-        pair.push_back({1, i, mine[i]});
-    }
-    std::vector<Cell> all;
-    for (std::size_t i = 0; i < rounds_.size(); ++i) {
-        std::vector<Cell> of_round;
-        for (std::size_t c = 0; c < standings_.all().size(); ++c)
-            if (const Standing& one = standings_.all()[c]; &one != &base_)
-                if (const auto gain = gain_in(one, rounds_[i]))
-                    of_round.push_back({c + 1, i, *gain});
-        if (of_round.empty()) continue;
-        all.push_back({0, i, 0});
-        all.insert(all.end(), of_round.begin(), of_round.end());
-    }
-    const Spread alone = spread_of(pair);
-    const Spread together = spread_of(all);
-    constexpr double much = 6;  // as `assumption_is_contradicted`
-    const bool own = alone.squares / alone.freedom > much * together.squares / together.freedom;
-    const Spread& used = own ? alone : together;
-    return {used.squares / used.freedom, static_cast<std::size_t>(used.freedom)};
-}
-
-Spread PairedComparison::spread_of(std::vector<Cell> cells) {
-    constexpr int enough = 100;
-    std::map<std::size_t, std::pair<double, double>> sums[2];
-    for (int i = 0; i < enough; ++i)
-        for (const int by : {0, 1}) {
-            const auto key = [by](const Cell& cell) {
-                return by == 0 ? cell.configuration : cell.round;
-            };
-            sums[by].clear();
-            for (const Cell& cell : cells) {
-                auto& [sum, count] = sums[by][key(cell)];
-                sum += cell.gain;
-                ++count;
-            }
-            for (Cell& cell : cells) {
-                const auto& [sum, count] = sums[by].at(key(cell));
-                cell.gain -= sum / count;
-            }
-        }
-    double squares = 0;
-    for (const Cell& cell : cells) squares += cell.gain * cell.gain;
-    return {squares, static_cast<double>(cells.size() + 1 - sums[0].size() - sums[1].size())};
+std::size_t rounds_needed(const Problem& problem, const Standings& standings) {
+    constexpr double luck = 0.8;  // of what looks best after a search
+    const Standing* base = standings.find(problem.space.default_configuration());
+    if (base == nullptr || !base->passes()) return interim_analyses.back();
+    const PairedComparison paired(problem, standings, 0, *base);
+    double most = 0;
+    for (const Standing& one : standings.all())
+        if (one.passes()) most = std::max(most, paired.gain_in(one).value_or(0));
+    for (std::size_t rounds = 1; rounds <= least_rounds; ++rounds)
+        if (luck * most > reach_of(paired.assumed(rounds), rounds, verdict_level)) return rounds;
+    return interim_analyses.back();
 }
 
 Answer Confirmation::next() const {
@@ -107,7 +137,7 @@ Answer Confirmation::next() const {
     std::vector<Configuration> all = next_round(standings);
     if (all.empty())
         return Finished{rounds.empty() ? "nothing looks better than the default"
-                                       : "what looked best is settled"};
+                                       : "the confirmation is over"};
     return propose(std::move(all.front()), rounds.size() + 1);
 }
 
@@ -120,111 +150,105 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
     const std::vector<ConfirmationRound> rounds = confirmation_rounds(standings.trials());
     const bool anew = rounds.empty() || searched_since(rounds.back(), standings);
     const std::size_t left = most_ - std::min(most_, standings.trials().size());
-    const std::vector<Goal>& goals = problem_.objective.goals;
     const auto in_rounds = [&](const Standing& one) {
         return static_cast<std::size_t>(std::count_if(
             rounds.begin(), rounds.end(),
             [&](const ConfirmationRound& round) { return has(round, one.configuration); }));
     };
-    const auto gain_of = [&](const Standing& one, std::size_t k) {
-        return PairedComparison(standings, goals[k], k, *base).gain(one);
-    };
-    const auto looked_at = [&](const Standing& one) {
-        return base != nullptr &&
-               std::find(interim_analyses.begin(), interim_analyses.end(),
-                         PairedComparison(standings, goals[0], 0, *base).rounds(one)) !=
-                   interim_analyses.end();
-    };
-    const auto proven = [&](const Standing& one) {
-        if (!looked_at(one)) return false;
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (meets_min_gain(problem_.decision, gain_of(one, k))) return true;
-        return false;
-    };
-    const auto settled = [&](const Standing& one) {
-        if (in_rounds(one) >= (base != nullptr ? interim_analyses.back() : least_rounds))
-            return true;
-        if (!looked_at(one)) return false;
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (gain_of(one, k).high >= problem_.decision.min_gain) return false;
-        return true;
-    };
-    const auto seems_to_gain = [&](const Standing& a, const Standing& b, double share) {
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate).value >= share)
-                return true;
-        return false;
-    };
+    const std::size_t wanted = std::min(least_rounds, rounds_needed(problem_, standings));
+    const double min_gain = problem_.decision.min_gain;
     const auto took_part = [&](const Standing& one) {
         return !anew && has(rounds.back(), one.configuration);
-    };
-    const auto smaller = [&](const Standing& one, const Standing& than) {
-        return &one != &than &&
-               is_reduction_of(problem_.space, one.configuration, than.configuration);
     };
 
     // A tenth is what a machine's drift may hide.
     constexpr double may_be_hidden = 0.1;
-    std::vector<const Standing*> finalists;
+    std::vector<const Standing*> chosen;
     std::size_t tested = 0;
     for (const Standing& one : standings.all()) {
         if (one.configuration == usual || !one.passes()) continue;
-        if (proven(one) && (took_part(one) || &one == standings.best())) return {};
-        tested += in_rounds(one) >= least_rounds ? 1 : 0;
-        if (!settled(one) && (base == nullptr || seems_to_gain(one, *base, -may_be_hidden)))
-            finalists.push_back(&one);
+        const std::size_t done = in_rounds(one);
+        tested += done > 0 ? 1 : 0;
+        bool open = done < (base != nullptr ? interim_analyses.back() : least_rounds);
+        if (base != nullptr &&
+            std::count(interim_analyses.begin(), interim_analyses.end(), done) > 0) {
+            bool less = true;
+            for (std::size_t k = 0; k < one.goals.size(); ++k) {
+                const Gain gain = PairedComparison(problem_, standings, k, *base).gain(one);
+                if ((took_part(one) || &one == standings.best()) &&
+                    meets_min_gain(problem_.decision, gain))
+                    return {};
+                less = less && gain.high < min_gain;
+            }
+            open = open && !less;
+        }
+        if (open &&
+            (base == nullptr || seems_to_gain(problem_, one, *base,
+                                              anew || took_part(one) ? -may_be_hidden : min_gain)))
+            chosen.push_back(&one);
     }
-    std::stable_sort(finalists.begin(), finalists.end(), [&](const Standing* a, const Standing* b) {
+    std::stable_sort(chosen.begin(), chosen.end(), [&](const Standing* a, const Standing* b) {
         return problem_.objective.leading().better(a->estimate().mean, b->estimate().mean);
     });
+    constexpr std::size_t most_tested = 3;
     const auto going_on = std::stable_partition(
-        finalists.begin(), finalists.end(), [&](const Standing* one) { return took_part(*one); });
-    const bool go_on = going_on != finalists.begin();
-    std::vector<const Standing*> chosen;
-    if (go_on) chosen.assign(finalists.begin(), going_on);
-    else if (anew) chosen = finalists;
-    else if (constexpr std::size_t most_tested = 3;
-             base != nullptr && tested < most_tested && left >= 2 * least_rounds &&
-             !finalists.empty() &&
-             seems_to_gain(*finalists.front(), *base, problem_.decision.min_gain))
-        chosen = {finalists.front()};
+        chosen.begin(), chosen.end(), [&](const Standing* one) { return took_part(*one); });
+    if (going_on != chosen.begin()) chosen.erase(going_on, chosen.end());
+    else if (!anew && (base == nullptr || tested >= most_tested || left < 2 * wanted)) return {};
     if (chosen.empty()) return {};
 
-    const std::size_t done = in_rounds(*chosen.front());
-    const std::size_t of_three = 3 * (least_rounds - std::min(least_rounds, done));
-    std::size_t most_chosen = 1;
-    if (base == nullptr)
-        most_chosen = anew ? std::clamp<std::size_t>(left / least_rounds, 1, 3) : chosen.size();
-    else if (done < least_rounds && left >= of_three && (!anew || left < 4 * least_rounds))
-        most_chosen = 2;
     const Standing& leader = *chosen.front();
-    const Standing* reduced = nullptr;
-    for (const Standing* one : chosen) {
-        if (base == nullptr || !smaller(*one, leader)) continue;
-        if (of_three > left && !seems_to_gain(*one, *base, problem_.decision.min_gain)) continue;
-        if (meets_min_gain(problem_.decision, gain_between(problem_.objective.leading(),
-                                                           leader.estimate(), one->estimate())))
-            continue;
+    std::vector<Configuration> result;
+    if (base == nullptr) {
+        if (anew)
+            chosen.resize(
+                std::min(chosen.size(), std::clamp<std::size_t>(left / least_rounds, 1, 3)));
+        for (const Standing* one : chosen) result.push_back(one->configuration);
+    } else {
+        const Standing* reduced = nullptr;
+        const std::size_t done = std::min(wanted - 1, in_rounds(leader));
+        const bool room = left >= 3 * (wanted - done);
         const auto settings = [&](const Standing& of) {
             return settings_beyond_default(problem_.space, of.configuration);
         };
-        if (reduced == nullptr || settings(*one) < settings(*reduced)) reduced = one;
+        for (const Standing* one : chosen)
+            if (one != &leader &&
+                is_reduction_of(problem_.space, one->configuration, leader.configuration) &&
+                (room || seems_to_gain(problem_, *one, *base, min_gain)) &&
+                !meets_min_gain(problem_.decision,
+                                gain_between(problem_.objective.leading(), leader.estimate(),
+                                             one->estimate())) &&
+                (reduced == nullptr || settings(*one) < settings(*reduced)))
+                reduced = one;
+        // Where there is no room for both the smaller one is confirmed: it would be recommended.
+        if (reduced == nullptr || room) result.push_back(leader.configuration);
+        if (reduced != nullptr) result.push_back(reduced->configuration);
+        result.push_back(usual);
     }
-    std::vector<Configuration> result;
-    if (base != nullptr) result.push_back(usual);
-    // Where there is no room for both the smaller one is confirmed: it would be recommended.
-    if (reduced == nullptr || of_three <= left) result.push_back(leader.configuration);
-    if (reduced != nullptr) result.push_back(reduced->configuration);
-    else
-        for (std::size_t i = 1; i < std::min(most_chosen, chosen.size()); ++i)
-            result.push_back(chosen[i]->configuration);
-    // Backwards every second time. Who is new comes after the default, which ends the round before.
-    const bool all_again =
-        !rounds.empty() && std::all_of(result.begin(), result.end(), [&](const Configuration& one) {
-            return has(rounds.back(), one);
+    if (result.size() > left) return {};
+    return in_drawn_order(std::move(result), rounds);
+}
+
+std::vector<Configuration> Confirmation::in_drawn_order(
+    std::vector<Configuration> all, const std::vector<ConfirmationRound>& rounds) const {
+    std::sort(all.begin(), all.end());
+    const auto others =
+        std::find_if(rounds.rbegin(), rounds.rend(), [&](const ConfirmationRound& round) {
+            return round.size() != all.size() ||
+                   !std::all_of(all.begin(), all.end(),
+                                [&](const Configuration& one) { return has(round, one); });
         });
-    if (all_again && rounds.back().front()->configuration == result.front())
-        std::reverse(result.begin(), result.end());
+    std::vector<Configuration> result;
+    if ((others - rounds.rbegin()) % least_rounds == 2) {
+        for (const Trial* trial : rounds[rounds.size() - 2]) result.push_back(trial->configuration);
+        std::rotate(result.begin(), result.begin() + 1, result.end());
+        return result;
+    }
+    for (const std::size_t i : ordered_by(derive_seed(problem_.seed, rounds.size()), all.size()))
+        result.push_back(all[i]);
+    if (!rounds.empty())  // who was in the round before ends it
+        std::stable_partition(result.begin(), result.end(),
+                              [&](const Configuration& one) { return has(rounds.back(), one); });
     return result;
 }
 

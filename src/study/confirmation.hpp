@@ -14,11 +14,11 @@ inline bool confirms(const Trial& trial) {
     return trial.of_search() && trial.purpose == Purpose::confirm;
 }
 
-/// Rounds before anything is judged.
+/// Rounds from which on what they measured decides alone.
 inline constexpr std::size_t least_rounds = 3;
 /// Rounds after which it is judged whether more are needed. Each look may err; twice as many rounds
-/// say something new.
-inline constexpr std::array<std::size_t, 3> interim_analyses{least_rounds, 6, 12};
+/// say something new. Those of fewer than three rounds rest on what is assumed.
+inline constexpr std::array<std::size_t, 5> interim_analyses{1, 2, least_rounds, 6, 12};
 
 /// Of the interval that decides: a verdict is looked for several times and about several
 /// configurations.
@@ -36,10 +36,10 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
 class PairedComparison {
 public:
     /// Of goal k.
-    PairedComparison(const Standings& standings, const Goal& goal, std::size_t k,
+    PairedComparison(const Problem& problem, const Standings& standings, std::size_t k,
                      const Standing& base)
-        : standings_(standings),
-          goal_(goal),
+        : problem_(problem),
+          standings_(standings),
           k_(k),
           base_(base),
           rounds_(confirmation_rounds(standings.trials())) {}
@@ -49,77 +49,65 @@ public:
         return gains(candidate).size();
     }
 
-    /// The gain of a configuration over the base with its interval, by Student's t from how these
-    /// rounds spread. Before two rounds nothing is known of the spread.
+    /// The gain of a configuration over the base with its interval, by Student's t.
+    ///
+    /// What the mean is off by is known from how the rounds spread and from what is assumed of a
+    /// round, which weighs five degrees of freedom; from three rounds on also from the rounds
+    /// alone, and the narrower counts. In fewer rounds the search's gain is one more that says how
+    /// gains spread, and figures that came again to the last digit have no noise.
     [[nodiscard]] Gain gain(const Standing& candidate, double level = verdict_level) const;
 
-private:
-    [[nodiscard]] std::optional<double> figure(const Standing& standing,
-                                               const ConfirmationRound& round) const {
-        for (const Trial* trial : round)
-            if (trial->configuration == standing.configuration)
-                return standings_.as_measured(standing, trial->id, k_);
-        return std::nullopt;
-    }
+    /// ln of a figure over the base's, turned so that more is better: in a round, or (null) of the
+    /// means of the search.
     [[nodiscard]] std::optional<double> gain_in(const Standing& candidate,
-                                                const ConfirmationRound& round) const {
-        const auto mine = figure(candidate, round);
-        const auto its = figure(base_, round);
-        if (!mine || !its) return std::nullopt;
-        return std::log1p(goal_.gain(*mine, *its));
-    }
-    [[nodiscard]] std::vector<double> gains(const Standing& candidate) const {
-        std::vector<double> result;
-        for (const ConfirmationRound& round : rounds_)
-            if (const auto gain = gain_in(candidate, round)) result.push_back(*gain);
-        return result;
-    }
-    /// The variance of one measurement within a round, and its degrees of freedom: of all that were
-    /// measured beside the base, each with an effect of its own and of its round (least squares).
-    /// Where the candidate and the base alone spread much more than all together, theirs counts.
-    [[nodiscard]] std::pair<double, std::size_t> spread(const std::vector<double>& mine) const;
-    struct Cell {
-        std::size_t configuration;
-        std::size_t round;
-        double gain;
-    };
-    /// What is left of the cells when the effects of configurations and rounds are taken off in
-    /// turn.
-    static Spread spread_of(std::vector<Cell> cells);
+                                                const ConfirmationRound* round = nullptr) const;
+    /// What is assumed of how the gains of so many rounds spread: by noise, and by what the machine
+    /// does within a round.
+    [[nodiscard]] Spread assumed(std::size_t rounds) const;
 
+private:
+    [[nodiscard]] std::vector<double> gains(const Standing& candidate) const;
+
+    const Problem& problem_;
     const Standings& standings_;
-    Goal goal_;
     std::size_t k_;
     const Standing& base_;
     std::vector<ConfirmationRound> rounds_;
 };
 
-/// Trials of a budget that are kept for the confirmation: three in ten, at least three rounds of
-/// two configurations and at most six; from 23 trials on at least three rounds of three. 0 of a
-/// budget that is too small for both.
-inline std::size_t confirmation_reserve(std::size_t trials) {
-    constexpr std::size_t of_two = 2 * least_rounds;
-    constexpr std::size_t of_three = 3 * least_rounds;
-    constexpr std::size_t searched = 14;  // before three rounds of three
-    if (trials < of_two + 2) return 0;
-    return std::clamp(trials - std::min(trials, searched), of_two,
-                      std::clamp(trials / 10 * 3, of_three, 2 * of_two));
+/// Rounds in which what looks best in the search is expected to be proven to gain: 1 to 3, or 12.
+std::size_t rounds_needed(const Problem& problem, const Standings& standings);
+
+/// Trials of a budget that are kept for the confirmation, in rounds of two: as many as the gain
+/// needs that the search has found (`rounds_needed`). At most six rounds, three trials in ten or
+/// three rounds where that is less, and so many that the search has six trials; at least half of
+/// it, where there is room for one. A budget of fewer than eight keeps none.
+inline std::size_t confirmation_reserve(std::size_t trials,
+                                        std::size_t needed = interim_analyses.back()) {
+    constexpr std::size_t searched = 6, most = 6, enough = 100;
+    if (trials < searched + 2) return 0;
+    const std::size_t few = std::min(least_rounds, (trials - searched) / 2);
+    const std::size_t kept = std::clamp((3 * std::min(trials, enough) + 10) / 20, few, most);
+    return 2 * std::clamp(needed, std::max<std::size_t>(kept / 2, 1), kept);
 }
 
 /// Trials of a budget that the search may take.
-inline std::size_t search_trials(const Problem& problem, std::size_t trials) {
-    return problem.is_confirmed() ? trials - confirmation_reserve(trials) : trials;
+inline std::size_t search_trials(const Problem& problem, std::size_t trials,
+                                 std::size_t needed = interim_analyses.back()) {
+    return problem.is_confirmed() ? trials - confirmation_reserve(trials, needed) : trials;
 }
 
-/// What is measured after the search, of what is told: the finalists and the default in rounds,
-/// forwards and backwards in turn, so that a machine that drifts favours none.
+/// What is measured after the search, of what is told: a finalist and the default in rounds.
 ///
 /// The finalist is the best mean; beside it, or in its place where trials are few, the smallest
-/// command that drops settings from it and seems to lose nothing; or, where there are trials for
-/// three rounds of three and not for many of two, the second best: two finalists say more of the
-/// spread then. It is looked at after 3, 6 and 12 rounds: once a gain is proven, or is proven to be
-/// less than `min_gain`, it is settled. What is settled for the worse, or fails now, makes room for
-/// what looks best of the others. A pure function of the history and of what is left.
+/// command that drops settings from it and seems to lose nothing. It is looked at after 1, 2, 3, 6
+/// and 12 rounds: once a gain is proven, or is proven to be less than `min_gain`, it is settled.
+/// What is settled for the worse, or fails now, makes room for what looks best of the others. A
+/// pure function of the history, the seed and what is left.
+///
+/// The order within a round is drawn from the seed; that of the third of three rounds of the same
+/// ones is the first's, turned by one. So a load of the machine that comes back every two, three or
+/// four trials meets nobody three times.
 class Confirmation {
 public:
     /// `most`: trials that there may be in all.
@@ -143,6 +131,8 @@ private:
                !confirms(*standings.trials().back());
     }
     [[nodiscard]] std::vector<Configuration> next_round(const Standings& standings) const;
+    [[nodiscard]] std::vector<Configuration> in_drawn_order(
+        std::vector<Configuration> all, const std::vector<ConfirmationRound>& rounds) const;
 
     const Problem& problem_;
     std::span<const Trial> history_;

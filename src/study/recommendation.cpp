@@ -135,7 +135,7 @@ Gain judged_gain(const Problem& problem, const Standings& standings, const Stand
     if (&standing == &base) return {};
     const Goal goal = problem.objective.goals[k];
     if (problem.is_confirmed()) {
-        const PairedComparison paired(standings, goal, k, base);
+        const PairedComparison paired(problem, standings, k, base);
         if (paired.rounds(standing) > 0) return paired.gain(standing, level);
         const Gain plain = gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate);
         return Gain::unknown(plain.value, plain.scale);
@@ -200,12 +200,19 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     const auto gain = [&](const Standing& a, const Standing& b) {
         return gain_between(problem.objective.leading(), a.estimate(), b.estimate());
     };
+    const auto over_default = [&](const Standing& a) {
+        for (std::size_t k = 0; k < goals.size(); ++k)
+            if (meets_min_gain(problem.decision, judged_gain(problem, standings, a, *base, k)))
+                return true;
+        return false;
+    };
     std::vector<const Standing*> confirmed;
     if (problem.is_confirmed())
         for (const Standing& standing : standings.all())
             if (&standing != base && standing.passes() &&
-                rounds_of(problem, standings, standing, result.default_passes ? base : nullptr) >=
-                    least_rounds)
+                (rounds_of(problem, standings, standing, result.default_passes ? base : nullptr) >=
+                     least_rounds ||
+                 (result.default_passes && over_default(standing))))
                 confirmed.push_back(&standing);
     if (!confirmed.empty()) {
         best = result.default_passes ? base : confirmed.front();
@@ -215,36 +222,21 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
                 best = standing;
         result.best = best->configuration;
     }
-    const auto may_win = [&](const Standing& a) {
-        return !problem.is_confirmed() ||
-               std::find(confirmed.begin(), confirmed.end(), &a) != confirmed.end();
-    };
     const auto worth_having = [&](const Standing& a, const Standing& b) {
         for (std::size_t k = 0; k < goals.size(); ++k) {
             constexpr double likely = 0.95;  // a loss counts before it is proven
-            Gain over = problem.is_confirmed() && &a != &b
-                            ? judged_gain(problem, standings, a, b, k, likely)
-                            : gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
-            if (!over.has_interval()) over.low = over.value;
+            Gain over = gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
+            if (problem.is_confirmed() && &a != &b) {
+                over = judged_gain(problem, standings, a, b, k, likely);
+                if (rounds_of(problem, standings, a, &b) < least_rounds) over.low = over.value;
+            }
             if (meets_min_gain(problem.decision, over)) return true;
         }
         return false;
     };
-    const auto over_default = [&](const Standing& a) {
-        for (std::size_t k = 0; k < goals.size() && may_win(a); ++k)
-            if (meets_min_gain(problem.decision, judged_gain(problem, standings, a, *base, k)))
-                return true;
-        return false;
-    };
-    const auto looks_better = [&] {
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (gain_between(goals[k], best->goals[k].estimate, base->goals[k].estimate).value >=
-                problem.decision.min_gain)
-                return true;
-        return false;
-    };
     const bool not_confirmed = problem.is_confirmed() && confirmed.empty() &&
-                               result.default_passes && best != base && looks_better();
+                               result.default_passes && best != base &&
+                               seems_to_gain(problem, *best, *base, problem.decision.min_gain);
     const Standing* winner = best;
     const bool by_proof = result.default_passes && !problem.objective.several() &&
                           problem.decision.rule == Decision::Rule::significant;
@@ -268,9 +260,8 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         if (!candidate.passes() ||
             !is_reduction_of(problem.space, candidate.configuration, winner->configuration))
             continue;
-        if (&candidate != winner && &candidate != base && result.default_passes &&
-            !may_win(candidate))
-            continue;
+        // Dropping settings must not drop the gain itself.
+        if (result.default_passes && &candidate != base && !over_default(candidate)) continue;
         if (worth_having(*winner, candidate)) continue;
         // One run with 3 % noise against nine can hide 6 %: a smaller one must be known about as
         // well.
@@ -284,8 +275,6 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
                                                                    smallest->estimate().mean)))
             smallest = &candidate;
     }
-    // Dropping settings must not drop the gain itself.
-    if (result.default_passes && smallest != base && !over_default(*smallest)) smallest = winner;
 
     if (smallest != base && (mostly_disturbed(*smallest, problem.decision) ||
                              mostly_disturbed(*winner, problem.decision)))

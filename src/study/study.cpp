@@ -124,8 +124,10 @@ private:
     /// The part of `spent` that looks at the clocks: whether there is time for `trials` more.
     [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds,
                                                        double trials = 1) const;
-    /// Trials that there is time for, as long as the longest so far each.
-    [[nodiscard]] double trials_in_time(const Budget& budget, double seconds) const;
+    /// Trials that a budget has in all: those that there is time for, as long as the longest so far
+    /// each, after so many.
+    [[nodiscard]] std::size_t trials_in_all(const Budget& budget, double seconds,
+                                            std::size_t done) const;
     /// What a trial is taken to last.
     [[nodiscard]] double trial_seconds(const Budget& budget) const {
         return index_.longest_seconds() > 0 ? index_.longest_seconds() : budget.first_trial_seconds;
@@ -219,12 +221,14 @@ std::optional<StopReason> Study::Loop::time_spent(const Budget& budget, double s
     return std::nullopt;
 }
 
-double Study::Loop::trials_in_time(const Budget& budget, double seconds) const {
+std::size_t Study::Loop::trials_in_all(const Budget& budget, double seconds,
+                                       std::size_t done) const {
     const double left =
         std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
     const double each = trial_seconds(budget);
-    return each > 0 ? std::max(0.0, std::floor(left / each))
-                    : std::numeric_limits<double>::infinity();
+    const double all = each > 0 ? static_cast<double>(done) + std::max(0.0, std::floor(left / each))
+                                : std::numeric_limits<double>::infinity();
+    return all < static_cast<double>(budget.trials) ? static_cast<std::size_t>(all) : budget.trials;
 }
 
 std::optional<StopReason> Study::Loop::spent(const Budget& budget, double seconds) const {
@@ -299,11 +303,11 @@ bool Study::Loop::search_goes_on(const Budget& budget, double seconds,
     if (!problem_.is_confirmed()) return true;
     const auto searched = static_cast<std::size_t>(
         std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
-    if (searched >= search_trials(problem_, budget.trials)) return false;
-    const double time_for = trials_in_time(budget, seconds);
-    if (time_for >= static_cast<double>(budget.trials)) return true;
-    const auto in_all = history.size() + static_cast<std::size_t>(time_for);
-    return !confirming_ && time_for >= 1 + static_cast<double>(confirmation_reserve(in_all));
+    const std::size_t all = trials_in_all(budget, seconds, history.size());
+    if (all < budget.trials && confirming_) return false;
+    return searched < search_trials(problem_, all) ||
+           searched <
+               search_trials(problem_, all, rounds_needed(problem_, problem_.standings(history)));
 }
 
 AskResult Study::Loop::next(const Budget& budget, double began) {
@@ -342,10 +346,7 @@ AskResult Study::Loop::next_to_confirm(const Budget& budget, double seconds,
                                        std::span<const Trial> history,
                                        const AskResult::Finished& searched) {
     if (!problem_.is_confirmed()) return AskResult(searched);
-    const double in_time = static_cast<double>(history.size()) + trials_in_time(budget, seconds);
-    const std::size_t most = in_time < static_cast<double>(budget.trials)
-                                 ? static_cast<std::size_t>(in_time)
-                                 : budget.trials;
+    const std::size_t most = trials_in_all(budget, seconds, history.size());
     Answer answer = Confirmation(problem_, history, most).next();
     if (auto* proposal = std::get_if<Proposal>(&answer)) {
         confirming_ = true;

@@ -85,12 +85,21 @@ std::optional<Closest> closest_to_passing(const Problem& problem, const Standing
 Gain judged_gain(const Problem& problem, const Standings& standings, const Standing& standing,
                  const Standing& base, std::size_t k = 0, double level = verdict_level);
 
+/// Whether the means of a configuration gain a share over another one's in any goal.
+inline bool seems_to_gain(const Problem& problem, const Standing& one, const Standing& base,
+                          double share) {
+    for (std::size_t k = 0; k < one.goals.size(); ++k)
+        if (gain_between(problem.objective.goals[k], one.goals[k].estimate, base.goals[k].estimate)
+                .value >= share)
+            return true;
+    return false;
+}
+
 /// Rounds of the confirmation in which a configuration was measured beside the default, or at all
 /// where that does not pass (`base` null).
 inline std::size_t rounds_of(const Problem& problem, const Standings& standings,
                              const Standing& standing, const Standing* base) {
-    return PairedComparison(standings, problem.objective.leading(), 0,
-                            base != nullptr ? *base : standing)
+    return PairedComparison(problem, standings, 0, base != nullptr ? *base : standing)
         .rounds(standing);
 }
 

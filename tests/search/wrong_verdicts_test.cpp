@@ -15,6 +15,7 @@
 #include <iostream>
 #include <memory>
 #include <numbers>
+#include <set>
 #include <vector>
 
 using namespace servetune;
@@ -22,7 +23,7 @@ using namespace servetune::test;
 
 namespace {
 
-/// One of `configurations` modes gives `gain`, all others what the default gives.
+/// One mode, or every so many, gives `gain`, all others what the default gives.
 struct DriftingJob {
     std::string strategy;
     std::size_t configurations = 2;
@@ -31,8 +32,13 @@ struct DriftingJob {
     std::string shape = "trend";
     std::uint64_t seed = 0;
     std::size_t more_trials = 12;
+    std::size_t gains_every = configurations - 1;
 
     [[nodiscard]] std::size_t trials() const { return configurations + more_trials; }
+    /// Of mode i. `good`: one that gives it.
+    [[nodiscard]] double gain_of(std::size_t mode, std::size_t good) const {
+        return mode > 0 && mode % gains_every == good % gains_every ? gain : 0;
+    }
     [[nodiscard]] std::unique_ptr<Strategy> searcher() const {
         if (strategy == "exhaustive") return std::make_unique<Exhaustive>();
         if (strategy == "staged")
@@ -48,14 +54,31 @@ struct DriftingJob {
         const double at = static_cast<double>(trial) / static_cast<double>(trials());
         const double sign = draws.uniform() < 0.5 ? -1 : 1;
         const double where = draws.uniform();
+        const auto phase = static_cast<std::uint64_t>(4 * where);
+        if (shape == "none") return 0;
         if (shape == "trend") return sign * 0.08 * at;
         if (shape == "step") return at > where ? sign * 0.08 : 0;
+        if (shape == "two") return (trial + phase) % 2 == 0 ? -0.08 : 0;
+        if (shape == "three") return (trial + phase) % 3 == 0 ? sign * 0.08 : 0;
+        if (shape == "four") return (trial + phase) % 4 < 2 ? -0.08 : 0;
+        if (shape == "walk") {
+            double level = 0;
+            for (std::uint64_t i = 0; i < trial; ++i)
+                level += 0.08 * draws.normal() / std::sqrt(static_cast<double>(trials()));
+            return level;
+        }
+        if (shape == "tails") {  // Student's t with two degrees of freedom, and slow trials
+            Rng own(derive_seed(seed, trial));
+            const double slow = own.uniform() < 0.05 ? -0.25 : 0;
+            return slow + noise * own.normal() / std::sqrt(own.gamma(1));
+        }
         return 0.04 * std::sin(2 * std::numbers::pi * (1.5 * at + where));
     }
 };
 
 struct Verdicts8 {
     std::size_t studies = 0, wrong = 0, found = 0, inconclusive = 0, stated = 0, covered = 0;
+    std::size_t searched = 0;  ///< configurations
 
     void add(const DriftingJob& job) {
         std::vector<Value> modes;
@@ -65,7 +88,7 @@ struct Verdicts8 {
         Rng draws(derive_seed(job.seed, job.configurations));
         const std::size_t good = 1 + draws.index(job.configurations - 1);
         const auto gain_of = [&](const Configuration& one) {
-            return one.number("mode") == static_cast<double>(good) ? job.gain : 0;
+            return job.gain_of(static_cast<std::size_t>(one.number("mode")), good);
         };
         MemoryJournal journal;
         const auto strategy = job.searcher();
@@ -80,6 +103,9 @@ struct Verdicts8 {
                                                       job.noise * draws.normal())}}}});
         const Recommendation result = study.recommendation();
         ++studies;
+        std::set<Configuration> tried;
+        for (const Trial& trial : study.trials()) tried.insert(trial.configuration);
+        searched += tried.size();
         inconclusive += result.conclusion == Conclusion::inconclusive ? 1 : 0;
         if (result.conclusion == Conclusion::recommended)
             (gain_of(result.recommended) > 0 ? found : wrong) += 1;
@@ -172,4 +198,28 @@ TEST_CASE("wrong verdicts: 204 studies of each strategy and size", "[.long]") {
         CHECK(all.percent(all.covered, all.stated) >= 93);
         CHECK(all.percent(all.covered, all.stated) <= 97);
     }
+}
+
+TEST_CASE("wrong verdicts: 200 studies of each budget and disturbance, and what is searched",
+          "[.long]") {
+    constexpr std::size_t each = 200;
+    constexpr std::size_t first_seed = 1'000'000;  // smaller ones: to find rules with
+    std::cout << "| trials | gain | machine | wrong | found | inconclusive | searched |\n"
+                 "|---:|---:|---|---:|---:|---:|---:|\n";
+    for (const std::size_t trials : {8, 12, 20, 40})
+        for (const double gain : {0.0, 0.1, 0.3})
+            for (const std::string shape :
+                 {"none", "trend", "step", "wave", "walk", "tails", "two", "three", "four"}) {
+                Verdicts8 cell;
+                for (std::size_t i = 0; i < each; ++i)
+                    cell.add({"random", 64, gain, i % 2 == 0 ? 0.01 : 0.02, shape, first_seed + i,
+                              trials - 64, 3});
+                std::cout << "| " << trials << " | " << 100 * gain << " % | " << shape << " | "
+                          << cell.percent(cell.wrong, each) << " % | "
+                          << cell.percent(cell.found, each) << " % | "
+                          << cell.percent(cell.inconclusive, each) << " % | "
+                          << static_cast<double>(cell.searched) / each << " |" << std::endl;
+                CHECK(cell.wrong <= 4);  // 2 %
+                if (trials == 12 && gain > 0.1) CHECK(cell.searched >= 8 * each);
+            }
 }

@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -205,4 +207,16 @@ TEST_CASE("comparison: 20000 gates at each drift and noise", "[.long]") {
                 }
                 std::cout << std::endl;
             }
+}
+
+TEST_CASE("comparison: a load of the machine that comes back meets neither of both three times") {
+    std::set<std::vector<bool>> orders;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        std::vector<bool> first;
+        for (std::size_t pair = 0; pair < 3; ++pair) first.push_back(second_goes_first(seed, pair));
+        CHECK(first.front() != first.back());
+        orders.insert(std::move(first));
+        CHECK(second_goes_first(seed, 3) != second_goes_first(seed, 5));
+    }
+    CHECK(orders.size() == 4);
 }
