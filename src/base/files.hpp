@@ -54,10 +54,10 @@ std::string with_home(const std::string& path);
 /// A new or regular file is written beside its place, under a name that ends in `.part`, and
 /// `commit` renames it: a reader sees the old content or the new, never half. It keeps the mode of
 /// the file that it replaces. Where the folder takes no new file, or the file is a mount point, the
-/// file itself is written, unless it is to be `whole` at every moment: that is an error then. A device, a FIFO or a descriptor of this process (`/dev/stdout`) is
-/// opened and written, never replaced. A FIFO without a reader fails after
-/// `reader_patience_seconds`. A reader that goes away and a file that is too large are errors, not
-/// signals.
+/// file itself is written, unless it is to be `whole` at every moment: that is an error then. A
+/// device, a FIFO or a descriptor of this process (`/dev/stdout`) is opened and written, never
+/// replaced. A FIFO without a reader fails after `reader_patience_seconds`. A reader that goes away
+/// and a file that is too large are errors, not signals.
 class OutputFile {
 public:
     /// Throws IoError, as every call.

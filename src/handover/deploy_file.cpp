@@ -33,7 +33,7 @@ std::string deploy_text_at(const YAML::Node& mapping, const char* key) {
 constexpr std::array<const char*, 3> word_keys{"entrypoint", "command", "args"};
 
 /// Whether a key names a checkpoint: `modelURL`, `storageUri`, `MODEL_ID`.
-bool names_model(const std::string& key, const std::string& value) {
+bool says_model(const std::string& key, const std::string& value) {
     const std::string low = lower_case(key);
     return value.find('/') != std::string::npos &&
            (low.find("model") != std::string::npos || low == "storageuri");
@@ -71,7 +71,7 @@ private:
             file_.parts.push_back(key);
             file_.parts.push_back(fmt::format("{} {} {}", node.Type(), node.size(), text));
         }
-        if (names_model(key, text)) file_.checkpoints.push_back(line + key);
+        if (says_model(key, text)) file_.checkpoints.push_back(line + key);
         if (node.IsSequence())
             for (const YAML::Node& item : node) walk(item, "", in_command);
         if (!node.IsMap()) return;

@@ -78,7 +78,7 @@ struct DeployCommand {
 /// A deploy file: YAML whose commands are lists of words or one line, every word literal.
 struct DeployFile {
     std::string text{};
-    /// Of each node outside of commands, in the order of the file: its key; its kind, size and text.
+    /// Of each node outside of commands, in their order: its key; its kind, size and text.
     std::vector<std::string> parts{};
     std::vector<DeployCommand> commands{};   ///< of the engine
     std::vector<std::string> checkpoints{};  ///< named outside of commands: `line 7: modelURL`

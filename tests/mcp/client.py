@@ -119,7 +119,7 @@ async def attacks(client, folder, outside):
     elsewhere, remote, line = "is not in the folder of this server", "a server of this machine", "one line of text wanted"
     for tool, arguments, wanted in [
         ("validate", {"study": "/etc/passwd"}, elsewhere), ("validate", {"study": "../../../etc/passwd"}, elsewhere),
-        ("validate", {"study": "out.yaml"}, "there is no file"), ("validate", {"study": "link.yaml"}, elsewhere), ("validate", {"study": "away/secret.yaml"}, elsewhere),
+        ("explain", {"study": "out.yaml"}, "there is no file"), ("validate", {"study": "link.yaml"}, elsewhere), ("validate", {"study": "away/secret.yaml"}, elsewhere),
         ("validate", {"study": "--help"}, "does not begin with '-'"), ("validate", {"study": "a\nb.yaml"}, line),
         ("validate", {"study": 7}, line), ("validate", {}, "`study` is missing"),
         ("validate", {"study": "night.yaml", "strategy": "random"}, "takes no `strategy`"),
