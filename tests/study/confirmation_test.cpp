@@ -221,6 +221,21 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("confirmation: twelve trials search at least eight configurations where one gains 30 %") {
+    const Problem problem(SearchSpace({Parameter::integer("mode", 0, 63)}), {metric}, {});
+    std::size_t found = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const std::vector<Trial> history = TuningTask::studied(
+            problem, Exhaustive(), 12, seed, [](const Configuration& one, Rng& draws) {
+                const double gain = number(one, "mode") == 4 ? 1.3 : 1;
+                return Measurement{{{metric, {1000 * gain * std::exp(0.01 * draws.normal())}}}};
+            });
+        CHECK(std::count_if(history.begin(), history.end(), confirms) <= 4);
+        found += number(recommend(problem, history).recommended, "mode") == 4 ? 1 : 0;
+    }
+    CHECK(found >= 19);
+}
+
 TEST_CASE("confirmation: eight trials of an exact function try six configurations") {
     const Problem problem(SearchSpace({Parameter::integer("n", 1, 64)}), {metric}, {});
     const std::vector<Trial> history = TuningTask::studied(
