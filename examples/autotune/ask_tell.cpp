@@ -52,9 +52,9 @@ int ask_tell(const AskTellArguments& arguments) {
                 *arguments.directory,
                 {setup.file.name, setup.definition(), std::string(library_version), setup.texts()},
                 arguments.accept_changes,
-                [](const std::string& line) { put(stderr, "autotune: {}\n", line); }));
+                [](const std::string& line) { put_text(stderr, "autotune: " + line); }));
     } catch (const IoError& error) {
-        put(stderr, "autotune: {}\n", error.what());
+        put_text(stderr, complaint_of(error));
         return environment_error;
     }
     AskTellConversation conversation(setup, setup.file.budget, *journal);

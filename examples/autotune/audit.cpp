@@ -350,7 +350,7 @@ int audit(const AuditArguments& arguments) {
         } catch (const Error& error) {  // the others are read all the same
             ++unreadable;
             all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
-            put(stderr, "autotune: {}\n", error.what());
+            put_text(stderr, std::string("autotune: ") + error.what());
         }
     }
     if (arguments.json) print_json(all, std::move(records));

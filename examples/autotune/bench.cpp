@@ -226,9 +226,7 @@ std::optional<double> warmed_up(LoadTest& test, std::size_t least, LoadProgressL
         line.say(warm.text);
         return warm.requests_per_second.value_or(0);
     }
-    if (!warm.stopped)
-        complain("autotune: no request of the warm-up succeeded: {}",
-                 printable_line(secrets()(warm.error)));
+    if (!warm.stopped) complain("autotune: no request of the warm-up succeeded: {}", warm.error);
     return std::nullopt;
 }
 
@@ -384,8 +382,7 @@ int bench(const BenchArguments& arguments) {
         .burstiness = test.workload.arrival.burstiness};
     const BenchmarkResult& figures = result.statistics.result;
     const std::string json = with_verdict(vllm_json(figures, context), result, *test.salt);
-    if (arguments.json) put(stdout, "{}\n", json);
-    else put(stdout, "{}", bench_report(result, text_block(figures)));
+    put_text(stdout, arguments.json ? json + "\n" : bench_report(result, text_block(figures)));
     // After the printed result, which a full disk does not take.
     if (arguments.records) write_records(*arguments.records, result.run.records);
     if (arguments.save) write_file(*arguments.save, json + "\n");
@@ -445,11 +442,10 @@ int capacity(const CapacityArguments& arguments) {
             line.say(report.line_of(report.points.back()));
         }
     }
-    put(stdout, "{}", arguments.json ? report.json() + "\n" : report.text());
+    put_text(stdout, arguments.json ? report.json() + "\n" : report.text());
     if (arguments.save) write_file(*arguments.save, report.json() + "\n");
     if (failure && failure->kind == FailureKind::cancelled) return stopped;
-    if (failure && !arguments.sweep.empty())
-        complain("autotune: {}", printable_line(secrets()(failure->message)));
+    if (failure && !arguments.sweep.empty()) complain("autotune: {}", failure->message);
     else if (failure) throw UsageError(failure->message);
     if (failure || report.verdict() == Verdict::unsound) return answer_is_no;
     if (!report.found || report.found->end == Capacity::End::found) return done;

@@ -308,7 +308,7 @@ private:
 };
 
 int printed(const std::string& text) {
-    put(stdout, "{}", text);
+    put_text(stdout, text);
     return done;
 }
 

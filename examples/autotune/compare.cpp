@@ -558,7 +558,7 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
     const std::string b_command = b.setup.command_text(b.configuration);
     if (!arguments.other && a_command == b_command)
         throw UsageError("--set changes nothing of the study's default: A and B are the same");
-    if (!arguments.quiet) put(stderr, "A: {}\nB: {}\n", a_command, b_command);
+    if (!arguments.quiet) put_text(stderr, "A: " + a_command + "\nB: " + b_command);
     const Asked asked{arguments, a, b, folder};
     check_folder(folder, a, b);
     signals.prepared();

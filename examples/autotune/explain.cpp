@@ -32,8 +32,7 @@ int explain(const ExplainArguments& arguments) {
                                : explain_study(setup, trials);
     };
     const ExplainReport report = explained();
-    if (arguments.json) put(stdout, "{}\n", report.json);
-    else put(stdout, "{}", report.text);
+    put_text(stdout, arguments.json ? report.json + "\n" : report.text);
     return report.something ? done : answer_is_no;
 }
 

@@ -61,7 +61,7 @@ int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
     for (const std::string& remark : plain.remarks) put(stderr, "  {}\n", remark);
     if (arguments.output) write_file(*arguments.output, plain.csv);
     if (arguments.write_study) write_replayed_study(plain, *arguments.write_study, file, catalogue);
-    else if (!arguments.output) put(stdout, "{}", plain.csv);
+    else if (!arguments.output) put_text(stdout, plain.csv);
     return done;
 }
 
@@ -133,7 +133,7 @@ int import_document(const ImportArguments& arguments) {
         } catch (const Error& error) {  // the others are read all the same
             all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
             unreadable.emplace_back(error.what());
-            put(stderr, "autotune: {}\n", error.what());
+            put_text(stderr, "autotune: " + unreadable.back());
             if (document.extension() == ".csv" || document.extension() == ".tsv")
                 put(stderr,
                     "a table of configurations and what was measured: --objective COLUMN\n");
@@ -158,7 +158,7 @@ int import_document(const ImportArguments& arguments) {
 
     const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
         if (file) write_file(*file, csv);
-        else put(stdout, "{}", csv);
+        else put_text(stdout, csv);
     };
     const bool prints = !arguments.json && !arguments.write_study;
     if (prints || arguments.output) emit(arguments.output, imported.csv);

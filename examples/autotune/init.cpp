@@ -272,7 +272,7 @@ void put_warnings(const StudySetup& setup, const FirstStudy& study, std::size_t 
             "4 and so on), and the study has {}\n",
             needed, study.spread_by, study.gpus);
     if (const std::string memory = memory_text(setup); !memory.empty())
-        put(stdout, "warning: {}\n", memory);
+        put_text(stdout, "warning: " + memory + "\n");
 }
 
 fs::path manifest_beside(const fs::path& study) { return study.parent_path() / "servetune.yaml"; }
@@ -352,7 +352,8 @@ int init(const InitArguments& arguments) {
         pod->keep();
         put(stdout, "wrote {}\n", pod->path().string());
     }
-    put(stdout, "wrote {}\n{}\n", output.string(), plan_of(setup, setup.file.name).text());
+    put(stdout, "wrote {}\n", output.string());
+    put_text(stdout, plan_of(setup, setup.file.name).text() + "\n");
     put_warnings(setup, study, needed);
     if (for_kubernetes) write_manifest(study, cluster);
     else

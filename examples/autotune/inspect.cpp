@@ -256,7 +256,7 @@ int print_validation(const StudySetup& setup, std::vector<std::string> problems,
     if (const std::string machine = machine_text(setup.file); !machine.empty())
         put(stdout, "hardware: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
-    for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
+    for (const std::string& line : warnings) put_text(stdout, "warning: " + line + "\n");
     for (const std::string& fault : faults) complain("autotune: {}", fault);
     return code;
 }
@@ -328,8 +328,8 @@ int validate(const ValidateArguments& arguments) {
             put_json(
                 OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", problems}});
         else
-            put(stderr, "{}\n",
-                missing.empty() ? complaint_of(error) : complaint_of(ParseErrors(problems)));
+            put_text(stderr,
+                     missing.empty() ? complaint_of(error) : complaint_of(ParseErrors(problems)));
         return answer_is_no;
     }
 }
@@ -341,7 +341,7 @@ int status(const StatusArguments& arguments) {
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     const std::string_view ended = ended_because(setup, trials, folder);
     if (arguments.json) {
-        put(stdout, "{}\n", json_report(setup, trials, ended, false));
+        put_text(stdout, json_report(setup, trials, ended, false) + "\n");
         return done;
     }
     const ReportView view(setup, trials);
@@ -362,7 +362,7 @@ int status(const StatusArguments& arguments) {
     put(stdout, "  {}: {}.{}{}\n", ended.empty() ? "so far" : "conclusion", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
-    if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
+    if (!headline.command.empty()) put_text(stdout, "  " + headline.command + "\n");
     put(stdout, "  time of trials: {}\n", time_spent_in(trials).text());
     return done;
 }
@@ -395,7 +395,7 @@ int render(const RenderArguments& arguments) {
             const OrderedJson line{{"argv", command.argv},
                                    {"environment", command.environment},
                                    {"files", command.files}};
-            put(stdout, "{}\n", arguments.json ? line.dump() : command.text());
+            put_text(stdout, (arguments.json ? line.dump() : command.text()) + "\n");
         }
         return done;
     }
@@ -408,7 +408,7 @@ int render(const RenderArguments& arguments) {
     if (arguments.json)
         put_json(OrderedJson{{"argv", several ? OrderedJson() : OrderedJson(command.argv)},
                              {"environment", command.environment}});
-    else put(stdout, "{}\n", file.composition->shown(configuration, {file.model, {}, 0}));
+    else put_text(stdout, file.composition->shown(configuration, {file.model, {}, 0}) + "\n");
     return done;
 }
 

@@ -87,7 +87,7 @@ int dispatch(int argc, char** argv) {
         return done;
     } catch (const CLI::CallForHelp&) {
         const CommandRow* command = chosen();
-        put(stdout, "{}", command == nullptr ? help_text(all) : help_text(*command));
+        put_text(stdout, command == nullptr ? help_text(all) : help_text(*command));
         return done;
     } catch (const CLI::ParseError& error) {
         put_text(stderr, complaint_of(all, error.what(), words));
@@ -106,13 +106,13 @@ int main(int argc, char** argv) {
     try {
         code = dispatch(argc, argv);
     } catch (const servetune::ServerError& error) {
-        complain("{}", complaint_of(error));
+        put_text(stderr, complaint_of(error));
     } catch (const servetune::Error& error) {
-        complain("{}", complaint_of(error));
+        put_text(stderr, complaint_of(error));
         code = usage_error;
     } catch (const std::exception& error) {
         // A failed print throws too: what is wrong with standard output is said below.
-        if (std::ferror(stdout) == 0) complain("{}", complaint_of(error));
+        if (std::ferror(stdout) == 0) put_text(stderr, complaint_of(error));
     }
     return with_output_written(code);
 }

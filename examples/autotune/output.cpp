@@ -30,6 +30,23 @@ Redactor& secrets() {
     return known;
 }
 
+namespace {
+
+/// CI services take lines that begin with `::`, `##[` and the like for commands, blanks before or
+/// not. None of ours does.
+std::string without_commands(std::string text) {
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at)) {
+        at = std::min(text.find_first_not_of(" \t\n", at), text.size());
+        const std::string_view line = std::string_view(text).substr(at, 3);
+        if (line.starts_with("::") || (line.starts_with("##") && line.size() > 2 &&
+                                       line.find_first_of(" #\n", 2) == std::string_view::npos))
+            text.insert(at, 1, '\'');
+    }
+    return text;
+}
+
+}  // namespace
+
 void put_controls(std::FILE* to, std::string_view text) noexcept {
     (void)std::fwrite(text.data(), 1, text.size(),
                       to);  // who wants to know whether it was written asks for ferror at the end
@@ -37,7 +54,7 @@ void put_controls(std::FILE* to, std::string_view text) noexcept {
 
 void put_text(std::FILE* to, std::string_view text) noexcept {
     try {
-        const std::string shown = printable(secrets()(text));
+        const std::string shown = without_commands(printable(secrets()(text)));
         if (to != stderr) put_controls(to, shown);
         else if (!shown.empty()) screen().line(shown);
     } catch (

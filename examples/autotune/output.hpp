@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/text.hpp"
 #include "servetune/detail/base/redactor.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,16 +30,28 @@ servetune::Redactor& secrets();
 /// is gone is no reason to lose a trial.
 void put_text(std::FILE* to, std::string_view text) noexcept;
 
-/// The same, formatted.
+/// What stands in a format: of a text one line, for no word of others may begin a line of its own
+/// (`::error` is a command of a CI log).
+template <class T>
+decltype(auto) shown_in_format(const T& value) {
+    if constexpr (std::is_convertible_v<const T&, std::string_view>)
+        return servetune::printable_line(value);
+    else return (value);
+}
+
+/// The same, formatted; each text in one line.
 template <class... Arguments>
 void put(std::FILE* to, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    put_text(to, fmt::format(format, std::forward<Arguments>(arguments)...));
+    const auto print = [&](const auto&... shown) {
+        put_text(to, fmt::vformat(format, fmt::make_format_args(shown...)));
+    };
+    print(shown_in_format(arguments)...);
 }
 
 /// One message on standard error.
 template <class... Arguments>
 void complain(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    put_text(stderr, fmt::format(format, std::forward<Arguments>(arguments)...));
+    put(stderr, format, std::forward<Arguments>(arguments)...);
 }
 
 /// What is said of an error: `autotune: MESSAGE`; of a file with several, how many and a line for

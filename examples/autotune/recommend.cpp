@@ -72,32 +72,42 @@ std::string change_line(const DeployChange& change) {
 
 /// What changed in the file: its own words, and nothing of what stands around them.
 std::string diff_text(const std::string& name, const DeployDifference& difference) {
-    std::string result = "--- " + name + "\n+++ " + name + "\n";
+    std::string result;
+    const auto add = [&](const char* mark, const std::string& text) {
+        if (!text.empty()) result += mark + printable_line(text) + "\n";
+    };
+    add("--- ", name);
+    add("+++ ", name);
     for (const DeployChange& change : difference.changes) {
-        if (!change.before.empty()) result += "- " + change.before + "\n";
-        if (!change.after.empty()) result += "+ " + change.after + "\n";
+        add("- ", change.before);
+        add("+ ", change.after);
     }
     return result;
 }
 
 void put_notes(const DeployDifference& difference) {
-    for (const std::string& what : difference.unknown)
-        put(stdout, "not known: {}\n", printable_line(what));
-    for (const std::string& risk : difference.risks)
-        put(stdout, "note: {}\n", printable_line(risk));
+    for (const std::string& what : difference.unknown) put(stdout, "not known: {}\n", what);
+    for (const std::string& risk : difference.risks) put(stdout, "note: {}\n", risk);
 }
 
 void put_difference(const DeployDifference& difference) {
-    for (const DeployChange& change : difference.changes)
-        put(stdout, "{}\n", printable_line(change_line(change)));
+    for (const DeployChange& change : difference.changes) put(stdout, "{}\n", change_line(change));
     put_notes(difference);
 }
 
-int check(const RecommendArguments& arguments, const DeployCommand& command,
+/// Where else a file says what it serves.
+void add_checkpoints(const DeployFile& file, std::vector<std::string>& notes) {
+    for (const std::string& place : file.checkpoints)
+        notes.push_back(place + " names a checkpoint too; it is not read and not changed.");
+}
+
+int check(const RecommendArguments& arguments, const DeployFile& file, const DeployCommand& command,
           const DeploySpec& spec) {
-    const DeployDifference difference = difference_of(command, spec);
+    DeployDifference difference = difference_of(command, spec);
+    add_checkpoints(file, difference.risks);
     const bool differs = !difference.changes.empty() && command.unsure.empty();
-    const bool same = difference.changes.empty() && difference.unknown.empty();
+    const bool same =
+        difference.changes.empty() && difference.unknown.empty() && !difference.no_checkpoint;
     if (arguments.json)
         put_json({{"file", arguments.check->string()},
                   {"at", command.label},
@@ -107,15 +117,18 @@ int check(const RecommendArguments& arguments, const DeployCommand& command,
                   {"risks", difference.risks}});
     else {
         put_difference(difference);
-        if (same)
-            put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
+        if (same || !differs)
+            put(stdout, "{}: {} is {}\n", arguments.check->string(), command.label,
+                same ? "as recommended" : "undecided");
     }
     return differs ? answer_is_no : same ? done : undecided;
 }
 
 /// A file that is not read: what is recommended, to be written into it by hand.
 int print_recommended(const RecommendArguments& arguments, const std::filesystem::path& path,
-                      const DeploySpec& spec, const std::string& why) {
+                      const DeployFile& file, const DeploySpec& spec, const std::string& why) {
+    std::vector<std::string> notes;
+    add_checkpoints(file, notes);
     complain("autotune: {} is {}: {}. What is recommended:\n", path.string(),
              arguments.check ? "undecided" : "left as it is", why);
     if (arguments.json)
@@ -123,12 +136,16 @@ int print_recommended(const RecommendArguments& arguments, const std::filesystem
                   {"same", nullptr},
                   {"changed", false},
                   {"why", why},
+                  {"model", spec.model},
                   {"flags", spec.flags},
-                  {"environment", spec.environment}});
+                  {"environment", spec.environment},
+                  {"risks", notes}});
     else {
+        if (!spec.model.empty()) put(stdout, "model: {}\n", spec.model);
         for (const std::string& flag : spec.flags) put(stdout, "{}\n", flag);
         for (const auto& [variable, value] : spec.environment)
             put(stdout, "{}={}\n", variable, value);
+        for (const std::string& note : notes) put(stdout, "note: {}\n", note);
     }
     return arguments.check ? undecided : left_alone;
 }
@@ -149,12 +166,13 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
         if (file.commands.empty())
             throw ParseError("no list of words and no line in it starts " + spec.engine.name);
     } catch (const ParseError& error) {
-        return print_recommended(arguments, path, spec, error.what());
+        return print_recommended(arguments, path, file, spec, error.what());
     }
     const DeployCommand& command = chosen(file, path.string(), arguments.at, spec.engine.name);
-    if (arguments.check) return check(arguments, command, spec);
-    const DeployEdit edit = edit_deploy_file(file, command, spec, name);
-    const DeployDifference& difference = edit.difference;
+    if (arguments.check) return check(arguments, file, command, spec);
+    DeployEdit edit = edit_deploy_file(file, command, spec, name);
+    DeployDifference& difference = edit.difference;
+    add_checkpoints(file, difference.risks);
     OrderedJson object{{"file", path.string()},
                        {"at", command.label},
                        {"changed", false},
@@ -172,7 +190,7 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     try {
         if (changed) replace_deploy_file(path, file.text, edit.text);
     } catch (const IoError& error) {
-        complain("{}", complaint_of(error));
+        put_text(stderr, complaint_of(error));
         return environment_error;
     }
     if (arguments.json) {
@@ -180,10 +198,11 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
         object["diff"] = changed ? diff_text(name, difference) : "";
         object["risks"] = difference.risks;
         put_json(object);
-    } else if (!changed)
-        put(stdout, "{}: {} is as recommended; nothing is changed\n", path.string(), command.label);
-    else {
-        put(stdout, "{}\n", printable(diff_text(name, difference)));
+    } else {
+        if (changed) put_text(stdout, diff_text(name, difference) + "\n");
+        else
+            put(stdout, "{}: {} {}; nothing is changed\n", path.string(), command.label,
+                difference.no_checkpoint ? "has the recommended flags" : "is as recommended");
         put_notes(difference);
     }
     return done;
@@ -206,6 +225,11 @@ int recommend_as(const RecommendArguments& arguments) {
     if (arguments.check && arguments.check->string().find("://") != std::string::npos)
         throw UsageError(
             "--check wants a deploy file; `autotune watch` holds a server against its study");
+    const bool in_container = arguments.as == "compose" || arguments.as == "kubernetes";
+    if (!arguments.image.empty() && !in_container)
+        throw UsageError("--image has no effect with --as " + arguments.as +
+                         ", which starts the engine as the study does: leave it out, or take --as "
+                         "compose or --as kubernetes");
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials =
         read_journal(setup, arguments.folder_to_read(setup.file)).trials();
@@ -232,7 +256,7 @@ int recommend_as(const RecommendArguments& arguments) {
     const Artefact artefact = artefact_of(arguments.as, setup, result.recommended, options);
     if (!artefact.left_out.empty())
         put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name,
-            printable_line(artefact.left_out));
+            artefact.left_out);
     if (arguments.output) {
         std::filesystem::create_directories(*arguments.output);
         write_file(*arguments.output / artefact.name, artefact.text);
@@ -260,7 +284,7 @@ int recommend_as(const RecommendArguments& arguments) {
     if (!artefact.beside.empty())
         throw UsageError("there are more files (" + artefact.beside.begin()->first +
                          "): --output DIR writes all");
-    put(stdout, "{}", artefact.text);
+    put_text(stdout, artefact.text);
     return done;
 }
 

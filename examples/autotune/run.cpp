@@ -41,11 +41,11 @@ void print_conclusion(const Headline& headline, const Summary& summary,
     const std::size_t columns =
         isatty(STDOUT_FILENO) == 1 ? columns_of_terminal(STDOUT_FILENO) - 1 : std::string::npos;
     const auto sentence = [&](const std::string& text) {
-        put(stdout, "{}\n", wrapped(printable(secrets()(text)), columns));
+        put_text(stdout, wrapped(printable_line(secrets()(text)), columns) + "\n");
     };
     sentence(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason) +
              (headline.advice.empty() ? "" : " " + headline.advice));
-    if (!headline.command.empty()) put(stdout, "\n  {}\n\n", headline.command);
+    if (!headline.command.empty()) put_text(stdout, "\n  " + headline.command + "\n\n");
     if (const std::size_t front = summary.recommendation.front.size(); front > 0)
         put(stdout, "{} on the front of the goals, each with its command in the report\n", front);
     if (!headline.given_away.empty()) sentence(headline.given_away);
@@ -78,12 +78,13 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     std::vector<std::string> warnings = warnings_of(setup, folder, true);
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
-    for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
+    for (const std::string& one : warnings) put_text(stdout, "warning: " + one + "\n");
     const Plan plan = plan_of(setup, folder);
     const bool begun = plan.done > 0;
-    put(stdout, "{}\n{} {}\ntrial 0 {}: {}\n", plan.text(), begun ? "goes on in" : "writes into",
-        folder.string(), begun ? "was" : "would be",
-        setup.advice(setup.problem->space.default_configuration()));
+    put_text(stdout, plan.text() + "\n");
+    put(stdout, "{} {}\n", begun ? "goes on in" : "writes into", folder.string());
+    put_text(stdout, std::string("trial 0 ") + (begun ? "was: " : "would be: ") +
+                         setup.advice(setup.problem->space.default_configuration()) + "\n");
     return done;
 }
 
@@ -238,7 +239,7 @@ int run(const RunArguments& arguments) {
         complain("autotune: {}\nraise the budget's `wall_clock` or `until`, then run again",
                  summary.message);
     if (events) events->ended(reason, reports.json);
-    else if (arguments.json) put(stdout, "{}\n", reports.json);
+    else if (arguments.json) put_text(stdout, reports.json + "\n");
     else if (arguments.conclusion && summary.reason == StopReason::stopped_by_user)
         put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n",
             folder.string());

@@ -160,8 +160,8 @@ int serve_study(const ServeArguments& arguments) {
                 why_cannot_listen(arguments.host, arguments.port + static_cast<int>(i));
             !why.empty())
             throw IoError(why + "; choose another with --port");
-    complain("autotune: {}{}\n{}\n", headline.title, proven ? "" : ": the default is served",
-             setup.command_text(chosen));
+    complain("autotune: {}{}", headline.title, proven ? "" : ": the default is served");
+    put_text(stderr, setup.command_text(chosen));
     return serve_until_stopped(
         [&](const std::stop_token& stop) {
             return std::make_unique<ServerSet>(*setup.file.composition, chosen, setup.file.model,

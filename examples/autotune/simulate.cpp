@@ -86,9 +86,10 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
         put(stdout, "  {:>12.6g} {:>9} {}\n", value, gain,
             file.composition->render(trial.configuration, {file.model, {}, 0}).text());
     }
-    put(stdout,
-        "  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}",
-        metric, present(evaluator.started(best.front().configuration).cost).memory().text());
+    put(stdout, "  ({} of each; flags that change no figure are left out)\n", metric);
+    put_text(stdout,
+             "\nmemory of the first:\n" +
+                 present(evaluator.started(best.front().configuration).cost).memory().text());
     put(stdout,
         "\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' "
         "measures.\n");

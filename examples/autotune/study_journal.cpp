@@ -34,8 +34,8 @@ SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path&
     for (const auto& [path, text] : journal.definition())
         if (path == "suggestions" || path.starts_with("knowledge[")) definition.emplace(path, text);
     if (const std::string changes = journal.changes_in(definition); !changes.empty())
-        put(stderr, "autotune: {} was last written by a study that differs from this one:{}\n",
-            SqliteJournal::file_of(folder).string(), changes);
+        put_text(stderr, "autotune: " + SqliteJournal::file_of(folder).string() +
+                             " was last written by a study that differs from this one:" + changes);
     return journal;
 }
 
@@ -117,11 +117,11 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder,
         auto journal = SqliteJournal::open(
             folder,
             {setup.file.name, setup.definition(), std::string(library_version), setup.texts()},
-            accept_changes, [](const std::string& line) { complain("autotune: {}", line); });
+            accept_changes, [](const std::string& line) { put_text(stderr, "autotune: " + line); });
         journal.keep_environment([&setup] { return setup.environment(); });
         return journal;
     } catch (const IoError& error) {
-        complain("autotune: {}", error.what());
+        put_text(stderr, complaint_of(error));
         return std::nullopt;
     }
 }

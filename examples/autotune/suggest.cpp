@@ -394,7 +394,7 @@ void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
                                            wanted.engine.name, "--hardware", wanted.chip.name,
                                            "--gpus", std::to_string(suggestion.devices)}}
                                       .text()}});
-    put(stdout, "{}", fill_template(suggestion_txt_in.text, values));
+    put_text(stdout, fill_template(suggestion_txt_in.text, values));
 }
 
 std::string unknown_text(const SuggestQuery& wanted) {

@@ -182,7 +182,7 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
             one.low ? or_dash(one.low) + " to " + or_dash(one.high) : std::string(),
             name_in(likenesses, one.likeness));
     put(stdout, "  (the interval is of now / study, of cache hits now - study)\n");
-    put(stdout, "\n{}\n", watched_verdict(check));
+    put_text(stdout, "\n" + watched_verdict(check) + "\n");
 }
 
 }  // namespace

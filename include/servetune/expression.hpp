@@ -123,6 +123,8 @@ private:
 
     template <class Lookup>
     std::optional<Value> value_at(std::size_t at, const Lookup& value_of_name) const;
+    template <class Operand>
+    std::optional<Value> value_from(const Node& node, const Operand& operand) const;
     std::optional<bool> compared(Kind kind, const Value& left, const Value& right) const;
     [[nodiscard]] bool boolean(const Value& value) const;
     [[nodiscard]] double number(const Value& value) const;
@@ -130,12 +132,10 @@ private:
     struct Possible;
     template <class StateOf>
     [[nodiscard]] bool all_decided(std::size_t at, const StateOf& state_of) const;
-    /// Whether a part stays unknown whatever the undecided names become.
+    struct Part;
     template <class StateOf>
-    [[nodiscard]] bool never_known(std::size_t at, const StateOf& state_of) const;
-    template <class StateOf>
-    void append_state(std::size_t at, const StateOf& state_of,
-                      std::vector<std::uint32_t>& words) const;
+    Part append_part(std::size_t at, const StateOf& state_of,
+                     std::vector<std::uint32_t>& words) const;
     [[nodiscard]] Possible combined(Kind kind, const Possible& left, const Possible& right) const;
     template <class StateOf>
     [[nodiscard]] Possible possible(std::size_t at, const StateOf& state_of, std::size_t name,
@@ -165,14 +165,20 @@ private:
 template <class Lookup>
 std::optional<Value> Expression::value_at(std::size_t at, const Lookup& value_of_name) const {
     const Node& node = nodes_[at];
-    const auto operand = [&](std::size_t i) { return value_at(node.operands[i], value_of_name); };
+    if (node.kind == Kind::name) {
+        const Value* value = value_of_name(node.index);
+        return value != nullptr ? std::optional<Value>(*value) : std::nullopt;
+    }
+    return value_from(node,
+                      [&](std::size_t i) { return value_at(node.operands[i], value_of_name); });
+}
+
+/// Of any node but a name; `operand(i)` is the value of its i-th, asked for at most once, in order.
+template <class Operand>
+std::optional<Value> Expression::value_from(const Node& node, const Operand& operand) const {
     switch (node.kind) {
         case Kind::literal:
             return is_unset(node.literal) ? std::nullopt : std::optional<Value>(node.literal);
-        case Kind::name: {
-            const Value* value = value_of_name(node.index);
-            return value != nullptr ? std::optional<Value>(*value) : std::nullopt;
-        }
         case Kind::negate:
         case Kind::logical_not: {
             const auto value = operand(0);

@@ -27,7 +27,7 @@ public:
     /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that
     /// contradict each other, or when the constraints tie so many parameters together that more
     /// than `most_states` states would have to be remembered (about 200 bytes each), or four times
-    /// as many branches looked at.
+    /// as many branches looked at; one under rules of many parameters counts as several.
     explicit FeasibleSet(const SearchSpace& space, std::size_t most_states = 2'000'000);
     /// Of a temporary space, which is kept.
     explicit FeasibleSet(SearchSpace&& space, std::size_t most_states = 2'000'000);

@@ -410,7 +410,10 @@ class Job:
     def __init__(self, tool: str, folder: str, words: Sequence[str], root: Path, id: str = "") -> None:
         self.id, self.tool, self.folder, self._began = id, tool, folder, time.monotonic()
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        self._process = start_in_session([find(), *words], cwd=root, stdout=self._out, stderr=self._err)
+        only_in = os.environ | {"SERVETUNE_ONLY_IN": str(root)}  # the files that a study names, too
+        self._process = start_in_session(
+            [find(), *words], cwd=root, env=only_in, stdout=self._out, stderr=self._err
+        )
 
     @property
     def running(self) -> bool:
@@ -459,6 +462,7 @@ class Tools:
     root: Path
     jobs: dict[str, Job] = field(default_factory=dict)
     _count: int = 0
+    _at_once: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(4))  # further calls wait
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Answer:
         """What a tool says. Raises Refused for arguments that cannot be."""
@@ -486,12 +490,13 @@ class Tools:
             raise
 
     async def _ran(self, name: str, words: Sequence[str]) -> Job:
-        job = Job(name, "", words, self.root)
-        try:
-            if await job.wait(60):
-                return job
-        finally:
-            await job.stop()
+        async with self._at_once:
+            job = Job(name, "", words, self.root)
+            try:
+                if await job.wait(60):
+                    return job
+            finally:
+                await job.stop()
         raise Refused(f"`{name}` did not end within a minute")
 
     def _begin(self, tool: str, folder: str, words: Sequence[str]) -> Job:

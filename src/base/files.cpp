@@ -139,7 +139,8 @@ std::string read_file(const fs::path& file) {
 
 void OutputFile::fail(int error) const { cannot_write(file_, error); }
 
-OutputFile::OutputFile(const fs::path& file) : file_(file), target_(file) {
+OutputFile::OutputFile(const fs::path& file, bool whole)
+    : file_(file), target_(file), whole_(whole) {
     struct stat there {};
     const bool exists = ::stat(file.c_str(), &there) == 0;
     if (!exists && errno != ENOENT) fail(errno);  // ENOENT: a new file, or a link to one
@@ -163,7 +164,7 @@ OutputFile::OutputFile(const fs::path& file) : file_(file), target_(file) {
         regular_ = false;
     } else if (!regular_ ||
                (exists && (::lstat(target_.c_str(), &behind) != 0 || !same_file(there, behind))))
-        open_in_place();
+        open_in_place(EBUSY);
     else open_new_part();
 }
 
@@ -191,7 +192,7 @@ void OutputFile::open_new_part() {
             throw IoError("cannot write " + file_.string() + ": files up to " + last +
                           " are in the way, remove them");
         if (!replaces || (error != EACCES && error != EPERM && error != EROFS)) fail(error);
-        return open_in_place();
+        return open_in_place(error);
     }
     if (!replaces) return;
     if (::fchown(descriptor_, old.st_uid, old.st_gid) != 0)
@@ -200,7 +201,9 @@ void OutputFile::open_new_part() {
                    old.st_mode & 0777U);  // last: a new owner may read it only when it is his
 }
 
-void OutputFile::open_in_place() {
+/// `why` it cannot be replaced.
+void OutputFile::open_in_place(int why) {
+    if (whole_) fail(why);
     // Not blocking: a FIFO waits for its reader below, with an end.
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::duration<double>(reader_patience_seconds);
@@ -230,11 +233,12 @@ void OutputFile::write(std::string_view bytes) {
     if (const int error = write_all(descriptor_, bytes); error != 0) fail(error);
 }
 
-void OutputFile::commit() {
+void OutputFile::commit(const std::function<void()>& last_look) {
     if (regular_ && ::fsync(descriptor_) != 0) fail(errno);
     const int closed = ::close(descriptor_);
     descriptor_ = -1;
     if (closed != 0 && errno != EINTR) fail(errno);
+    if (last_look) last_look();
     if (part_.empty()) return;
     if (::rename(part_.c_str(), target_.c_str()) == 0) {
         part_.clear();
@@ -243,7 +247,7 @@ void OutputFile::commit() {
     if (errno != EBUSY) fail(errno);
     // A mount point cannot be replaced, only written.
     const std::string content = read_file(part_);
-    open_in_place();
+    open_in_place(EBUSY);
     write(content);
     const fs::path part = std::exchange(part_, fs::path());
     ::unlink(part.c_str());

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <istream>
 #include <string_view>
 #include <system_error>
@@ -53,14 +54,14 @@ std::string with_home(const std::string& path);
 /// A new or regular file is written beside its place, under a name that ends in `.part`, and
 /// `commit` renames it: a reader sees the old content or the new, never half. It keeps the mode of
 /// the file that it replaces. Where the folder takes no new file, or the file is a mount point, the
-/// file itself is written. A device, a FIFO or a descriptor of this process (`/dev/stdout`) is
+/// file itself is written, unless it is to be `whole` at every moment: that is an error then. A device, a FIFO or a descriptor of this process (`/dev/stdout`) is
 /// opened and written, never replaced. A FIFO without a reader fails after
 /// `reader_patience_seconds`. A reader that goes away and a file that is too large are errors, not
 /// signals.
 class OutputFile {
 public:
     /// Throws IoError, as every call.
-    explicit OutputFile(const std::filesystem::path& file);
+    explicit OutputFile(const std::filesystem::path& file, bool whole = false);
     /// Without `commit`: a new or regular file is as it was before.
     ~OutputFile();
     OutputFile(const OutputFile&) = delete;
@@ -71,21 +72,23 @@ public:
     [[nodiscard]] const std::filesystem::path& written() const {
         return part_.empty() ? file_ : part_;
     }
-    /// All that was written is on the disk and in its place.
-    void commit();
+    /// All that was written is on the disk and in its place. `last_look` is called just before that
+    /// is taken, and may throw.
+    void commit(const std::function<void()>& last_look = {});
 
     static constexpr double reader_patience_seconds = 3;
 
 private:
     [[noreturn]] void fail(int error) const;
     void open_new_part();
-    void open_in_place();
+    void open_in_place(int why);
 
     std::filesystem::path file_;    ///< as the caller named it
     std::filesystem::path target_;  ///< behind all symbolic links
     std::filesystem::path part_{};  ///< empty: `file_` itself is written
     int descriptor_ = -1;
     bool regular_ = true;
+    const bool whole_;
 };
 
 /// A file that was not there before. It goes again with this object unless it is kept, and only

@@ -160,6 +160,7 @@ struct Deployment::State {
     [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
     [[nodiscard]] std::optional<Failure> machines_fault() const;
     void pause(const std::stop_token& stop, double at_most = 1) const;
+    void end_strays(milliseconds patience) const;
     Ended stop();
 
     const Engine engine;
@@ -400,6 +401,23 @@ void Deployment::State::pause(const std::stop_token& stop, double at_most) const
             return;
 }
 
+/// What left its group and its parent and cleared its environment still has the engine's words, and
+/// its port among them.
+void Deployment::State::end_strays(milliseconds patience) const {
+    std::string words;
+    for (std::size_t i = 1; i < launch.argv.size(); ++i) words += " " + launch.argv[i];
+    if (words.find(std::to_string(port.number())) == std::string::npos) return;
+    const Condemned strays{[&] {
+        auto all = own_processes();
+        std::erase_if(all, [&](const RunningProcess& one) {
+            return one.start_ticks < process.start_ticks() || !command_of(one.id).ends_with(words);
+        });
+        return all;
+    }};
+    if (!signal_until_gone(strays, SIGTERM, patience).empty())
+        (void)signal_until_gone(strays, SIGKILL, patience + 100ms);
+}
+
 Ended Deployment::State::stop() {
     if (ended) return *ended;
     stopping = true;
@@ -411,6 +429,8 @@ Ended Deployment::State::stop() {
     Ended result = end_launched(launcher_of(options), launch, process, patience);
     const auto since = Clock::now();
     result.report += launcher_of(options).remove(launch);
+    if (launcher_of(options).on_this_machine() && !launcher_of(options).in_containers())
+        end_strays(patience);
     bool free = !port.listening();
     for (auto wait = 1ms; !free && Clock::now() - since < patience;
          wait = std::min(2 * wait, 100ms)) {

@@ -42,9 +42,7 @@ std::string word_as(std::string_view word, const Text& text, const Variable& var
 }
 
 std::string plain_place(const std::string& text) {
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+";
-    if (text.find_first_not_of(plain) != std::string::npos)
+    if (!text.empty() && (quoted_where_needed(text) != text || text.find('%') != std::string::npos))
         throw UsageError("'" + text + "' has a character that cannot stand there");
     return text;
 }

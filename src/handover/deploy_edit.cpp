@@ -10,9 +10,11 @@
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,23 +26,37 @@ namespace {
 
 using Stands = DeployWord::Stands;
 
-std::string with_blanks_between(const std::vector<std::string>& words) {
-    std::string result;
-    for (const std::string& word : words) result += (result.empty() ? "" : " ") + word;
-    return result;
+Value value_in(const FlagUnit& unit) {
+    return normalized_value(*unit.parameter, value_of(unit.value));
+}
+
+/// It has this value: a number, a switch, one of its words. Else it may be a secret.
+bool is_known(const FlagUnit& unit) {
+    const Value value = value_in(unit);
+    return number_of(value) || std::holds_alternative<bool>(value) ||
+           unit.parameter->parameter.level_of(value);
 }
 
 bool same_setting(const FlagUnit& a, const FlagUnit& b) {
-    if (a.parameter != nullptr)
-        return normalized_value(*a.parameter, value_of(a.value)) ==
-               normalized_value(*a.parameter, value_of(b.value));
+    if (a.parameter != nullptr) return value_in(a) == value_in(b);
     const auto x = shallow_json<nlohmann::json>(a.value), y = shallow_json<nlohmann::json>(b.value);
     return x.is_object() && y.is_object() ? x == y : a.value == b.value;
 }
 
+/// A name on a hub or a path; an address may hold a key.
+std::string shown_checkpoint(const std::string& name) {
+    return name.find("://") == std::string::npos && name.find_first_of("?@") == std::string::npos
+               ? name
+               : "***";
+}
+
+bool takes_json(const Engine& engine, const std::string& flag) {
+    return std::any_of(engine.json_flags.begin(), engine.json_flags.end(),
+                       [&](const JsonFlag& json) { return json.flag == flag; });
+}
+
 bool says_default(const FlagUnit& unit) {
-    return unit.parameter != nullptr && normalized_value(*unit.parameter, value_of(unit.value)) ==
-                                            unit.parameter->parameter.default_value;
+    return unit.parameter != nullptr && value_in(unit) == unit.parameter->parameter.default_value;
 }
 
 /// The last counts.
@@ -54,13 +70,15 @@ const FlagUnit* last_with(const std::vector<FlagUnit>& units, std::string_view k
 void compare_models(const std::vector<FlagUnit>& there, const DeploySpec& spec,
                     DeployDifference& result) {
     const FlagUnit* now = last_with(there, "{model}");
-    const std::string name = now == nullptr ? "" : now->value;
+    const std::string name = now == nullptr ? "" : now->value, shown = shown_checkpoint(name);
     if (spec.model.empty() || name == spec.model) return;
+    result.no_checkpoint = now == nullptr;
     if (!spec.other_models.empty())
-        result.changes.push_back({"model", name, spec.model, !spec.other_models.contains(name)});
-    else if (now != nullptr)
-        result.risks.push_back("The file serves " + name + "; the study measured " + spec.model +
-                               ".");
+        result.changes.push_back({"model", shown, spec.model, !spec.other_models.contains(name)});
+    else
+        result.risks.push_back(
+            (now == nullptr ? "Its command names no checkpoint" : "The file serves " + shown) +
+            "; the study measured " + spec.model + ".");
 }
 
 /// Collects the edits of one command, and what its words are after them.
@@ -121,7 +139,7 @@ private:
     /// In the quotes of the word in whose place or behind which it stands, unless others fit.
     [[nodiscard]] std::string written(const std::string& text,
                                       const DeployWord& in_place_of) const {
-        if (text.find_first_of("$`\n") != std::string::npos || text.find("{{") != std::string::npos)
+        if (text.find_first_of("$`\n") != std::string::npos)
             throw ParseError("a recommended value has a sign that the file may expand");
         if (in_place_of.stands == Stands::in_line) {
             if (text.empty() || quoted_where_needed(text) != text)
@@ -130,11 +148,9 @@ private:
         }
         const bool single = text_[in_place_of.begin] == '\'' || text.find('"') != std::string::npos;
         if (single && text.find('\'') == std::string::npos) return "'" + text + "'";
-        constexpr std::string_view plain =
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./@+";
         const bool bare = in_place_of.end - in_place_of.begin == in_place_of.text.size() &&
-                          text.starts_with("--") &&
-                          text.find_first_not_of(plain) == std::string::npos;
+                          text.starts_with("--") && quoted_where_needed(text) == text &&
+                          text.find_first_of(":,%") == std::string::npos;
         return bare ? text : yaml_quoted(text);
     }
     void replace(std::size_t i, const std::string& text) {
@@ -177,16 +193,19 @@ private:
             if (!gone_[other] && words_[other].list == words_[i].list) return;
         throw ParseError("nothing would be left of the list");
     }
-    /// Behind the last word, each as that stands.
+    /// Behind the last word that stays, each as that stands.
     void add() {
-        if (words_.empty() || gone_.back() ||
-            std::find(now_.begin(), now_.end(), "--") != now_.end())
-            throw ParseError("it has no word behind which a flag could be added");
-        const DeployWord& last = changeable(words_.size() - 1);
+        if (std::find(now_.begin(), now_.end(), "--") != now_.end())
+            throw ParseError("behind the word -- in it nothing is a flag: take that word away");
+        std::size_t stay = words_.size();
+        while (stay > 0 && gone_[stay - 1]) --stay;
+        if (stay == 0)
+            throw ParseError("no word of it stays: write " + added_.front() + " into it by hand");
+        const DeployWord& last = changeable(stay - 1);
         std::string before = last.stands == Stands::flow_item ? ", " : " ", text;
         std::size_t at = last.end;
         if (last.stands == Stands::block_item) {
-            const auto [begin, end] = place_of(words_.size() - 1);
+            const auto [begin, end] = place_of(stay - 1);
             before = text_.substr(begin, last.begin - begin);
             at = end;
         }
@@ -203,16 +222,13 @@ private:
     std::vector<std::string> added_{};
 };
 
-/// Whether only the lists of this command say something else.
-bool same_but_for(const DeployCommand& command, const DeployFile& before, const DeployFile& after) {
-    const auto others = [&](std::map<std::string, std::string> scalars) {
-        for (const std::string& path : command.paths)
-            std::erase_if(scalars, [&](const auto& entry) {
-                return entry.first == path || entry.first.starts_with(path + "/");
-            });
-        return scalars;
-    };
-    return others(before.scalars) == others(after.scalars);
+/// What a file says but for one command.
+std::vector<std::string> others_of(const DeployFile& file, std::size_t which) {
+    std::vector<std::string> result = file.parts;
+    for (std::size_t i = 0; i < file.commands.size(); ++i)
+        for (const DeployWord& word : file.commands[i].words)
+            if (i != which) result.push_back(word.text);
+    return result;
 }
 
 std::string edited_text(const DeployFile& file, const DeployCommand& command,
@@ -227,7 +243,7 @@ std::string edited_text(const DeployFile& file, const DeployCommand& command,
         now.commands[which].texts() != editor.expected() ||
         !difference_of(now.commands[which], spec).changes.empty())
         throw ParseError("the changed file would not say what is recommended");
-    if (!same_but_for(command, file, now))
+    if (others_of(file, which) != others_of(now, which))
         throw ParseError("the changed file would say something else differently");
     return text;
 }
@@ -235,8 +251,10 @@ std::string edited_text(const DeployFile& file, const DeployCommand& command,
 }  // namespace
 
 std::string FlagUnit::text(bool masked) const {
-    if (!masked || alone || known) return with_blanks_between(words);
-    return words.front().substr(0, words.front().find('=')) + " ***";
+    if (!masked || known) return fmt::format("{}", fmt::join(words, " "));
+    std::string name = words.front().substr(0, words.front().find('='));
+    if (!name.starts_with("--")) name.resize(std::min<std::size_t>(name.size(), 2));  // `-pSECRET`
+    return alone && name == words.front() ? name : name + " ***";
 }
 
 std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const Engine& engine,
@@ -244,27 +262,29 @@ std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const En
     std::vector<FlagUnit> result;
     for (const Setting& setting : reader.flags(words, engine).settings) {
         using Kind = Setting::Kind;
-        if (!setting.key.empty() || setting.kind == Kind::unread || setting.kind == Kind::variable)
-            continue;
+        if (!setting.key.empty() || setting.kind == Kind::variable) continue;
         FlagUnit unit{.flag = setting.name,
                       .value = setting.value,
                       .words = setting.words,
                       .begin = setting.at,
                       .end = setting.at + setting.words.size()};
         const std::string base = setting.name.substr(0, setting.name.find('.'));
-        const bool json = std::any_of(engine.json_flags.begin(), engine.json_flags.end(),
-                                      [&](const JsonFlag& flag) { return flag.flag == base; });
+        const bool json = takes_json(engine, base);
         unit.alone = setting.alone || (setting.words.size() == 1 &&
                                        setting.words.front().find('=') == std::string::npos);
-        unit.known = json || setting.kind == Kind::parameter || setting.kind == Kind::model;
-        unit.not_about_speed = setting.not_about_speed || setting.kind == Kind::model;
+        unit.not_about_speed = setting.not_about_speed;
         unit.key = setting.kind == Kind::model    ? "{model}"
                    : setting.kind == Kind::launch ? "{launch}"
+                   : setting.kind == Kind::unread ? "{unread}"
+                   : setting.beginning            ? "{beginning}"
                    : json                         ? base
                                                   : setting.name;
         if (setting.kind == Kind::parameter && !json && !setting.parameters.empty()) {
             unit.parameter = engine.find(setting.parameters.front()->parameter.name);
-            if (unit.parameter != nullptr) unit.key = unit.parameter->parameter.name;
+            if (unit.parameter != nullptr) {
+                unit.key = unit.parameter->parameter.name;
+                unit.known = is_known(unit);
+            }
         }
         result.push_back(std::move(unit));
     }
@@ -278,10 +298,10 @@ DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configur
     spec.engine = composition.engine_of(configuration);
     spec.reader = std::make_shared<const CommandReader>(std::vector{spec.engine},
                                                         setup.file.catalogue().root());
-    spec.model = deployment.model;
     spec.other_models = composition.checkpoints();
     if (!spec.other_models.empty() && !setup.file.model.empty())
         spec.other_models.insert(setup.file.model);
+    if (!spec.other_models.empty() || !setup.file.model.empty()) spec.model = deployment.model;
     spec.other_models.erase(spec.model);
     spec.gpus = deployment.gpus;
     std::vector<std::string> words;
@@ -300,9 +320,7 @@ DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configur
                                ", which `recommend --as` writes.");
     for (const PassedSetting& passed : composition.passed(spec.engine)) {
         if (!passed.place.empty()) continue;
-        const bool json =
-            std::any_of(spec.engine.json_flags.begin(), spec.engine.json_flags.end(),
-                        [&](const JsonFlag& flag) { return flag.flag == passed.flag; });
+        const bool json = takes_json(spec.engine, passed.flag);
         for (const std::string& one : {json ? passed.flag : passed.declared, passed.environment})
             if (!one.empty()) spec.tuned.insert(one);
     }
@@ -313,7 +331,7 @@ DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configur
 }
 
 DeployDifference difference_of(const DeployCommand& command, const DeploySpec& spec) {
-    DeployDifference result;
+    DeployDifference result{.unknown = spec.unknown};
     const std::vector<FlagUnit> wanted = flag_units(spec.flags, spec.engine, *spec.reader);
     const std::vector<FlagUnit> there = flag_units(command.texts(), spec.engine, *spec.reader);
     bool devices = false;
@@ -334,7 +352,13 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     }
     std::set<std::string> named;
     for (const FlagUnit& unit : there) {
-        if (unit.key == "{launch}" || last_with(wanted, unit.key) != nullptr ||
+        if (unit.key == "{unread}")
+            result.unknown.push_back("Word " + std::to_string(unit.begin + 1) +
+                                     " behind the program belongs to no flag.");
+        if (unit.key == "{beginning}")
+            result.unknown.push_back("The file has " + unit.text(true) + ", which may stand for " +
+                                     unit.flag + ": write it whole.");
+        if (unit.key.starts_with('{') || last_with(wanted, unit.key) != nullptr ||
             says_default(unit) || !named.insert(unit.key).second)
             continue;
         if (spec.tuned.contains(unit.key)) change(unit, unit.text(true), "");
@@ -344,13 +368,17 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     }
     for (const auto& [name, value] : spec.environment) {
         const auto now = command.environment.find(name);
-        if (now != command.environment.end() && now->second == value) continue;
-        if (spec.tuned.contains(name))
-            result.changes.push_back(
-                {name, now == command.environment.end() ? "" : "another value", value, true});
-        else
+        const bool is_there = now != command.environment.end();
+        if (is_there && now->second == value) continue;
+        const bool open = is_there
+                              ? now->second.empty() || now->second.find('$') != std::string::npos
+                              : command.more_variables;
+        if (!spec.tuned.contains(name))
             result.risks.push_back("The study set the variable " + name + "=" + value +
                                    "; the file does not.");
+        else if (open)
+            result.unknown.push_back("The value of " + name + " is known only where it runs.");
+        else result.changes.push_back({name, is_there ? "another value" : "", value, true});
     }
     for (const std::string& name : spec.tuned)
         if (command.environment.contains(name) && !spec.environment.contains(name))
@@ -358,7 +386,6 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     if (devices && spec.gpus > 0)
         result.changes.push_back({"GPUs", "", std::to_string(spec.gpus), true});
     compare_models(there, spec, result);
-    result.unknown = spec.unknown;
     if (!command.unsure.empty())
         result.unknown.push_back(command.label + ": " + command.unsure + ".");
     return result;
@@ -385,17 +412,23 @@ void replace_deploy_file(const std::filesystem::path& file, const std::string& b
                          const std::string& after) {
     const std::filesystem::path target = std::filesystem::canonical(file);
     struct stat is {};
+    struct stat made {};
     const auto refuse = [&](const std::string& why) {
         throw IoError("cannot write " + file.string() + ": " + why);
     };
     if (::stat(target.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) refuse("it is no regular file");
-    if (is.st_nlink > 1)
-        refuse("it has several names (hard links), of which one would be replaced");
+    if (is.st_nlink > 1) refuse("it has several names (hard links)");
     if (::geteuid() != 0 && is.st_uid != ::geteuid()) refuse("it belongs to somebody else");
-    if (::access(target.c_str(), W_OK) != 0 || ::access(target.parent_path().c_str(), W_OK) != 0)
-        refuse("Permission denied");
-    if (read_file(target) != before) refuse("it was changed since it was read");
-    write_file(target, after);
+    if ((is.st_mode & 0222U) == 0) refuse("it is read-only");
+    OutputFile output(target, true);
+    const char* part = output.written().c_str();
+    if (::stat(part, &made) != 0 || made.st_gid != is.st_gid || made.st_mode != is.st_mode ||
+        ::listxattr(part, nullptr, 0) != ::listxattr(target.c_str(), nullptr, 0))
+        refuse("its group, mode or extended attributes would change");
+    output.write(after);
+    output.commit([&] {
+        if (read_file(target) != before) refuse("it was changed since it was read");
+    });
 }
 
 }  // namespace servetune

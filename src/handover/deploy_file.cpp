@@ -2,13 +2,17 @@
 // Where a file of YAML starts an engine.
 #include "deploy_file.hpp"
 
+#include "base/text.hpp"
 #include "engine/launcher.hpp"
+#include "engine/shell_word.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 
+#include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <span>
 #include <utility>
@@ -25,6 +29,16 @@ std::string deploy_text_at(const YAML::Node& mapping, const char* key) {
     return mapping.IsDefined() && mapping.IsMap() ? text_of_scalar(mapping[key]) : "";
 }
 
+/// In the order in which their words follow each other.
+constexpr std::array<const char*, 3> word_keys{"entrypoint", "command", "args"};
+
+/// Whether a key names a checkpoint: `modelURL`, `storageUri`, `MODEL_ID`.
+bool names_model(const std::string& key, const std::string& value) {
+    const std::string low = lower_case(key);
+    return value.find('/') != std::string::npos &&
+           (low.find("model") != std::string::npos || low == "storageuri");
+}
+
 class DeployFinder {
 public:
     DeployFinder(DeployFile& file, const Engine& engine)
@@ -35,44 +49,52 @@ public:
         try {
             documents = YAML::LoadAll(file_.text.substr(offset_));
         } catch (const YAML::Exception& error) {
-            throw ParseError("line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
+            // Behind a colon it repeats what stands there, which may be a secret.
+            throw ParseError("line " + std::to_string(error.mark.line + 1) + ": " +
+                             error.msg.substr(0, error.msg.find(':')));
         }
-        for (std::size_t i = 0; i < documents.size(); ++i) {
-            document_ = documents[i];
-            walk(document_, "", std::to_string(i));
+        for (const YAML::Node& document : documents) {
+            document_ = document;
+            walk(document_, "");
         }
     }
 
 private:
-    void walk(const YAML::Node& node, const std::string& key, const std::string& path) {
-        const auto refuse = [&](const std::string& why) {
-            throw ParseError("line " + std::to_string(node.Mark().line + 1) + ": " + why);
-        };
+    void walk(const YAML::Node& node, const std::string& key, bool in_command = false) {
+        const std::string line = "line " + std::to_string(node.Mark().line + 1) + ": ";
+        const auto refuse = [&](const std::string& why) { throw ParseError(line + why); };
         if (!node.Tag().empty() && node.Tag() != "?" && node.Tag() != "!") refuse("it has a tag");
         if (!node.IsNull() && !seen_.emplace(node.Mark().pos, node.Type()).second)
             refuse("an alias stands for it, through which one change is one of several places");
-        file_.scalars[path] =
-            std::to_string(node.Type()) + (node.IsScalar() ? node.Scalar() : std::string());
+        const std::string text = text_of_scalar(node);
+        if (!in_command) {
+            file_.parts.push_back(key);
+            file_.parts.push_back(fmt::format("{} {} {}", node.Type(), node.size(), text));
+        }
+        if (names_model(key, text)) file_.checkpoints.push_back(line + key);
         if (node.IsSequence())
-            for (std::size_t i = 0; i < node.size(); ++i)
-                walk(node[i], "", path + "/" + std::to_string(i));
+            for (const YAML::Node& item : node) walk(item, "", in_command);
         if (!node.IsMap()) return;
         std::set<std::string> keys;
         for (const auto& entry : node)
             if (!entry.first.IsScalar() || !keys.insert(entry.first.Scalar()).second)
                 refuse("a key stands twice in one mapping, or is no text");
-        command_in(node, key, path);
-        for (const auto& entry : node)
-            walk(entry.second, entry.first.Scalar(), path + "/" + entry.first.Scalar());
+        const std::size_t which = file_.commands.size();
+        command_in(node, key);
+        const bool has_command = file_.commands.size() > which;
+        for (const auto& entry : node) {
+            const std::string& its = entry.first.Scalar();
+            walk(entry.second, its,
+                 has_command && std::count(word_keys.begin(), word_keys.end(), its) > 0);
+        }
     }
 
-    void command_in(const YAML::Node& node, const std::string& key, const std::string& path) {
+    void command_in(const YAML::Node& node, const std::string& key) {
         DeployCommand found;
-        for (const char* part : {"entrypoint", "command", "args"})
-            if (const YAML::Node value = node[part]; value.IsDefined() && !value.IsNull()) {
-                found.paths.push_back(path + "/" + part);
-                gather(value, found);
-            }
+        for (std::size_t list = 0; list < word_keys.size(); ++list)
+            if (const YAML::Node value = node[word_keys[list]];
+                value.IsDefined() && !value.IsNull())
+                gather(value, list, found);
         if (found.words.empty()) return;
         const std::string kind = deploy_text_at(document_, "kind");
         const bool own_program =
@@ -89,24 +111,24 @@ private:
             for (const std::string& flag : engine_.file_flags)
                 if (word == flag || word.starts_with(flag + "="))
                     found.unsure = flag + " takes a file that may set any flag of it";
+        if (node["extends"].IsDefined()) found.unsure = "`extends` adds what stands elsewhere";
         const std::string own = deploy_text_at(node, "name");
+        // 100 bytes of a name, which stands in the label of each command.
         for (const std::string& name :
              {kind, deploy_text_at(std::as_const(document_)["metadata"], "name"),
               own.empty() ? key : own})
-            if (!name.empty()) found.label += (found.label.empty() ? "" : "/") + name;
+            if (!name.empty())
+                found.label += (found.label.empty() ? "" : "/") + start_of(name, 100);
         if (found.label.empty()) found.label = "the file";
         file_.commands.push_back(std::move(found));
     }
 
     /// The words of a list, or of one line without signs of a shell.
-    void gather(const YAML::Node& value, DeployCommand& found) const {
-        constexpr std::string_view plain =
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+ ";
+    void gather(const YAML::Node& value, std::size_t list, DeployCommand& found) const {
         const auto keep = [&](DeployWord word, DeployWord::Stands stands) {
             word.stands = stands;
-            word.list = found.paths.size();
-            if (word.text.find_first_of("$`") != std::string::npos ||
-                word.text.find("{{") != std::string::npos)
+            word.list = list;
+            if (word.text.find_first_of("$`") != std::string::npos)
                 found.unsure = "a word of it is known only where it runs";
             found.words.push_back(std::move(word));
         };
@@ -120,15 +142,18 @@ private:
             return;
         }
         const DeployWord line = value.IsScalar() ? placed(value) : DeployWord{};
-        if (line.end == 0 || line.text.find_first_not_of(plain) != std::string::npos)
-            found.unsure = "its command is a text of several lines, or with signs of a shell";
+        bool plain = line.end != 0;
         const std::size_t from = line.begin + (line.end - line.begin > line.text.size() ? 1 : 0);
         for (std::size_t at = line.text.find_first_not_of(' '); at < line.text.size();) {
             const std::size_t end = std::min(line.text.find(' ', at), line.text.size());
-            keep({.text = line.text.substr(at, end - at), .begin = from + at, .end = from + end},
+            const std::string word = line.text.substr(at, end - at);
+            plain = plain && quoted_where_needed(word) == word;
+            keep({.text = word, .begin = from + at, .end = from + end},
                  DeployWord::Stands::in_line);
             at = line.text.find_first_not_of(' ', end);
         }
+        if (!plain)
+            found.unsure = "its command is a text of several lines, or with signs of a shell";
     }
 
     /// Where a scalar stands, if its bytes are its text: no escapes, no folded lines.
@@ -161,10 +186,14 @@ private:
                     found.environment[text.substr(0, equals)] =
                         text.substr(equals + 1, text.size() - equals - 2);
                 }
-        for (const auto& [name, value] : found.environment)
-            for (const std::string& beginning : engine_.flag_variables)
+        found.more_variables = node["envFrom"].IsDefined() || node["env_file"].IsDefined();
+        for (const std::string& beginning : engine_.flag_variables) {
+            if (found.more_variables)
+                found.unsure = "variables of another file may set flags of it";
+            for (const auto& [name, value] : found.environment)
                 if (name.starts_with(beginning))
                     found.unsure = "the variable " + name + " sets flags of it too";
+        }
     }
 
     DeployFile& file_;
@@ -189,8 +218,9 @@ DeployFile read_deploy_file(std::string text, std::string_view name, const Engin
         throw ParseError("it has a zero byte, so it is no text");
     if (!names_yaml_file(name))
         throw ParseError("only files of YAML are read (.yaml, .yml); scripts and units are not");
-    if (text.starts_with("{{") || text.find("\n{{") != std::string::npos)
-        throw ParseError("it is a template of Helm");
+    for (const char* mark : {"{{", "{%", "#@"})  // Helm and Go, Jinja, ytt: in comments too
+        if (text.find(mark) != std::string::npos)
+            throw ParseError("it is a template, by its " + std::string(mark));
     DeployFile file;
     file.text = std::move(text);
     DeployFinder(file, engine).find();

@@ -40,14 +40,14 @@ struct FlagUnit {
     std::size_t begin = 0, end = 0;  ///< words of the command
     bool alone = false;              ///< a flag without a value
     bool not_about_speed = false;
-    bool known = false;  ///< the engine's file knows it, and what values it takes
+    bool known = false;  ///< a parameter of the engine's file, and a value that it has
     const EngineParameter* parameter = nullptr;  ///< of the engine that was asked
 
     /// A part of JSON: `--config.key=1`.
     [[nodiscard]] bool dotted() const { return key.starts_with("-") && flag != key; }
     [[nodiscard]] const std::string& name() const { return key.starts_with("-") ? key : flag; }
-    /// As written. `masked`: without the value of a flag that the engine's file does not know: it
-    /// may be a secret.
+    /// As written. `masked`: without a value that the engine's file does not know: it may be a
+    /// secret.
     [[nodiscard]] std::string text(bool masked = false) const;
 };
 /// The flags of words behind an engine's program.
@@ -65,10 +65,10 @@ struct DeployWord {
 
 /// A command of the engine in a deploy file.
 struct DeployCommand {
-    std::string label{};               ///< `Deployment/chat/vllm`, `chat`
-    std::vector<DeployWord> words{};   ///< behind the words that start the engine
-    std::vector<std::string> paths{};  ///< of the lists that hold its words
+    std::string label{};              ///< `Deployment/chat/vllm`, `chat`
+    std::vector<DeployWord> words{};  ///< behind the words that start the engine
     std::map<std::string, std::string> environment{};
+    bool more_variables = false;  ///< others come from where the file does not say them
     std::string
         unsure{};  ///< why its flags are not known, or not to be changed; empty: they may be
 
@@ -78,8 +78,10 @@ struct DeployCommand {
 /// A deploy file: YAML whose commands are lists of words or one line, every word literal.
 struct DeployFile {
     std::string text{};
-    std::map<std::string, std::string> scalars{};  ///< path -> text, to compare two files
-    std::vector<DeployCommand> commands{};         ///< of the engine
+    /// Of each node outside of commands, in the order of the file: its key; its kind, size and text.
+    std::vector<std::string> parts{};
+    std::vector<DeployCommand> commands{};   ///< of the engine
+    std::vector<std::string> checkpoints{};  ///< named outside of commands: `line 7: modelURL`
 };
 /// Throws ParseError for what is no such file: another format, a template, aliases, tags, a key
 /// twice, more than 1 MiB.
@@ -96,8 +98,9 @@ struct DeployDifference {
     std::vector<DeployChange> changes{};
     std::vector<std::string> risks{};    ///< what else was not measured, a sentence each
     std::vector<std::string> unknown{};  ///< what the file cannot tell, a sentence each
+    bool no_checkpoint = false;          ///< its command does not say which one it serves
 };
-/// Values of flags that the engine's file does not know are masked in it.
+/// Values that the engine's file does not know are masked in it.
 DeployDifference difference_of(const DeployCommand& command, const DeploySpec& spec);
 
 struct DeployEdit {
@@ -112,7 +115,7 @@ DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command
                             const DeploySpec& spec, std::string_view name);
 
 /// Writes the whole of a changed file in the place of the old one, behind its links and with its
-/// mode. Throws IoError where it is no longer what was read, or cannot be replaced so.
+/// mode. Throws IoError where it is no longer what was read, or would lose anything else.
 void replace_deploy_file(const std::filesystem::path& file, const std::string& before,
                          const std::string& after);
 

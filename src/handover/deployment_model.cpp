@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deployment_model.hpp"
 
+#include "base/text.hpp"
 #include "base/variable_name.hpp"
 #include "host/start_program.hpp"
 #include "servetune/error.hpp"
@@ -43,10 +44,9 @@ Word word_pieces(const std::string& text, const Redactor& secrets) {
 /// no '-' at the end.
 std::string dns_name(const std::string& text) {
     std::string result;
-    for (const char c : text) {
-        const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-        const bool plain = (lower >= 'a' && lower <= 'z') || (lower >= '0' && lower <= '9');
-        if (plain) result += lower;
+    for (const char c : lower_case(text)) {
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (plain) result += c;
         else if (!result.empty() && result.back() != '-') result += '-';
     }
     if (result.empty() || result.front() <= '9') result = "servetune-" + result;

@@ -127,9 +127,7 @@ KeptLoadTest read_load_test(const fs::path& file) {
         }
         try {
             test = read_head(line);
-        } catch (const OrderedJson::exception& error) {
-            throw ParseError(place + ": not a kept load test: " + error.what());
-        } catch (const Error& error) {
+        } catch (const std::exception& error) {
             throw ParseError(place + ": not a kept load test: " + error.what());
         }
     });
@@ -144,7 +142,7 @@ std::optional<std::uint64_t> trial_of_kept(const fs::path& file) {
     const auto trial = integer_of(name.substr(0, dash));
     const auto number = integer_of(
         name.substr(dash + 1, name.size() - dash - 1 - std::string_view(kept_ending).size()));
-    if (!trial || !number || *trial < 0 || *number < 0) return std::nullopt;
+    if (!trial || !number) return std::nullopt;
     const auto id = static_cast<std::uint64_t>(*trial);
     return name == kept_requests_name(id, static_cast<std::size_t>(*number)) ? std::optional(id)
                                                                              : std::nullopt;

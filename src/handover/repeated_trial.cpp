@@ -135,23 +135,22 @@ void add_figures_per_device(const StudySetup& setup, const Trial& trial, const M
 
 void compare_with_journal(const Measurement& journal, const Measurement& repeated,
                           RepeatedTrial& result) {
-    const auto differs = [&](const std::string& what, const std::string& repeated_text,
-                             const std::string& journal_text) {
-        result.differs.push_back(what + ": the requests say " + repeated_text + ", the journal " +
-                                 journal_text);
+    const auto differs = [&](const std::string& what, const std::string& now,
+                             const std::string& then) {
+        result.differs.push_back(what + ": the requests say " + now + ", the journal " + then);
     };
     Measurement whole = journal;
     for (const auto& [name, metric] : repeated.metrics) {
         const auto kept = journal.metrics.find(name);
         ++result.figures;
         whole.metrics[name] = metric;
+        const double error = metric.standard_error.value_or(0);
         if (kept == journal.metrics.end()) differs(name, text_of(metric.value), "nothing");
         else if (!figures_agree(metric.value, kept->second.value))
             differs(name, text_of(metric.value), text_of(kept->second.value));
-        else if (!figures_agree(metric.standard_error.value_or(0),
-                                kept->second.standard_error.value_or(0)))
-            differs("the standard error of " + name, text_of(metric.standard_error.value_or(0)),
-                    text_of(kept->second.standard_error.value_or(0)));
+        else if (const double of_journal = kept->second.standard_error.value_or(0);
+                 !figures_agree(error, of_journal))
+            differs("the standard error of " + name, text_of(error), text_of(of_journal));
     }
     const auto has = [](const Validity& validity, const Finding& wanted) {
         return std::any_of(
@@ -178,15 +177,21 @@ void compare_with_journal(const Measurement& journal, const Measurement& repeate
     result.measurement = std::move(whole);
 }
 
+/// Why nothing of it can be repeated; empty: it can.
+std::string why_not_repeated(const Trial& trial) {
+    const Measurement* journal = trial.measurement();
+    return journal == nullptr                ? "it has no figures"
+           : journal->validity.ended_early() ? "its load test was ended early"
+                                             : "";
+}
+
 }  // namespace
 
 RepeatedTrial repeated_trial(const StudySetup& setup, const Trial& trial,
                              std::vector<KeptLoadTest> tests) {
-    RepeatedTrial result;
+    RepeatedTrial result{.why_not = why_not_repeated(trial)};
     const Measurement* journal = trial.measurement();
-    if (journal == nullptr) result.why_not = "it has no figures";
-    else if (journal->validity.ended_early()) result.why_not = "its load test was ended early";
-    else if (tests.empty()) result.why_not = "its requests were not kept";
+    if (result.why_not.empty() && tests.empty()) result.why_not = "its requests were not kept";
     if (!result.why_not.empty()) return result;
     try {
         Measurement repeated = Repetition(setup, trial, std::move(tests), result).measurement();
@@ -205,16 +210,11 @@ bool repeats_by_asking(const StudyFile& file) {
 }
 
 RepeatedTrial asked_again(StudySetup& setup, const Trial& trial) {
-    RepeatedTrial result;
+    RepeatedTrial result{.why_not = why_not_repeated(trial)};
     const Measurement* journal = trial.measurement();
-    if (journal == nullptr) result.why_not = "it has no figures";
-    else if (journal->validity.ended_early()) result.why_not = "its load test was ended early";
     if (!result.why_not.empty()) return result;
-    EvaluationContext context;
-    context.trial = trial.id;
-    context.seed = trial.seed;
-    context.workload = trial.workload;
-    const Outcome outcome = setup.evaluator->evaluate(trial.configuration, context);
+    const Outcome outcome =
+        setup.evaluator->evaluate(trial.configuration, {trial.id, trial.seed, trial.workload, {}});
     if (const auto* measured = std::get_if<Measurement>(&outcome))
         compare_with_journal(*journal, *measured, result);
     else {

@@ -61,13 +61,9 @@ public:
     RecordWriter(fs::path folder, const Redactor& secrets)
         : folder_(std::move(folder)), secrets_(secrets) {}
 
-    [[nodiscard]] std::string clean(std::string_view text) const {
-        return without_token_shapes(secrets_(text));
-    }
-
     void text(const fs::path& path, std::string_view content) const {
         fs::create_directories((folder_ / path).parent_path());
-        write_file(folder_ / path, clean(content));
+        write_file(folder_ / path, without_token_shapes(secrets_(content)));
     }
 
     /// The end of a log: a start that fails says why there.

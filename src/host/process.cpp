@@ -17,18 +17,22 @@
 #include <atomic>
 #include <cerrno>
 #include <future>
+#include <set>
 #include <thread>
 #include <utility>
 
 namespace servetune {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 
 /// The standard input of a program that is told something first and then hears from us at regular
 /// times (ProcessOptions::beats). One thread writes; any thread may hang up. The writer's thread
 /// must have SIGPIPE blocked: the program may be gone.
 class FedInput {
 public:
-    FedInput(std::string first, std::chrono::milliseconds beats)
-        : pending_(std::move(first)), beats_(beats) {
+    FedInput(std::string first, milliseconds beats) : pending_(std::move(first)), beats_(beats) {
         (void)fcntl(pipe_.in.id(), F_SETFL, O_NONBLOCK);
     }
 
@@ -44,8 +48,7 @@ public:
     [[nodiscard]] int due_in() const {
         const std::scoped_lock lock(mutex_);
         if (pipe_.in.id() < 0) return -1;
-        const auto left =
-            std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - Clock::now()).count();
+        const auto left = std::chrono::ceil<milliseconds>(next_beat_ - Clock::now()).count();
         return static_cast<int>(std::clamp<std::int64_t>(left, 0, beats_.count()));
     }
     /// What waits, and a beat where it is time: as far as the pipe takes it.
@@ -55,7 +58,7 @@ public:
         if (Clock::now() >= next_beat_) {
             if (pending_.empty()) pending_ = "\n";  // else it hears from us anyway
             next_beat_ = Clock::now() + beats_;
-            const std::chrono::nanoseconds now = since_boot();
+            const nanoseconds now = since_boot();
             longest_silence_ = std::max(longest_silence_, now - last_beat_);
             last_beat_ = now;
         }
@@ -77,33 +80,31 @@ public:
         pipe_.in.reset();
     }
     /// The last one included, which goes on while nothing is written.
-    [[nodiscard]] std::chrono::nanoseconds longest_silence() const {
+    [[nodiscard]] nanoseconds longest_silence() const {
         const std::scoped_lock lock(mutex_);
         return pipe_.in.id() < 0 ? longest_silence_
                                  : std::max(longest_silence_, since_boot() - last_beat_);
     }
 
 private:
-    using Clock = std::chrono::steady_clock;
     /// The time in which this machine sleeps counts, as it does for a program elsewhere.
-    static std::chrono::nanoseconds since_boot() {
+    static nanoseconds since_boot() {
         struct timespec now {};
         (void)clock_gettime(CLOCK_BOOTTIME, &now);
-        return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+        return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
     }
     mutable std::mutex mutex_{};
     Pipe pipe_{};
     std::string pending_;
-    std::chrono::milliseconds beats_;
+    milliseconds beats_;
     Clock::time_point next_beat_ = Clock::now() + beats_;
-    std::chrono::nanoseconds last_beat_ = since_boot(), longest_silence_{0};
+    nanoseconds last_beat_ = since_boot(), longest_silence_{0};
 };
 
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
 /// In its environment and its children's: which Process they are of.
 std::string new_token() {
@@ -286,21 +287,32 @@ struct Process::State {
         reader.join();
     }
 
-    /// What of the group, or of those that left it, lives.
+    /// What of the group, of those that left it, or of their children, lives.
     [[nodiscard]] std::vector<RunningProcess> living() const {
         std::vector<RunningProcess> all = own_processes();
         const auto deadline = Clock::now() + milliseconds(500);
         std::erase_if(all, [&](const RunningProcess& one) {
-            if (one.dead || one.start_ticks < start_ticks) return true;  // descendants are younger
-            if (one.group == child->id()) return false;
-            return !has_in_environment(one.id, "SERVETUNE_GROUP=" + token, deadline);
+            return one.dead || one.start_ticks < start_ticks;  // descendants are younger
         });
+        std::set<int> ids;
+        for (const RunningProcess& one : all)
+            if (one.group == child->id() || known.contains({one.id, one.start_ticks}) ||
+                has_in_environment(one.id, "SERVETUNE_GROUP=" + token, deadline))
+                ids.insert(one.id);
+        for (std::size_t before = 0; before != ids.size();) {  // children, whatever they cleared
+            before = ids.size();
+            for (const RunningProcess& one : all)
+                if (ids.contains(one.parent)) ids.insert(one.id);
+        }
+        std::erase_if(all, [&](const RunningProcess& one) { return !ids.contains(one.id); });
+        for (const RunningProcess& one : all) known.emplace(one.id, one.start_ticks);
         // Where /proc has gone meanwhile, the leader at least is known.
         if (all.empty() && !child->ended())
             all.push_back({.id = child->id(), .group = child->id(), .start_ticks = start_ticks});
         return all;
     }
     std::vector<RunningProcess> sweep(int signal, milliseconds patience) const {
+        (void)living();  // while each child has its parent
         child->signal(signal);
         const auto wait = [&](milliseconds time) {
             if (child->ended()) std::this_thread::sleep_for(time);
@@ -327,6 +339,7 @@ struct Process::State {
     Descriptor stop_reading = wake_up_event();
     std::unique_ptr<ChildGroup> child{};
     std::uint64_t start_ticks = 0;
+    mutable std::set<std::pair<int, std::uint64_t>> known{};  ///< that were found to be its own
     std::optional<Ended> ended{};
     std::atomic<bool> over = false;  ///< `ended` is there
     std::thread reader{};
@@ -346,8 +359,8 @@ bool Process::wait(milliseconds time) const { return state_->child->wait(time); 
 void Process::hang_up() {
     if (state_->input) state_->input->hang_up();
 }
-std::chrono::nanoseconds Process::longest_silence() const {
-    return state_->input ? state_->input->longest_silence() : std::chrono::nanoseconds(0);
+nanoseconds Process::longest_silence() const {
+    return state_->input ? state_->input->longest_silence() : nanoseconds(0);
 }
 std::string Process::printed_from(std::size_t& position) const {
     state_->catch_up();

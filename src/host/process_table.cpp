@@ -18,6 +18,8 @@
 namespace servetune {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::string path_of(int id, const char* file) { return "/proc/" + std::to_string(id) + file; }
 
 std::string proc_content(int id, const char* file) {
@@ -70,9 +72,12 @@ std::optional<RunningProcess> running_process(int id) {
     RunningProcess process{.id = id, .dead = text.front() == 'Z' || text.front() == 'X'};
     for (int field = 3; field <= 22; ++field) {
         const std::string_view word = text.substr(0, text.find(' '));
-        if (field == 5) std::from_chars(word.data(), word.data() + word.size(), process.group);
-        if (field == 22)
-            std::from_chars(word.data(), word.data() + word.size(), process.start_ticks);
+        const auto read_into = [&](auto& number) {
+            std::from_chars(word.data(), word.data() + word.size(), number);
+        };
+        if (field == 4) read_into(process.parent);
+        if (field == 5) read_into(process.group);
+        if (field == 22) read_into(process.start_ticks);
         text.remove_prefix(std::min(text.size(), word.size() + 1));
     }
     return process.start_ticks > 0 ? std::optional(process) : std::nullopt;
@@ -114,14 +119,13 @@ std::vector<RunningProcess> own_processes() {
     return result;
 }
 
-bool has_in_environment(int id, const std::string& name_and_value,
-                        std::chrono::steady_clock::time_point deadline) {
+bool has_in_environment(int id, const std::string& name_and_value, Clock::time_point deadline) {
     bool waits = true;
     for (;;) {
         const std::string text = '\0' + proc_content(id, "environ");
         if (text.size() > 1 || !waits)
             return text.find('\0' + name_and_value + '\0') != std::string::npos;
-        waits = becomes_a_program(id) && std::chrono::steady_clock::now() < deadline;
+        waits = becomes_a_program(id) && Clock::now() < deadline;
         if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }
@@ -146,7 +150,7 @@ void signal_process(const RunningProcess& process, int signal) {
 std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal,
                                               std::chrono::milliseconds patience) {
     using namespace std::chrono_literals;
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+    const auto deadline = Clock::now() + patience;
     std::set<std::pair<int, std::uint64_t>> told;
     for (auto pause = 1ms;; pause = std::min(2 * pause, 20ms)) {
         const std::vector<RunningProcess> left = condemned.living();
@@ -154,10 +158,11 @@ std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int si
             if (told.emplace(one.id, one.start_ticks).second &&
                 !(condemned.heard && condemned.heard(one)))
                 signal_process(one, signal);
-        const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(
-            deadline - std::chrono::steady_clock::now());
+        const auto remaining =
+            std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
         if (left.empty() || remaining <= 0ms) return left;
-        condemned.wait(std::min(pause, remaining));
+        if (condemned.wait) condemned.wait(std::min(pause, remaining));
+        else std::this_thread::sleep_for(std::min(pause, remaining));
     }
 }
 
@@ -168,7 +173,7 @@ namespace {
 std::vector<RunningProcess> marked(const std::string& mark, std::set<int>& groups) {
     std::vector<RunningProcess> all = own_processes();
     std::erase_if(all, [](const RunningProcess& one) { return one.dead; });
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    const auto deadline = Clock::now() + std::chrono::milliseconds(500);
     std::set<int> with_mark;
     for (const RunningProcess& one : all)
         if (has_in_environment(one.id, "SERVETUNE_STUDY=" + mark, deadline)) {
@@ -198,9 +203,7 @@ std::vector<Leftover> leftovers(const std::string& mark) {
 std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::milliseconds patience) {
     if (mark.empty()) return {};
     std::set<int> groups;
-    const Condemned condemned{
-        [&] { return marked(mark, groups); },
-        [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }};
+    const Condemned condemned{[&] { return marked(mark, groups); }};
     if (signal_until_gone(condemned, SIGTERM, patience).empty()) return {};
     return leftovers_of(
         signal_until_gone(condemned, SIGKILL, std::max(patience, std::chrono::milliseconds(100))));

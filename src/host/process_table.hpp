@@ -14,6 +14,7 @@ namespace servetune {
 /// A process that this machine runs, as /proc has it.
 struct RunningProcess {
     int id = 0;
+    int parent = 0;
     int group = 0;
     std::uint64_t start_ticks = 0;  ///< since boot; with `id` the identity of a process
     bool dead = false;              ///< a zombie: it holds nothing but its id
@@ -43,8 +44,8 @@ std::string command_of(int id);
 /// Processes that are to go, and how to wait for them.
 struct Condemned {
     std::function<std::vector<RunningProcess>()> living;  ///< those of them that are left
-    std::function<void(std::chrono::milliseconds)>
-        wait;  ///< that long, or less where one has ended
+    std::function<void(std::chrono::milliseconds)> wait =
+        {};  ///< that long, or less where one has ended
     std::function<bool(const RunningProcess&)> heard =
         {};  ///< got the signal already, with its group
 };

@@ -83,10 +83,11 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
 }
 
 /// Parses one value. The texts of prompts and answers and GuideLLM's records of requests have no
-/// figure for us and can be most of the file: they are passed over.
+/// figure for us and can be most of the file: they are passed over. Deeper, `requests` is how many
+/// AIPerf was asked for.
 Json parsed_json(std::string_view text, JsonText value, const std::string& name) {
     static const std::set<std::string, std::less<>> passed_over{
-        "requests", "request_samples", "generated_texts", "pdf", "internal_states"};
+        "request_samples", "generated_texts", "pdf", "internal_states"};
     // A field of a small object takes up to a kilobyte. Reports have some thousands.
     constexpr std::size_t most_fields = 300'000;
     const auto keep = [once = RefuseDeepAndTwice(), fields = std::size_t{0}](
@@ -96,7 +97,8 @@ Json parsed_json(std::string_view text, JsonText value, const std::string& name)
             throw ParseError("JSON of more than " + std::to_string(most_fields) +
                              " fields is not read");
         return event != Json::parse_event_t::key ||
-               !passed_over.contains(key.get_ref<const std::string&>());
+               (key == "requests" ? depth > 3
+                                  : !passed_over.contains(key.get_ref<const std::string&>()));
     };
     try {
         return Json::parse(text.substr(value.begin, value.end - value.begin), keep);

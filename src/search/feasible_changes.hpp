@@ -22,7 +22,8 @@ inline Assignment feasible_changes(const SearchSpace& space) {
     Rng rng(1);
     for (int i = 0; i < draws; ++i) {
         Assignment changes;
-        for (const auto& [name, value] : feasible.sample(rng).entries())
+        const Configuration drawn = feasible.sample(rng);
+        for (const auto& [name, value] : drawn.entries())
             if (const Value* before = usual.find(name); before == nullptr || *before != value)
                 changes[name] = value;
         for (const auto& [name, value] : Assignment(changes)) {

@@ -43,52 +43,65 @@ bool Expression::all_decided(std::size_t at, const StateOf& state_of) const {
 }
 
 template <class StateOf>
-bool Expression::never_known(std::size_t at, const StateOf& state_of) const {
-    const Node& node = nodes_[at];
-    const auto is_never = [&](std::size_t operand) { return never_known(operand, state_of); };
-    switch (node.kind) {
-        case Kind::literal: return is_unset(node.literal);
-        case Kind::name: {
-            const NameState name = state_of(node.index);
-            return name.decided && name.value == nullptr;
-        }
-        case Kind::logical_and:
-        case Kind::logical_or:
-            return std::all_of(node.operands.begin(), node.operands.end(), is_never);
-        case Kind::in: return is_never(node.operands.front());
-        default: return std::any_of(node.operands.begin(), node.operands.end(), is_never);
-    }
-}
-
-template <class StateOf>
 void Expression::append_state(const StateOf& state_of, std::vector<std::uint32_t>& words) const {
-    append_state(root_, state_of, words);
+    (void)append_part(root_, state_of, words);
 }
 
+struct Expression::Part {
+    std::optional<Value> value{};
+    bool decided = true;  ///< all names in it
+    bool never = false;   ///< it stays unknown whatever the undecided names become
+};
+
+/// Looks at each part once.
 template <class StateOf>
-void Expression::append_state(std::size_t at, const StateOf& state_of,
-                              std::vector<std::uint32_t>& words) const {
+Expression::Part Expression::append_part(std::size_t at, const StateOf& state_of,
+                                         std::vector<std::uint32_t>& words) const {
     enum Word : std::uint32_t { open, unknown, truth, lie, number_word, text_word };
     const Node& node = nodes_[at];
-    if (node.kind == Kind::literal) return;
-    const std::optional<Value> value =
-        value_at(at, [&](std::size_t i) { return state_of(i).value; });
-    if (!value) {
-        if (all_decided(at, state_of) || never_known(at, state_of)) return words.push_back(unknown);
-        words.push_back(open);
-        for (const std::size_t operand : node.operands) append_state(operand, state_of, words);
-        return;
-    }
-    if (const auto* is = std::get_if<bool>(&*value)) return words.push_back(*is ? truth : lie);
-    if (const auto found = number_of(*value)) {
+    const std::size_t begin = words.size();
+    Part result;
+    std::size_t seen = 0, never = 0;
+    bool first_never = false;
+    const auto operand = [&](std::size_t i) {
+        Part part = append_part(node.operands[seen = i], state_of, words);
+        ++seen;
+        never += part.never ? 1 : 0;
+        first_never = first_never || (i == 0 && part.never);
+        result.decided = result.decided && part.decided;
+        return std::move(part.value);
+    };
+    if (node.kind == Kind::literal)
+        return {value_from(node, operand), true, is_unset(node.literal)};
+    words.push_back(open);
+    if (node.kind == Kind::name) {
+        const NameState state = state_of(node.index);
+        result.decided = state.decided;
+        if (state.value != nullptr) result.value = *state.value;
+    } else result.value = value_from(node, operand);
+    while (seen < node.operands.size())
+        if (!result.value) (void)operand(seen);
+        else if (!all_decided(node.operands[seen++], state_of)) result.decided = false;
+    const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or;
+    result.never = !result.value && (result.decided || (node.kind == Kind::in ? first_never
+                                                        : logical ? never == node.operands.size()
+                                                                  : never > 0));
+    if (!result.value && !result.never) return result;
+    words.resize(begin);
+    if (!result.value) {
+        words.push_back(unknown);
+    } else if (const auto* is = std::get_if<bool>(&*result.value)) {
+        words.push_back(*is ? truth : lie);
+    } else if (const auto found = number_of(*result.value)) {
         const auto bits = std::bit_cast<std::uint64_t>(*found);
         words.insert(words.end(), {number_word, static_cast<std::uint32_t>(bits),
                                    static_cast<std::uint32_t>(bits >> 32U)});
-        return;
+    } else {
+        const std::string text = text_of(*result.value);
+        words.push_back(text_word + static_cast<std::uint32_t>(text.size()));
+        for (const char byte : text) words.push_back(static_cast<unsigned char>(byte));
     }
-    const std::string text = text_of(*value);
-    words.push_back(text_word + static_cast<std::uint32_t>(text.size()));
-    for (const char byte : text) words.push_back(static_cast<unsigned char>(byte));
+    return result;
 }
 
 // -------------------------------------------------------------------------------------------------

@@ -186,7 +186,8 @@ private:
         all_fit_{};  ///< of a prefix that has decided nothing
     std::unordered_map<Key, State, DiagramKeyHash> states_;
     const State complete_{1, WideNumber(1), {}};
-    std::size_t branches_ = 0;  ///< looked at
+    std::vector<std::size_t> cost_{};  ///< by depth, of a look at a branch
+    std::size_t branches_ = 0;         ///< looked at, by their cost
     double size_ = 0;
     bool finite_ = true;
 };
@@ -202,6 +203,13 @@ FeasibleSet::Diagram::Diagram(const SearchSpace& space, std::size_t most_states)
         const std::optional<AllowedRows>& rows =
             rows_.emplace_back(AllowedRows::of(space, which, order_.sequence));
         all_fit_.push_back(rows ? rows->nothing_decided() : std::vector<AllowedRows::Range>{});
+    }
+    constexpr std::size_t names_of_most_rules = 10;
+    for (const std::size_t parameter : order_.sequence) {
+        std::size_t names = 0;
+        for (const std::size_t which : order_.constraints_of[parameter])
+            names += space.scope(which).size();
+        cost_.push_back(1 + names / names_of_most_rules);
     }
     Prefix prefix = empty_prefix();
     size_ = counted(prefix, 0, most_states).count;
@@ -256,7 +264,7 @@ const FeasibleSet::Diagram::State& FeasibleSet::Diagram::counted(Prefix& prefix,
         found = {choices * below.count, below.weight * choices};
     } else if (choices > 0 && in_runs(depth)) count_runs(found, prefix, depth, most_states);
     else
-        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i, ++branches_) {
+        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i, branches_ += cost_[depth]) {
             if (const std::uint32_t taken = choice(depth, i, choices);
                 decide(prefix, depth, taken)) {
                 const State& below = counted(prefix, depth + 1, most_states);
@@ -303,7 +311,7 @@ void FeasibleSet::Diagram::count_runs(State& state, Prefix& prefix, std::size_t 
     check_cost(most_states);
     firsts.push_back(static_cast<std::uint32_t>(space_.parameters()[parameter].level_count()));
     std::vector<WideNumber> up_to;
-    for (std::size_t i = 0; i + 1 < firsts.size(); ++i, ++branches_) {
+    for (std::size_t i = 0; i + 1 < firsts.size(); ++i, branches_ += cost_[depth]) {
         if (decide(prefix, depth, firsts[i])) {
             const State& below = counted(prefix, depth + 1, most_states);
             if (below.count > 0) {

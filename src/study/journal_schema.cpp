@@ -3,6 +3,8 @@
 #include "base/nearest.hpp"
 #include "journal_snapshot.hpp"
 
+#include "base/text.hpp"
+
 #include <cctype>
 #include <set>
 #include <system_error>
@@ -148,6 +150,7 @@ bool is_never_compared(const std::string& path) {
 
 std::string changes_between(const Definition& before, const Definition& after) {
     std::string changes;
+    const auto add = [&](const std::string& change) { changes += "\n  " + printable_line(change); };
     const auto never_new = [](const std::string& path) {
         return path == machine_found_path || is_never_compared(path);
     };
@@ -157,15 +160,13 @@ std::string changes_between(const Definition& before, const Definition& after) {
     for (const auto& [path, text] : before) {
         const auto now = after.find(path);
         if (is_never_compared(path) || (path == machine_found_path && now == after.end())) continue;
-        if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
+        if (now == after.end()) add(path + ": was '" + text + "', is gone");
         else if (now->second != text)
-            changes += "\n  " + path +
-                       (is_fingerprint(text) ? std::string(": has changed")
-                                             : ": was '" + text + "', is '" + now->second + "'");
+            add(path + (is_fingerprint(text) ? std::string(": has changed")
+                                             : ": was '" + text + "', is '" + now->second + "'"));
     }
     for (const auto& [path, text] : after)
-        if (!before.contains(path) && !never_new(path))
-            changes += "\n  " + path + ": is new: '" + text + "'";
+        if (!before.contains(path) && !never_new(path)) add(path + ": is new: '" + text + "'");
     return changes;
 }
 

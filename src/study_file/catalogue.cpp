@@ -328,7 +328,10 @@ void check_needs(const Yaml& node, const Dataset& dataset) {
 Dataset read_dataset(const Yaml& node) {
     Dataset result;
     read_table(node, keys::dataset, result);
-    if (const Yaml* path = node.find(keys::dataset.path)) result.path = text_with_home(*path);
+    if (const Yaml* path = node.find(keys::dataset.path)) {
+        (void)path_of(*path);  // which it may not be
+        result.path = text_with_home(*path);
+    }
     result.folder = fs::path(node.file()).parent_path().string();
     if (result.kind == Dataset::Kind::sharegpt) {
         result.min_tokens = sharegpt_min_tokens;

@@ -88,7 +88,9 @@ std::vector<std::string> program_of_launcher(const Yaml& node, const std::string
     for (const Yaml& word : words) result.push_back(word.text());
     if (result.empty() || result.front().empty()) program->fail("a program wanted");
     if (result.front().find('/') != std::string::npos)
-        result.front() = path_of(words.front()).string();
+        result.front() = (std::filesystem::path(words.front().file()).parent_path() /
+                          text_with_home(words.front()))
+                             .string();
     return result;
 }
 

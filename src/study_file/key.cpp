@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "servetune/expression.hpp"
+#include "study_snapshot.hpp"
 
 #include <cmath>
 #include <stdexcept>
@@ -111,7 +112,11 @@ std::string text_with_home(const Yaml& node) {
 }
 
 std::filesystem::path path_of(const Yaml& node) {
-    return std::filesystem::path(node.file()).parent_path() / text_with_home(node);
+    const std::filesystem::path result =
+        std::filesystem::path(node.file()).parent_path() / text_with_home(node);
+    if (node.snapshot() && node.snapshot()->is_outside(result))
+        node.fail("there is no file " + result.string());
+    return result;
 }
 
 void check_text(const KeyType& type, const std::string& text, const Yaml& node) {

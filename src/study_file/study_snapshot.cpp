@@ -4,6 +4,8 @@
 #include "base/files.hpp"
 #include "servetune/error.hpp"
 
+#include <cstdlib>
+
 namespace servetune {
 namespace {
 
@@ -31,6 +33,13 @@ StudySnapshot::StudySnapshot(StudyText text, const fs::path& shipped)
       shipped_((fs::path(normal_path(shipped)) / "").string()),
       texts_{{study_of_texts, normal_path(text_.file)}} {}
 
+bool StudySnapshot::is_outside(const fs::path& file) const {
+    const char* folder = std::getenv("SERVETUNE_ONLY_IN");  // NOLINT(concurrency-mt-unsafe)
+    std::error_code unknown;
+    return folder != nullptr && !normal_path(file).starts_with(shipped_) &&
+           !fs::weakly_canonical(file, unknown).string().starts_with(std::string(folder) + "/");
+}
+
 bool StudySnapshot::ships(const std::string& path) const {
     return path.starts_with(shipped_) && !path.starts_with(shipped_ + "studies/") &&
            !path.starts_with(shipped_ + "published/");
@@ -52,8 +61,8 @@ std::string StudySnapshot::read(const fs::path& file) {
 bool StudySnapshot::has(const fs::path& file) const {
     std::error_code unknown;
     const std::string path = normal_path(file);
-    return text_.kept.contains(path) ||
-           ((text_.journal.empty() || ships(path)) && fs::exists(file, unknown));
+    return text_.kept.contains(path) || ((text_.journal.empty() || ships(path)) &&
+                                         !is_outside(file) && fs::exists(file, unknown));
 }
 
 std::map<std::string, std::string> StudySnapshot::texts() const {

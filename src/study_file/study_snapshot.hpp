@@ -18,6 +18,9 @@ public:
     /// Throws IoError.
     [[nodiscard]] std::string read(const std::filesystem::path& file);
     [[nodiscard]] bool has(const std::filesystem::path& file) const;
+    /// Whether it is neither below the folder (links followed) of the variable SERVETUNE_ONLY_IN,
+    /// nor shipped: `autotune mcp` holds the studies of its agents to one folder.
+    [[nodiscard]] bool is_outside(const std::filesystem::path& file) const;
     /// Absolute path -> text of what was read, and under `study_of_texts` the study's path.
     [[nodiscard]] std::map<std::string, std::string> texts() const;
     /// A file in messages: one that a journal keeps stands below the journal.

@@ -226,13 +226,16 @@ void Yaml::fail(const std::string& message) const {
     // A key or a text may be as long as the file. A message names it and does not repeat it.
     constexpr std::size_t longest_path = 500, longest_message = 2000;
     const std::string where = path_.empty() ? "" : "'" + start_of(path_, longest_path) + "': ";
-    throw ParseError(file_->secrets(place() + ": " + where + start_of(message, longest_message)));
+    throw ParseError(printable_line(
+        file_->secrets(place() + ": " + where + start_of(message, longest_message))));
 }
 
 void Yaml::fail_wanted(std::string_view wanted) const {
     constexpr std::size_t longest_quote = 100;
     const std::string got =
         kind_ == Kind::null ? "nothing"
+        : kind_ == Kind::scalar && path_.empty()
+            ? "a text"  // a file of another kind: not its words
         : kind_ == Kind::scalar
             ? "'" + start_of(scalar_.substr(0, scalar_.find('\n')), longest_quote) + "'"
         : kind_ == Kind::sequence ? "a list"

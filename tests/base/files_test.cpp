@@ -78,6 +78,20 @@ TEST_CASE("a file is written as a whole, and keeps its mode") {
           "cannot write " + (folder.path() / "no/x").string() + ": No such file or directory");
 }
 
+TEST_CASE("a file that is to be whole is looked at just before it is replaced") {
+    const TemporaryFolder folder;
+    const fs::path file = folder.write("compose.yaml", "old");
+    OutputFile output(file, true);
+    output.write("new");
+    CHECK_THROWS_AS(output.commit([&] {
+        CHECK(read_file(output.written()) == "new");
+        throw UsageError("it was changed meanwhile");
+    }),
+                    UsageError);
+    CHECK(read_file(file) == "old");
+    CHECK_THROWS_AS(OutputFile("/dev/null", true), IoError);
+}
+
 TEST_CASE("whether a file can be written is known before, and changes nothing") {
     const TemporaryFolder folder;
     folder.write("old.txt", "old");

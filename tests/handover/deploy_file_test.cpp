@@ -8,6 +8,8 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 
+#include <sys/xattr.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -106,6 +108,14 @@ TEST_CASE("deploy file: flags change, come and go where they stand, and nothing 
               {"--max-num-seqs=64", "--no-enable-prefix-caching"},
               "64\n",
               "64 --no-enable-prefix-caching\n"},
+             {replaced(pod, "\"--port\", \"8000\"", "\"--enable-prefix-caching\""),
+              {"--max-num-seqs=64", "--max-num-batched-tokens=8192"},
+              "\"--enable-prefix-caching\"",
+              "\"--max-num-batched-tokens=8192\""},
+             {replaced(compose, "'--api-key=abcdef-12345'", "--enable-prefix-caching"),
+              {"--max-num-seqs=64", "--max-num-batched-tokens=8192"},
+              "\n\n      # keep the cache on\n      - --enable-prefix-caching\n",
+              "\n      - --max-num-batched-tokens=8192\n\n      # keep the cache on\n"},
              {replaced(compose, "--max-num-seqs=64       # small", "--enable-prefix-caching"),
               {"--no-enable-prefix-caching"},
               "--enable",
@@ -146,7 +156,6 @@ TEST_CASE("deploy file: what is not literal, or stands for several places, is no
     for (
         const auto& [text, flags, why] : std::vector<Case>{
             {replaced(compose, "--max-num-seqs=64", "--max-num-seqs=${SEQS}"), {}, "where it runs"},
-            {replaced(compose, "seqs=64", "seqs={{ .Values.n }}"), {}, "where it runs"},
             {"services:\n  a:\n    image: vllm/vllm-openai\n    command: >\n      --model m\n      "
              "--port 8000\n",
              {"--max-num-seqs=512"},
@@ -161,7 +170,18 @@ TEST_CASE("deploy file: what is not literal, or stands for several places, is no
             {flow, {}, "first word of its list would go"},
             {replaced(pod, "\"--port\"", "--, \"--port\""),
              {"--max-num-seqs=64", "--seed=1"},
-             "no word behind which"},
+             "take that word away"},
+            {"services:\n  a:\n    image: x\n    command: [vllm, serve]\n",
+             {"--seed=1"},
+             "by hand"},
+            {replaced(pod, "\"--max-num-seqs\"", "--max-num-se"), {}, "may stand for"},
+            {replaced(pod, "\"64\"", "\"64\", \"32\""), {"--max-num-seqs=64"}, "Word 4 behind"},
+            {replaced(pod, "\"--max-num-seqs\", \"64\"", "--speculative-config=ngram"),
+             {},
+             "Word 2 behind"},
+            {replaced(compose, "    image:", "    extends: {service: base}\n    image:"),
+             {"--max-num-seqs=512"},
+             "`extends` adds"},
             {pod, {"--max-num-seqs=64", "--tensor-parallel-size=2"}, "GPUs is changed by hand"},
             {"services:\n  a:\n    image: vllm/vllm-openai\n    command: [--max-num-seqs=64]\n",
              {},
@@ -174,6 +194,38 @@ TEST_CASE("deploy file: what is not literal, or stands for several places, is no
     DeploySpec more = wish_for({"--max-num-seqs=512"}, {{"VLLM_USE_X", "1"}});
     more.tuned.insert("VLLM_USE_X");
     CHECK(has(edited(compose, more).unsafe, "VLLM_USE_X is changed by hand"));
+    for (const char* elsewhere : {"env_file: [a.env]", "environment: [VLLM_USE_X]",
+                                  "environment: {VLLM_USE_X: \"${USE_X}\"}"})
+        CHECK(
+            has(edited(replaced(compose, "deploy:", std::string(elsewhere) + "\n    deploy:"), more)
+                    .unsafe,
+                "The value of VLLM_USE_X is known only where it runs"));
+    DeploySpec llama = more_seqs;
+    llama.engine = Catalogue(spaces_of_deploys).engine("llama.cpp");
+    CHECK(has(read_deploy_file("a: {command: [llama-server, -c, 8], envFrom: [{secretRef: x}]}\n",
+                               "a.yaml", llama.engine)
+                  .commands.at(0)
+                  .unsure,
+              "variables of another file"));
+}
+
+TEST_CASE("deploy file: which checkpoint is served is said, or that the command does not say it") {
+    DeploySpec wish = wish_for({"--max-num-seqs=64"});
+    wish.model = "Qwen/Qwen3-8B";
+    const auto of = [&](const std::string& text) {
+        return difference_of(read_deploy_file(text, "a.yaml", wish.engine).commands.at(0), wish);
+    };
+    CHECK_FALSE(of(compose).no_checkpoint);
+    const DeployDifference none =
+        of(replaced(compose, "      - --model=Qwen/Qwen3-8B   # its model\n", ""));
+    CHECK(none.changes.empty());
+    CHECK(none.no_checkpoint);
+    CHECK(has(none.risks.back(), "names no checkpoint; the study measured Qwen/Qwen3-8B"));
+    const std::string chart =
+        "modelSpec:\n- modelURL: meta-llama/x\n  storageUri: hf://b/c\n  maxModelLen: 8\n  env: "
+        "{MODEL_ID: d/e}\n  mountPath: /models\n";
+    CHECK(read_deploy_file(chart, "a.yaml", wish.engine).checkpoints ==
+          std::vector<std::string>{"line 2: modelURL", "line 3: storageUri", "line 5: MODEL_ID"});
 }
 
 TEST_CASE("deploy file: what is no such file is refused") {
@@ -187,6 +239,11 @@ TEST_CASE("deploy file: what is no such file is refused") {
              {bomb + compose + "x: *a0\n", "x.yaml", "alias"},
              {"a: !!str 1\n", "x.yaml", "a tag"},
              {"{{ if .Values.x }}\nkind: Pod\n{{ end }}\n", "x.yaml", "template"},
+             {replaced(compose, "seqs=64", "seqs={{ .Values.n }}"), "x.yaml", "template"},
+             {"  # {{ if .Values.x }}\n" + compose, "x.yaml", "template"},
+             {"  # {% if x %}\n" + compose, "x.yaml", "template"},
+             {"#@ if data.values.x:\n" + compose, "x.yaml", "template"},
+             {"a: *hunter2\n", "x.yaml", "line 1: the referenced anchor is not defined"},
              {std::string(2000, '[') + std::string(2000, ']'), "x.yaml", "line "},
              {std::string((1U << 20U) + 1, 'a'), "x.yaml", "1 MiB"},
              {"#!/bin/sh\nvllm serve m\n", "x.sh", "only files of YAML"},
@@ -254,6 +311,26 @@ TEST_CASE("deploy file: risks are named, and values of unknown flags are not") {
     CHECK_FALSE(has(all, "s3cr3t"));
 }
 
+TEST_CASE("deploy file: a long key, long names and many commands take no more than their bytes") {
+    const std::string long_name(300'000, 'n');
+    std::string children, services = "services:\n", words = "command: [vllm, serve, m";
+    for (int i = 0; i < 40'000; ++i) children += "  k" + std::to_string(i) + ": v\n";
+    for (int i = 0; i < 5'000; ++i)
+        services +=
+            "  s" + std::to_string(i) + ": {image: vllm/vllm-openai, command: [--seed=1]}\n";
+    for (int i = 0; i < 20'000; ++i) words += ", --max-num-seqs, \"8\"";
+    for (const std::string& text :
+         {long_name.substr(0, 1000) + ":\n" + children,
+          "metadata: {name: " + long_name + "}\n" + services, words + "]\n"}) {
+        const DeployFile file = read_deploy_file(text, "a.yaml", more_seqs.engine);
+        std::size_t bytes = 0;
+        for (const std::string& part : file.parts) bytes += part.size();
+        for (const DeployCommand& command : file.commands) bytes += command.label.size();
+        CHECK(bytes < 4 * text.size());
+        if (file.commands.size() == 1) CHECK(has(edited(text).text, "\"512\"]"));
+    }
+}
+
 TEST_CASE("deploy file: a checkpoint of the study is written, another model is for a person") {
     DeploySpec wish = wish_for({"--max-num-seqs=64"});
     wish.model = "Qwen/Qwen3-8B-FP8";
@@ -284,5 +361,14 @@ TEST_CASE("deploy file: a changed file takes the place of what was read, and of 
     std::filesystem::create_hard_link(file, folder.path() / "twice.yaml");
     CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "new\n", "x\n"); }),
               "several names"));
+    const auto refused = [&](const char* why) {
+        return has(message_of<IoError>([&] { replace_deploy_file(file, "new\n", "x\n"); }), why);
+    };
+    std::filesystem::remove(folder.path() / "twice.yaml");
+    std::filesystem::permissions(file, static_cast<std::filesystem::perms>(0444));
+    CHECK(refused("it is read-only"));
+    std::filesystem::permissions(file, static_cast<std::filesystem::perms>(0640));
+    if (::setxattr(file.c_str(), "user.origin", "x", 1, 0) == 0)  // which tmpfs may not take
+        CHECK(refused("extended attributes would change"));
     CHECK(read_file(file) == "new\n");
 }

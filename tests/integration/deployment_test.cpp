@@ -3,6 +3,7 @@
 // left of it.
 #include "support/http.hpp"
 #include "support/process.hpp"
+#include "support/script.hpp"
 #include "support/test.hpp"
 
 #include "servetune/catalogue.hpp"
@@ -321,6 +322,20 @@ TEST_CASE("deployment: ends that are not easy") {
         CHECK(ended.killed);
         CHECK(ended.report.empty());
         CHECK(ended.seconds < 3);
+    }
+    {
+        // In the background, without its environment: by its words it is known.
+        OneEngine stage;
+        fs::remove(stage.programs_.path() / "vllm");
+        script(stage.programs_,
+               "(env -i setsid " SIMENGINE_PROGRAM
+               " --start-scale 100000 --time-scale 100 vllm "
+               "\"$@\" </dev/null >/dev/null 2>&1 &)\nexec sleep 600\n",
+               "vllm");
+        Deployment& deployment = stage.deploy();
+        REQUIRE(why(deployment) == "");
+        CHECK(deployment.stop().report.empty());
+        CHECK_FALSE(stage.port.listening());
     }
     {
         OneEngine stage("ignore_term");

@@ -205,6 +205,22 @@ TEST_CASE("process: children that the leader leaves behind are ended, in the gro
     }
 }
 
+TEST_CASE("process: a child that clears its environment and leaves the group is ended too") {
+    const TemporaryFolder folder;
+    for (const char* leader : {"wait\n", "exec sleep 600\n"}) {
+        Process process(
+            {.argv = {script(folder, std::string("env -i PATH=\"$PATH\" setsid sleep 600 "
+                                                 ">/dev/null 2>&1 &\necho $!\n") +
+                                         leader)
+                          .string()}});
+        REQUIRE(comes_true([&] { return !process.lines().empty(); }));
+        const int child = std::stoi(process.lines().front());
+        std::this_thread::sleep_for(200ms);  // until it is what it becomes
+        CHECK(process.end(2s).report.empty());
+        CHECK_FALSE(alive(child));
+    }
+}
+
 TEST_CASE("process: its end is the end of the group, without being asked") {
     const TemporaryFolder folder;
     int group = 0;

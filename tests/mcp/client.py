@@ -88,13 +88,13 @@ async def other_tools(client, folder):
     told = await called(client, "init", output="pods/chat.yaml", engine="vllm", model="Qwen/Qwen3-8B", **{"as": "kubernetes"})
     assert told["state"] == "done" and (folder / "pods" / "pod.yaml").exists() and (folder / "pods" / "servetune.yaml").exists(), told
     told = await called(client, "audit", files=["result.json"])
-    assert "unsound" in json.dumps(told), told  # 10 000 tokens in and out in 10 s are 2000/s, not 3000
+    assert "unsound" in json.dumps(told), told  # 20 000 tokens in 10 s are 2000/s
     told = await called(client, "compare", a="night.yaml", settings={"max_num_seqs": 512}, pairs=3, wait_seconds=50)
     for _ in range(20):
         if told["state"] != "working":
             break
         told = await called(client, "status", job=told["job"], wait_seconds=30)
-    assert told["verdict"] and told["text"], told  # a busy machine may make it unreliable
+    assert told["verdict"] and told["text"], told  # not on a busy machine
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     engine = await asyncio.create_subprocess_exec("vllm", "serve", "Qwen/Qwen3-8B", "--port", str(port), stdout=asyncio.subprocess.DEVNULL)
@@ -115,10 +115,11 @@ async def attacks(client, folder, outside):
     (outside / "secret.yaml").write_text("study: stolen\n")
     (folder / "link.yaml").symlink_to(outside / "secret.yaml")
     (folder / "away").symlink_to(outside)
+    (folder / "out.yaml").write_text("use: night.yaml\nengine: away/secret.yaml\n")
     elsewhere, remote, line = "is not in the folder of this server", "a server of this machine", "one line of text wanted"
     for tool, arguments, wanted in [
         ("validate", {"study": "/etc/passwd"}, elsewhere), ("validate", {"study": "../../../etc/passwd"}, elsewhere),
-        ("validate", {"study": "link.yaml"}, elsewhere), ("validate", {"study": "away/secret.yaml"}, elsewhere),
+        ("validate", {"study": "out.yaml"}, "there is no file"), ("validate", {"study": "link.yaml"}, elsewhere), ("validate", {"study": "away/secret.yaml"}, elsewhere),
         ("validate", {"study": "--help"}, "does not begin with '-'"), ("validate", {"study": "a\nb.yaml"}, line),
         ("validate", {"study": 7}, line), ("validate", {}, "`study` is missing"),
         ("validate", {"study": "night.yaml", "strategy": "random"}, "takes no `strategy`"),
@@ -180,16 +181,21 @@ async def killed_server(autotune, folder, environment):
         autotune, "mcp", "--directory", str(folder), env=environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
 
-    async def asked(id, method, **parameters):
+    async def asked(id, method, wait=True, **parameters):
         line = {"jsonrpc": "2.0", "method": method, "params": parameters} | ({"id": id} if id else {})
         server.stdin.write(json.dumps(line).encode() + b"\n")
-        return json.loads(await server.stdout.readline()) if id else None
+        return json.loads(await server.stdout.readline()) if id and wait else None
 
     await asked(1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "test", "version": "1"})
     await asked(0, "notifications/initialized")
     told = await asked(2, "tools/call", name="start", arguments={"study": "long.yaml"})
     assert told["result"]["structuredContent"]["state"] == "working", told
     assert await comes_true(lambda: any(b"serve" in one for one in processes_of(folder)))
+    for id in range(4, 204):
+        await asked(id, "tools/call", 0, name="status", arguments={"study": "long.yaml"})
+    await asked(3, "ping", 0)
+    [json.loads(await server.stdout.readline())["id"] for _ in range(50)].index(3)
+    assert sum(b"validate" in p for p in processes_of(folder)) <= 4
     server.kill()
     await server.wait()
     assert await comes_true(lambda: not processes_of(folder)), processes_of(folder)

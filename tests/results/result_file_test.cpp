@@ -328,7 +328,7 @@ TEST_CASE("result files: what is not read says what is") {
           R"({"run_number": 1, "error_type": "E", "error": "e", "serve_overrides": {}})",
           R"({"metadata": {"request_start_ns": 1}, "metrics": {"a": 1}})",
           R"({"aggregation_type": "sweep", "per_combination_metrics": []})"})
-        CHECK(has(reading_error(other), "\n  aiperf: profile_export_aiperf.json: "));
+        CHECK(has(reading_error(other), "\n  aiperf: profile_export_aiperf.json\n"));
     for (const char* other : {"| model | size | test | t/s |\n| a | 4 GiB | pp512 | 5.0 |\n",
                               "Metric,avg,min,max\nRequest Latency (ms),1,1,1\n"})
         CHECK(reading_error(other).starts_with("f: no result in it: give the JSON"));

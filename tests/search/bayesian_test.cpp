@@ -71,7 +71,7 @@ TEST_CASE("bayesian: an unsound measurement teaches no limit") {
         const Problem problem(engine_space(), objective, decision);
         const LevelGeometry geometry(problem.space);
         const std::vector<Trial> history{trial};
-        const auto evidence = evidence_of(problem, {history, objective, decision}, geometry, {});
+        const auto evidence = evidence_of(problem, problem.standings(history), geometry, {});
         CHECK(evidence.at(0).margins.at(0).has_value() == !decision.enforce_audit);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "servetune/feasible_set.hpp"
 #include "servetune/search_space.hpp"
+#include "space/expression_states.hpp"
 
 #include <cmath>
 #include <map>
@@ -164,6 +165,21 @@ TEST_CASE("wide spaces: a long sum is a state, and a product that would take for
         parameters.push_back(Parameter::integer(name, 1, 1000));
         product += (i == 0 ? "" : " * ") + name;
     }
+    // Each part of a rule is looked at once, however many are above it.
+    std::string thirty = "p0";
+    for (int i = 1; i < 30; ++i) thirty += " + p" + std::to_string(i);
+    const Value one = std::int64_t{1};
+    std::size_t looks = 0;
+    std::vector<std::uint32_t> words;
+    parse_expression(thirty + " == 777")
+        .append_state(
+            [&](std::size_t i) {
+                ++looks;
+                return Expression::NameState{i < 15, i < 15 ? &one : nullptr};
+            },
+            words);
+    CHECK(looks == 30);
+    CHECK(words.size() == 34);  // 16 open parts, their 15 open names, and the number of the rest
     const SearchSpace hard(parameters, {require(product + " % 7919 == 1")});
     const std::string refused = message_of<SpaceError>([&] { FeasibleSet(hard, 50'000); });
     CHECK(refused.starts_with("the constraints tie too many parameters together"));
