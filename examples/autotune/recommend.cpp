@@ -28,13 +28,6 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-/// What a study recommends.
-struct RecommendedHere {
-    const StudySetup& setup;
-    const Recommendation& result;
-    const DeploymentOptions& options;
-};
-
 std::string joined_names(const std::vector<DeployCommand>& commands) {
     std::string text;
     for (const DeployCommand& command : commands)
@@ -152,13 +145,12 @@ int print_recommended(const RecommendArguments& arguments, const std::filesystem
 
 /// `--into FILE` and `--check FILE`: `undecided` where it cannot be told, `left_alone` where the
 /// file cannot be changed safely.
-int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended) {
+int recommend_into(const RecommendArguments& arguments, const StudySetup& setup,
+                   const Configuration& recommended, const DeploymentOptions& options) {
     const std::filesystem::path path = arguments.into ? *arguments.into : *arguments.check;
     const std::string name = path.filename().string();
-    const DeploymentModel deployment = deployment_of(
-        recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
-    const DeploySpec spec =
-        deploy_spec_of(recommended.setup, recommended.result.recommended, deployment);
+    const DeploySpec spec = deploy_spec_of(
+        setup, recommended, deployment_of(setup, recommended, options, StartedIn::cluster));
     DeployFile file;
     std::string text = read_file(path);
     try {
@@ -210,13 +202,8 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
 
 /// Who may read a script may start it.
 std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
-    using std::filesystem::perms;
-    const perms now = std::filesystem::status(file).permissions();
-    const auto also = [&](perms read, perms execute) {
-        return (now & read) != perms::none ? execute : perms::none;
-    };
-    return also(perms::owner_read, perms::owner_exec) | also(perms::group_read, perms::group_exec) |
-           also(perms::others_read, perms::others_exec);
+    const auto now = static_cast<unsigned>(std::filesystem::status(file).permissions());
+    return static_cast<std::filesystem::perms>((now & 0444U) >> 2U);
 }
 
 }  // namespace
@@ -252,7 +239,7 @@ int recommend_as(const RecommendArguments& arguments) {
                 copies != measured->metrics.end())
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
     if (arguments.into || arguments.check)
-        return recommend_into(arguments, {setup, result, options});
+        return recommend_into(arguments, setup, result.recommended, options);
     const Artefact artefact = artefact_of(arguments.as, setup, result.recommended, options);
     if (!artefact.left_out.empty())
         put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name,
