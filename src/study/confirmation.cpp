@@ -2,7 +2,7 @@
 #include "confirmation.hpp"
 
 #include "base/probability.hpp"
-#include "base/turns.hpp"
+#include "comparison.hpp"
 #include "verdict.hpp"
 
 namespace servetune {
