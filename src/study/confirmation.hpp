@@ -80,15 +80,17 @@ private:
 std::size_t rounds_needed(const Problem& problem, const Standings& standings);
 
 /// Trials of a budget that are kept for the confirmation, in rounds of two: as many as the gain
-/// needs that the search has found (`rounds_needed`). At most six rounds, three trials in ten or
-/// three rounds where that is less, and so many that the search has six trials; at least one round,
-/// from 20 trials on two, from 30 on three. A budget of fewer than eight keeps none.
+/// needs that the search has found (`rounds_needed`). At most six rounds and three trials in ten, or
+/// three rounds where that is less, or half of the trials; at least one round, from 20 trials on
+/// two, from 30 on three. Less than three rounds are kept for nothing that needs more. A budget of
+/// fewer than eight keeps none.
 inline std::size_t confirmation_reserve(std::size_t trials,
                                         std::size_t needed = interim_analyses.back()) {
-    constexpr std::size_t searched = 6, most = 6, enough = 100;
-    if (trials < searched + 2) return 0;
-    const std::size_t few = std::min(least_rounds, (trials - searched) / 2);
-    const std::size_t kept = std::clamp((3 * std::min(trials, enough) + 10) / 20, few, most);
+    constexpr std::size_t least = 8, most = 6, enough = 100;
+    if (trials < least) return 0;
+    const std::size_t few = std::min(least_rounds, trials / 4);
+    const std::size_t kept = std::clamp(3 * std::min(trials, enough) / 20, few, most);
+    if (kept < least_rounds && needed > kept) return 2;
     return 2 * std::clamp(needed, std::clamp<std::size_t>(trials / 10, 1, least_rounds), kept);
 }
 

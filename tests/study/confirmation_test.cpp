@@ -209,8 +209,9 @@ TEST_CASE(
     CHECK(confirmation_reserve(8) == 2);
     CHECK(confirmation_reserve(12) == 6);
     CHECK(confirmation_reserve(20) == 6);
-    CHECK(confirmation_reserve(30) == 10);
+    CHECK(confirmation_reserve(30) == 8);
     CHECK(confirmation_reserve(40) == 12);
+    CHECK(confirmation_reserve(8, 2) == 4);
     CHECK(confirmation_reserve(12, 1) == 2);
     CHECK(confirmation_reserve(40, 1) == 6);
     for (std::size_t trials = 8; trials < 500; ++trials) {
