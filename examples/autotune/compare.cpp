@@ -9,7 +9,6 @@
 
 #include "base/files.hpp"
 #include "base/probability.hpp"
-#include "base/turns.hpp"
 #include "report/comparison.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"

@@ -225,7 +225,8 @@ std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of
     const auto without_name = [&](std::size_t i) { return i == name ? NameState{} : state_of(i); };
     const auto look = [this, name, first, last, &others_decided, &without_name, &halve, &changes](
                           const auto& self, std::size_t at) -> void {
-        if (!mentions(at, name) || never_known(at, without_name)) return;
+        std::vector<std::uint32_t> words;
+        if (!mentions(at, name) || append_part(at, without_name, words).never) return;
         const Node& node = nodes_[at];
         const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or ||
                              node.kind == Kind::logical_not;

@@ -4,11 +4,23 @@
 #include "base/probability.hpp"
 #include "servetune/decision.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "servetune/rng.hpp"
 
 #include <utility>
 #include <vector>
 
 namespace servetune {
+
+/// By how many places the order of `of` is turned, two or three that are measured in turn, in round
+/// n: drawn from the seed for six rounds at a time. Of two the third round's order is the first's
+/// reversed, and the second three rounds' are the first three's; of three each has each place once
+/// in three rounds. So a load of the machine that comes back every two, three or four measurements
+/// meets none of them three times.
+inline std::size_t turn_of(std::uint64_t seed, std::size_t n, std::size_t of) {
+    const std::uint64_t drawn = derive_seed(seed, n / 6);
+    if (of != 2) return (drawn + n) % of;
+    return ((n % 3 == 1 ? drawn / 2 : drawn + n % 3 / 2) + n / 3) % 2;
+}
 
 /// Whether B is better than A, by pairs of measurements that are made right after each other: what
 /// the machine does meanwhile, it does to both.

@@ -2,7 +2,7 @@
 #include "confirmation.hpp"
 
 #include "base/probability.hpp"
-#include "base/turns.hpp"
+#include "comparison.hpp"
 #include "verdict.hpp"
 
 namespace servetune {
@@ -34,12 +34,8 @@ double reach_of(const Spread& spread, std::size_t gains, double level) {
            student_quantile(1 - level, static_cast<std::size_t>(spread.freedom));
 }
 
-double mean_of(const std::vector<double>& values) {
+double average_of(const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-double median_of(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
 }
 
 }  // namespace
@@ -53,7 +49,7 @@ std::optional<double> PairedComparison::gain_in(const Standing& candidate,
                                  : std::count(round->begin(), round->end(), trial))
                 if (const auto measured = standings_.as_measured(of, trial->id, k_))
                     figures.push_back(*measured);
-        return figures.empty() ? std::nullopt : std::optional(mean_of(figures));
+        return figures.empty() ? std::nullopt : std::optional(average_of(figures));
     };
     const auto mine = figure(candidate);
     const auto its = figure(base_);
@@ -77,13 +73,12 @@ Spread PairedComparison::assumed(std::size_t rounds) const {
     std::vector<double> searched{0};
     for (const Standing& one : standings_.all())
         if (one.passes() && &one != &base_)
-            if (const auto gain = gain_in(one)) searched.push_back(*gain);
-    const double centre = median_of(searched);
-    for (double& gain : searched) gain = std::abs(gain - centre);
+            if (const auto gain = gain_in(one)) searched.push_back(std::abs(*gain));
+    std::sort(searched.begin(), searched.end());
     const double noise = std::max(problem_.decision.noise_cv,
-                                  std::min(median_of(searched) / deviations, most_noise));
+                                  std::min(searched[searched.size() / 2] / deviations, most_noise));
     constexpr auto weight = static_cast<double>(assumed_freedom);
-    return {weight * (load * load + 2 * noise * noise), weight};
+    return {weight * std::max(load * load, 2 * noise * noise), weight};
 }
 
 Gain PairedComparison::gain(const Standing& candidate, double level) const {
@@ -91,19 +86,23 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const std::size_t n = mine.size();
     const FigureScale& scale = standings_.scale(k_);
     if (n == 0) return Gain::unknown(0, scale);
-    const double mean = mean_of(mine);
-    if (n < least_rounds)
-        if (const auto searched = gain_in(candidate)) mine.push_back(*searched);
+    const double mean = average_of(mine);
+    const double searched = gain_in(candidate).value_or(mean);
+    if (n < least_rounds) mine.push_back(searched);
     Spread measured{0, static_cast<double>(mine.size() - 1)};
-    for (const double one : mine) measured.squares += std::pow(one - mean_of(mine), 2);
+    for (const double one : mine) measured.squares += std::pow(one - average_of(mine), 2);
     Spread all = assumed(n);
     all += measured;
-    constexpr double nothing = 1e-18;
-    const bool exact = measured.freedom > 0 && measured.squares < nothing;
-    double reach = reach_of(all, n, level);
-    if (n >= least_rounds || exact) reach = std::min(reach, reach_of(measured, n, level));
-    return {
-        std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach), level, false, scale};
+    const double reach = reach_of(all, n, level);
+    double low = std::min(mean, searched) - reach;
+    double high = std::max(mean, searched) + reach;
+    constexpr double exact = 1e-18;
+    if (n >= least_rounds || measured.squares < exact) {
+        const double alone = reach_of(measured, n, level);
+        low = std::max(low, mean - alone);
+        high = std::min(high, mean + alone);
+    }
+    return {std::expm1(mean), std::expm1(low), std::expm1(high), level, false, scale};
 }
 
 std::size_t rounds_needed(const Problem& problem, const Standings& standings) {

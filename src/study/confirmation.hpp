@@ -52,9 +52,10 @@ public:
     /// The gain of a configuration over the base with its interval, by Student's t.
     ///
     /// What the mean is off by is known from how the rounds spread and from what is assumed of a
-    /// round, which weighs five degrees of freedom; from three rounds on also from the rounds
-    /// alone, and the narrower counts. In fewer rounds the search's gain is one more that says how
-    /// gains spread, and figures that came again to the last digit have no noise.
+    /// round, which weighs five degrees of freedom: then no more is believed than both the rounds
+    /// and the search say. From three rounds on it is also known from the rounds alone, and the
+    /// narrower end counts. In fewer rounds the search's gain is one more that says how gains
+    /// spread, and figures that came again to the last digit have no noise.
     [[nodiscard]] Gain gain(const Standing& candidate, double level = verdict_level) const;
 
     /// ln of a figure over the base's, turned so that more is better: in a round, or (null) of the
@@ -79,16 +80,18 @@ private:
 std::size_t rounds_needed(const Problem& problem, const Standings& standings);
 
 /// Trials of a budget that are kept for the confirmation, in rounds of two: as many as the gain
-/// needs that the search has found (`rounds_needed`). At most six rounds, three trials in ten or
-/// three rounds where that is less, and so many that the search has six trials; at least half of
-/// it, where there is room for one. A budget of fewer than eight keeps none.
+/// needs that the search has found (`rounds_needed`). At most six rounds and three trials in ten, or
+/// three rounds where that is less, or half of the trials; at least one round, from 20 trials on
+/// two, from 30 on three. Less than three rounds are kept for nothing that needs more. A budget of
+/// fewer than eight keeps none.
 inline std::size_t confirmation_reserve(std::size_t trials,
                                         std::size_t needed = interim_analyses.back()) {
-    constexpr std::size_t searched = 6, most = 6, enough = 100;
-    if (trials < searched + 2) return 0;
-    const std::size_t few = std::min(least_rounds, (trials - searched) / 2);
-    const std::size_t kept = std::clamp((3 * std::min(trials, enough) + 10) / 20, few, most);
-    return 2 * std::clamp(needed, std::max<std::size_t>(kept / 2, 1), kept);
+    constexpr std::size_t least = 8, most = 6, enough = 100;
+    if (trials < least) return 0;
+    const std::size_t few = std::min(least_rounds, trials / 4);
+    const std::size_t kept = std::clamp(3 * std::min(trials, enough) / 20, few, most);
+    if (kept < least_rounds && needed > kept) return 2;
+    return 2 * std::clamp(needed, std::clamp<std::size_t>(trials / 10, 1, least_rounds), kept);
 }
 
 /// Trials of a budget that the search may take.

@@ -107,7 +107,7 @@ TEST_CASE("own study: noise, least gain, strategy and deadline are settings; tri
     StudySettings settings = small_settings();
     settings.strategy = std::make_shared<Random>();
     settings.noise_cv = 0;
-    settings.min_gain = 0.5;
+    settings.min_gain = 0.9;
     Study study(settings);
     const Recommendation result = study.optimize(speed, &seen);
     CHECK(result.conclusion == Conclusion::keep_default);  // no gain is so large

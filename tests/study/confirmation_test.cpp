@@ -209,8 +209,9 @@ TEST_CASE(
     CHECK(confirmation_reserve(8) == 2);
     CHECK(confirmation_reserve(12) == 6);
     CHECK(confirmation_reserve(20) == 6);
-    CHECK(confirmation_reserve(30) == 10);
+    CHECK(confirmation_reserve(30) == 8);
     CHECK(confirmation_reserve(40) == 12);
+    CHECK(confirmation_reserve(8, 2) == 4);
     CHECK(confirmation_reserve(12, 1) == 2);
     CHECK(confirmation_reserve(40, 1) == 6);
     for (std::size_t trials = 8; trials < 500; ++trials) {
@@ -219,6 +220,21 @@ TEST_CASE(
         CHECK(confirmation_reserve(trials) <= 12);
         CHECK(confirmation_reserve(trials, 1) <= confirmation_reserve(trials));
     }
+}
+
+TEST_CASE("confirmation: twelve trials search at least eight configurations where one gains 30 %") {
+    const Problem problem(SearchSpace({Parameter::integer("mode", 0, 63)}), {metric}, {});
+    std::size_t found = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const std::vector<Trial> history = TuningTask::studied(
+            problem, Exhaustive(), 12, seed, [](const Configuration& one, Rng& draws) {
+                const double gain = number(one, "mode") == 4 ? 1.3 : 1;
+                return Measurement{{{metric, {1000 * gain * std::exp(0.01 * draws.normal())}}}};
+            });
+        CHECK(std::count_if(history.begin(), history.end(), confirms) <= 4);
+        found += number(recommend(problem, history).recommended, "mode") == 4 ? 1 : 0;
+    }
+    CHECK(found >= 19);
 }
 
 TEST_CASE("confirmation: eight trials of an exact function try six configurations") {
