@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view begins = "Traceback (most recent call last):";
 constexpr std::size_t most_open = 32;  // processes that fail at the same time
 constexpr std::size_t most_lines =
-    400;  // of one traceback: recursion ends at 1000 calls, bounded by Python
+    400;  // of one traceback: recursion ends at 1000 calls, kept_start by Python
 constexpr std::size_t most_message_bytes = 500;
 
 bool is_decimal(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
@@ -22,18 +22,18 @@ bool is_of_name(char letter, char also = '-') {
 }
 bool is_python_name(char letter) { return is_of_name(letter, '.'); }
 bool is_blank(char letter) { return letter == ' ' || letter == '\t'; }
-std::string bounded(std::string_view message) { return start_of(message, most_message_bytes); }
+std::string kept_start(std::string_view message) { return start_of(message, most_message_bytes); }
 
 /// The first of the words that a text has, or the end of them.
 template <class Words>
-auto found_in(std::string_view text, const Words& words) {
+auto word_within(std::string_view text, const Words& words) {
     return std::find_if(words.begin(), words.end(), [&](std::string_view word) {
         return text.find(word) != std::string_view::npos;
     });
 }
 
 /// `D` of "a.b.D".
-std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+std::string_view plain_class(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 /// Without the colours of a terminal.
 std::string plain(std::string_view line) {
@@ -77,7 +77,7 @@ std::string_view class_of(std::string_view text) {
     const std::string_view name = text.substr(0, end);
     if (name.empty() || is_decimal(name.front()) || (end < text.size() && text[end] != ':'))
         return {};
-    const std::string_view last = last_part(name);
+    const std::string_view last = plain_class(name);
     const auto is = [](int (*what)(int)) {
         return [what](char letter) { return what(static_cast<unsigned char>(letter)) != 0; };
     };
@@ -89,14 +89,14 @@ std::string_view class_of(std::string_view text) {
 bool ends_on_request(std::string_view text) {
     constexpr std::array<std::string_view, 4> words{"KeyboardInterrupt", "SystemExit",
                                                     "CancelledError", "GeneratorExit"};
-    return std::find(words.begin(), words.end(), last_part(class_of(text))) != words.end();
+    return std::find(words.begin(), words.end(), plain_class(class_of(text))) != words.end();
 }
 
 bool below_error(std::string_view prefix) {
     constexpr std::array<std::string_view, 6> levels{"WARNING",  "INFO", "DEBUG",
                                                      "Warning:", "[W] ", "[I] "};
     // NCCL_DEBUG=INFO stands further behind.
-    return found_in(prefix.substr(0, 120), levels) != levels.end();
+    return word_within(prefix.substr(0, 120), levels) != levels.end();
 }
 
 /// Whether a line has the name as a word. One word of English is no name: `fit`, `device`.
@@ -152,11 +152,11 @@ void TracebackReader::read(std::string_view raw) {
     if (line.find("terminate called after throwing an instance of") != std::string::npos)
         thrown_ = true;
     else if (const std::size_t what = line.find("what():"); thrown_ && what != std::string::npos)
-        exception_ = bounded(
+        exception_ = kept_start(
             trimmed(std::string_view(line).substr(what + std::string_view("what():").size())));
     else if (const std::size_t fatal = line.find("Fatal Python error: ");
              fatal != std::string::npos)
-        exception_ = bounded(std::string_view(line).substr(fatal));
+        exception_ = kept_start(std::string_view(line).substr(fatal));
 }
 
 bool TracebackReader::continue_with(Open& open, std::string_view line, std::string_view same) {
@@ -193,7 +193,7 @@ void TracebackReader::finish(const Open& open, std::string_view text) {
     if (open.ignored || ends_on_request(text)) return;
     if (exception_ && (follows(std::string(text)) || !(open.linked || follows(*exception_))))
         return;
-    exception_ = bounded(text);
+    exception_ = kept_start(text);
     place_ = open.place;
     prefix_ = open.prefix;
     message_goes_on_ = true;
@@ -205,7 +205,7 @@ void TracebackReader::read_after_exception(std::string_view line, std::string_vi
     const std::string_view text = line.substr(prefix_.size());
     if (message_goes_on_ && !text.empty() && is_blank(text.front()) && !trimmed(text).empty() &&
         exception_->size() < most_message_bytes)
-        exception_ = bounded(*exception_ + " " + std::string(trimmed(text)));
+        exception_ = kept_start(*exception_ + " " + std::string(trimmed(text)));
     if (!trimmed(text).empty()) message_goes_on_ = false;
     if (text.starts_with("The above exception was the direct cause of") ||
         text.starts_with("During handling of the above exception"))
@@ -216,7 +216,7 @@ bool is_error_line(std::string_view line) {
     const std::string text = plain(line.substr(0, most_message_bytes));
     constexpr std::array<std::string_view, 6> words{"ERROR",  "FATAL",  "CRITICAL",
                                                     "error:", "fatal:", "[E] "};
-    if (found_in(text, words) != words.end()) return true;
+    if (word_within(text, words) != words.end()) return true;
     // A clock, the level as one letter, the message.
     const std::size_t clock = text.find(' ');
     const auto of_clock = [](char letter) {
@@ -234,17 +234,17 @@ FailureKind kind_of_exception(std::string_view exception) {
     constexpr std::array<std::string_view, 6> lacks{"ModuleNotFoundError", "ImportError",
                                                     "NotImplementedError", "not supported",
                                                     "does not support",    "nsupported"};
-    return found_in(exception, lacks) == lacks.end() ? FailureKind::other
-                                                     : FailureKind::unsupported;
+    return word_within(exception, lacks) == lacks.end() ? FailureKind::other
+                                                        : FailureKind::unsupported;
 }
 
 std::optional<DecisiveLine> decisive_line(const Engine& engine, std::span<const std::string> log,
                                           std::span<const std::string> set) {
     for (const std::string& line : log)
         for (const FailurePattern& pattern : engine.failures) {
-            const auto words = found_in(line, pattern.match);
+            const auto words = word_within(line, pattern.match);
             if (words == pattern.match.end() ||
-                found_in(line, pattern.unless) != pattern.unless.end())
+                word_within(line, pattern.unless) != pattern.unless.end())
                 continue;
             const FailureKind kind =
                 named_in(failure_kinds, pattern.kind).value_or(FailureKind::other);

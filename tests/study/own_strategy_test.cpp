@@ -23,8 +23,8 @@ using namespace servetune::test;
 // dangle.
 static_assert(std::is_constructible_v<Study, Problem, const Random&, MemoryJournal&>);
 static_assert(!std::is_constructible_v<Study, const Problem&, Random, MemoryJournal&>);
-static_assert(std::is_constructible_v<Standings, std::span<const Trial>, Objective, Decision,
-                                      Configuration>);
+static_assert(
+    std::is_constructible_v<Standings, std::span<const Trial>, Objective, Decision, Configuration>);
 static_assert(std::is_constructible_v<Standings, const std::vector<Trial>&, Objective, Decision,
                                       Configuration>);
 static_assert(!std::is_constructible_v<Standings, std::vector<Trial>, Objective, Decision,
