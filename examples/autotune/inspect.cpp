@@ -356,8 +356,8 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id,
                 trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
-    put(stdout, "{}",
-        ended.empty() ? last_run_text(setup.file, folder) : fmt::format("  ended: {}\n", ended));
+    put_text(stdout, ended.empty() ? last_run_text(setup.file, folder)
+                                   : fmt::format("  ended: {}\n", ended));
     const Headline headline = headline_of(view);
     put(stdout, "  {}: {}.{}{}\n", ended.empty() ? "so far" : "conclusion", headline.title,
         headline.reason.empty() ? "" : " " + headline.reason,
@@ -373,11 +373,9 @@ int report(const ReportArguments& arguments) {
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     const std::string_view ended = ended_because(setup, trials, folder);
     const bool with_effects = !somebody_writes(folder);  // a load test would miss the core
-    put(stdout, "{}{}",
-        arguments.html   ? html_report(setup, trials, ended, with_effects)
-        : arguments.json ? json_report(setup, trials, ended, with_effects)
-                         : markdown_report(setup, trials, ended, with_effects),
-        arguments.json ? "\n" : "");
+    put_text(stdout, arguments.html   ? html_report(setup, trials, ended, with_effects)
+                     : arguments.json ? json_report(setup, trials, ended, with_effects) + "\n"
+                                      : markdown_report(setup, trials, ended, with_effects));
     if (!with_effects)
         complain("a run is under way: 'autotune explain' has what takes fitting models");
     return done;

@@ -411,9 +411,7 @@ class Job:
         self.id, self.tool, self.folder, self._began = id, tool, folder, time.monotonic()
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         only_in = os.environ | {"SERVETUNE_ONLY_IN": str(root)}  # the files that a study names, too
-        self._process = start_in_session(
-            [find(), *words], cwd=root, env=only_in, stdout=self._out, stderr=self._err
-        )
+        self._process = start_in_session([find(), *words], cwd=root, env=only_in, stdout=self._out, stderr=self._err)
 
     @property
     def running(self) -> bool:
