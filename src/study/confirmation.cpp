@@ -64,21 +64,36 @@ std::vector<double> PairedComparison::gains(const Standing& candidate) const {
     return result;
 }
 
+std::vector<double> PairedComparison::searched() const {
+    std::vector<double> result{0};
+    for (const Standing& one : standings_.all())
+        if (one.passes() && &one != &base_)
+            if (const auto gain = gain_in(one)) result.push_back(*gain);
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
 Spread PairedComparison::assumed(std::size_t rounds) const {
     // Fewer than three rounds are not balanced against a load that comes and goes.
     const double load = rounds < least_rounds ? 0.05 : 0.03;
     // The search's gains spread by what configurations do as well: so much is believed of them.
     constexpr double most_noise = 0.05;
     constexpr double deviations = 0.6745;  // in a normal's median distance
-    std::vector<double> searched{0};
-    for (const Standing& one : standings_.all())
-        if (one.passes() && &one != &base_)
-            if (const auto gain = gain_in(one)) searched.push_back(std::abs(*gain));
-    std::sort(searched.begin(), searched.end());
+    std::vector<double> all = searched();
+    for (double& one : all) one = std::abs(one);
+    std::sort(all.begin(), all.end());
     const double noise = std::max(problem_.decision.noise_cv,
-                                  std::min(searched[searched.size() / 2] / deviations, most_noise));
+                                  std::min(all[all.size() / 2] / deviations, most_noise));
     constexpr auto weight = static_cast<double>(assumed_freedom);
     return {weight * std::max(load * load, 2 * noise * noise), weight};
+}
+
+bool PairedComparison::is_exact(double gain) const {
+    constexpr double equal = 1e-9, many = 5;
+    const std::vector<double> all = searched();
+    return std::adjacent_find(all.begin(), all.end(), [&](double a, double b) {
+               return b - a > equal && many * (b - a) < std::abs(gain);
+           }) != all.end();
 }
 
 Gain PairedComparison::gain(const Standing& candidate, double level) const {
@@ -87,17 +102,16 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const FigureScale& scale = standings_.scale(k_);
     if (n == 0) return Gain::unknown(0, scale);
     const double mean = plain_mean(mine);
-    const double searched = gain_in(candidate).value_or(mean);
-    if (n < least_rounds) mine.push_back(searched);
+    const std::optional<double> before = gain_in(candidate);
+    if (n < least_rounds && before) mine.push_back(*before);
     Spread measured{0, static_cast<double>(mine.size() - 1)};
     for (const double one : mine) measured.squares += std::pow(one - plain_mean(mine), 2);
     Spread all = assumed(n);
-    all += measured;
-    const double reach = reach_of(all, n, level);
-    double low = std::min(mean, searched) - reach;
-    double high = std::max(mean, searched) + reach;
-    constexpr double exact = 1e-18;
-    if (n >= least_rounds || measured.squares < exact) {
+    const double reach = reach_of(all += measured, n, level);
+    double low = std::min(mean, before.value_or(mean)) - reach;
+    double high = std::max(mean, before.value_or(mean)) + reach;
+    constexpr double none = 1e-18;
+    if (n >= least_rounds || (before && measured.squares < none && is_exact(mean))) {
         const double alone = reach_of(measured, n, level);
         low = std::max(low, mean - alone);
         high = std::min(high, mean + alone);

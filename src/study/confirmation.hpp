@@ -55,7 +55,7 @@ public:
     /// round, which weighs five degrees of freedom: then no more is believed than both the rounds
     /// and the search say. From three rounds on it is also known from the rounds alone, and the
     /// narrower end counts. In fewer rounds the search's gain is one more that says how gains
-    /// spread, and figures that came again to the last digit have no noise.
+    /// spread, and figures that came again to the last digit have no noise (`is_exact`).
     [[nodiscard]] Gain gain(const Standing& candidate, double level = verdict_level) const;
 
     /// ln of a figure over the base's, turned so that more is better: in a round, or (null) of the
@@ -68,6 +68,11 @@ public:
 
 private:
     [[nodiscard]] std::vector<double> gains(const Standing& candidate) const;
+    /// Gains over the base in the search, in order, and that of the base: 0.
+    [[nodiscard]] std::vector<double> searched() const;
+    /// Whether a gain is more than five of the smallest steps between figures of the search: a count
+    /// comes again for all its noise.
+    [[nodiscard]] bool is_exact(double gain) const;
 
     const Problem& problem_;
     const Standings& standings_;
@@ -81,16 +86,13 @@ std::size_t rounds_needed(const Problem& problem, const Standings& standings);
 
 /// Trials of a budget that are kept for the confirmation, in rounds of two: as many as the gain
 /// needs that the search has found (`rounds_needed`). At most six rounds and three trials in ten,
-/// or three rounds where that is less, or half of the trials; at least one round, from 20 trials on
-/// two, from 30 on three. Less than three rounds are kept for nothing that needs more. A budget of
-/// fewer than eight keeps none.
+/// or three rounds where that is less; at least one round, from 20 trials on two, from 30 on three. A
+/// budget of fewer than twelve keeps one round, of fewer than eight none.
 inline std::size_t confirmation_reserve(std::size_t trials,
                                         std::size_t needed = interim_analyses.back()) {
-    constexpr std::size_t least = 8, most = 6, enough = 100;
-    if (trials < least) return 0;
-    const std::size_t few = std::min(least_rounds, trials / 4);
-    const std::size_t kept = std::clamp(3 * std::min(trials, enough) / 20, few, most);
-    if (kept < least_rounds && needed > kept) return 2;
+    constexpr std::size_t least = 8, for_three = 12, most = 6, enough = 100;
+    if (trials < for_three) return trials < least ? 0 : 2;
+    const std::size_t kept = std::clamp(3 * std::min(trials, enough) / 20, least_rounds, most);
     return 2 * std::clamp(needed, std::clamp<std::size_t>(trials / 10, 1, least_rounds), kept);
 }
 
@@ -107,8 +109,6 @@ inline std::size_t search_trials(const Problem& problem, std::size_t trials,
 /// and 12 rounds: once a gain is proven, or is proven to be less than `min_gain`, it is settled.
 /// What is settled for the worse, or fails now, makes room for what looks best of the others. A
 /// pure function of the history, the seed and what is left.
-///
-/// The order within rounds is drawn from the seed (`turn_of`).
 class Confirmation {
 public:
     /// `most`: trials that there may be in all.

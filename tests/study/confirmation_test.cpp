@@ -216,7 +216,7 @@ TEST_CASE(
     CHECK(confirmation_reserve(20) == 6);
     CHECK(confirmation_reserve(30) == 8);
     CHECK(confirmation_reserve(40) == 12);
-    CHECK(confirmation_reserve(8, 2) == 4);
+    CHECK(confirmation_reserve(8, 2) == 2);
     CHECK(confirmation_reserve(12, 1) == 2);
     CHECK(confirmation_reserve(40, 1) == 6);
     for (std::size_t trials = 8; trials < 500; ++trials) {
@@ -252,6 +252,33 @@ TEST_CASE("confirmation: eight trials of an exact function try six configuration
     for (const Trial& trial : history) tried.insert(trial.configuration);
     CHECK(tried.size() == 6);
     CHECK(number(recommend(problem, history).recommended, "n") > 31);
+}
+
+TEST_CASE("confirmation: a count that comes again for all its noise proves nothing") {
+    const Problem problem(SearchSpace({Parameter::integer("mode", 0, 63)}), {metric}, {});
+    int wrong = 0;
+    for (std::uint64_t seed = 0; seed < 100; ++seed)
+        for (const std::size_t trials : {8, 12}) {
+            const std::vector<Trial> history = TuningTask::studied(
+                problem, Exhaustive(), trials, seed, [](const Configuration&, Rng& draws) {
+                    const double figure = std::round(10.4 * std::exp(0.03 * draws.normal()));
+                    return Measurement{{{metric, {figure}}}};
+                });
+            wrong += recommend(problem, history).conclusion == Conclusion::recommended ? 1 : 0;
+        }
+    CHECK(wrong <= 4);  // of 200
+}
+
+TEST_CASE("confirmation: what was not measured in the search is not proven by one round") {
+    const Problem problem(SearchSpace({Parameter::integer("mode", 0, 7)}), {metric}, {});
+    std::vector<Trial> history;
+    for (const int mode : {0, 1, 2, 5, 0}) {
+        Trial trial{history.size(), problem.space.completed({{"mode", std::int64_t{mode}}})};
+        trial.purpose = history.size() < 3 ? Purpose::search : Purpose::confirm;
+        trial.outcome = Measurement{{{metric, {1000 + 10.0 * mode}}}};
+        history.push_back(std::move(trial));
+    }
+    CHECK(recommend(problem, history).conclusion == Conclusion::inconclusive);
 }
 
 TEST_CASE(
