@@ -93,8 +93,8 @@ struct Recommendation {
     /// where nothing passes: what comes nearest to it, and the limits that it breaks
     std::optional<Closest> closest{};
     std::size_t results = 0;    ///< measurements of the search
-    std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
     std::size_t unsound = 0;    ///< of these: the audit refuses them
+    std::size_t disturbed = 0;  ///< of the others: something else used the machine meanwhile
     /// of `recommended` over the default, judged as the best-looking of all that were tried
     Gain gain{};
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing

@@ -164,16 +164,14 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     result.recommended = result.default_configuration;
     const Standing* base = standings.find(result.default_configuration);
     result.default_passes = base != nullptr && base->passes();
-    std::size_t reliable = 0;
     for (const Trial& trial : history) {
         const Measurement* measurement = trial.of_search() ? trial.measurement() : nullptr;
         if (measurement == nullptr) continue;
         const bool believed = problem.decision.believes(*measurement);
-        const bool disturbed = problem.decision.enforce_audit && measurement->validity.disturbed();
         ++result.results;
         result.unsound += believed ? 0 : 1;
-        result.disturbed += disturbed ? 1 : 0;
-        reliable += believed && !disturbed ? 1 : 0;
+        result.disturbed +=
+            believed && problem.decision.enforce_audit && measurement->validity.disturbed() ? 1 : 0;
     }
     const auto inconclusive = [&](InconclusiveReason doubt) {
         result.conclusion = Conclusion::inconclusive;
@@ -182,9 +180,10 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     };
     result.default_unsound = base != nullptr && only_unsound(*base, problem);
     const Standing* best = standings.best();
-    if (best == nullptr) result.closest = closest_to_passing(problem, standings);
-    if (best == nullptr)
+    if (best == nullptr) {
+        result.closest = closest_to_passing(problem, standings);
         return result.default_unsound ? inconclusive(InconclusiveReason::default_unsound) : result;
+    }
     result.best = best->configuration;
     const std::vector<Goal> goals = problem.objective.goals;
     if (problem.objective.several())
@@ -275,7 +274,8 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     if (smallest != base && (mostly_disturbed(*smallest, problem.decision) ||
                              mostly_disturbed(*winner, problem.decision)))
         return inconclusive(InconclusiveReason::winner_disturbed);
-    if (reliable * 4 <= result.results) return inconclusive(InconclusiveReason::most_unreliable);
+    if ((result.results - result.unsound - result.disturbed) * 4 <= result.results)
+        return inconclusive(InconclusiveReason::most_unreliable);
     for (const Standing* one : {smallest, winner, base})
         if (!not_confirmed && one != nullptr && only_with_cached_weights(*one)) {
             constexpr std::size_t most_trials =

@@ -290,6 +290,11 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     CHECK(most.result.doubt == InconclusiveReason::most_unreliable);
     CHECK(most.headline.reason ==
           "Hardly any result can be relied on; 11 of 12 results were disturbed.");
+    // What the audit refuses is not counted twice.
+    const Verdicts refused(judged_rates +
+                           "8,ok,1000,sound,\n16,ok,1500,unsound,cpu_shared\n32,ok,900,sound,\n");
+    CHECK(refused.result.unsound == 1);
+    CHECK(refused.result.disturbed == 0);
     // Suspected by the audit, but not disturbed.
     const Verdicts suspect(judged_rates + "8,ok,1000,suspect,chunks\n16,ok,1500,suspect,chunks\n");
     CHECK(suspect.result.conclusion == Conclusion::recommended);
