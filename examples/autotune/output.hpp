@@ -35,7 +35,7 @@ void put_text(std::FILE* to, std::string_view text) noexcept;
 template <class T>
 decltype(auto) shown_in_format(const T& value) {
     if constexpr (std::is_convertible_v<const T&, std::string_view>)
-        return servetune::printable_line(value);
+        return servetune::printable_line(secrets()(value));
     else return (value);
 }
 

@@ -67,7 +67,7 @@ std::string change_line(const DeployChange& change) {
 std::string diff_text(const std::string& name, const DeployDifference& difference) {
     std::string result;
     const auto add = [&](const char* mark, const std::string& text) {
-        if (!text.empty()) result += mark + printable_line(text) + "\n";
+        if (!text.empty()) result += mark + printable_line(secrets()(text)) + "\n";
     };
     add("--- ", name);
     add("+++ ", name);

@@ -104,6 +104,22 @@ TEST_CASE(
     CHECK_FALSE(has(all, password));
 }
 
+TEST_CASE("secrets: one of several lines is not shown in one line either") {
+    const KeyInEnvironment key("begins 4711\n" + password);
+    const TemporaryFolder folder;
+    const Ran said =
+        ran({SERVETUNE_PROGRAM, "validate", "--no-installed",
+             folder
+                 .write("study.yaml",
+                        "study: lines\nmodel: \"${SERVETUNE_TEST_SECRET}\"\nengine: vllm\n"
+                        "hardware: {device: h100-sxm, count: 1}\nworkloads: [chat]\nobjective: "
+                        "{maximize: output_tokens_per_second}\nevaluator: {deploy: {}}\n")
+                 .string()},
+            folder.path());
+    CHECK(has(said.out, "${SERVETUNE_TEST_SECRET}"));
+    CHECK_FALSE(has(said.out + said.err, password));
+}
+
 TEST_CASE(
     "secrets: the page's token and what else the environment holds reach no engine, no file and no "
     "page") {
