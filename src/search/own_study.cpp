@@ -89,6 +89,7 @@ Recommendation Study::optimize_outcomes(
             return Failure{FailureKind::other, error.what()};
         }
     };
+    if (observer != nullptr && !trials().empty()) observer->resumed(trials());
     while (const AskResult trial = ask(budget_)) {
         start(trial->id);
         if (observer != nullptr) observer->started(trials()[trial->id]);

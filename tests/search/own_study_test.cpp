@@ -90,8 +90,13 @@ TEST_CASE("own study: a journal on disk is resumed, and refuses another study") 
     settings.trials = 9;
     Study resumed(settings);
     CHECK(resumed.trials().size() == 6);
-    (void)resumed.optimize(counted);
+    struct Seen : Observer {
+        std::size_t before = 0;
+        void resumed(std::span<const Trial> history) override { before = history.size(); }
+    } seen;
+    (void)resumed.optimize(counted, &seen);
     CHECK(measured == 9);
+    CHECK(seen.before == 6);
 }
 
 TEST_CASE("own study: noise, least gain, strategy and deadline are settings, and trials are seen") {
