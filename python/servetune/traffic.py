@@ -125,7 +125,7 @@ FORMATS = {
 
 
 class Requests:
-    """Reads logs. `counts`: what was left out."""
+    """Reads logs. `counts`: what it left out."""
 
     def __init__(self, form: Format) -> None:
         self.form = form
@@ -178,7 +178,7 @@ class Requests:
                 yield number, None
 
     def _records(self, lines: Iterable[str]) -> Iterator[str]:
-        """Records of JSON lists and pages, one a line; other lines as they are."""
+        """Records of lists and pages, one a line; other lines as they are."""
         lines = iter(lines)
         first = next(lines, "").strip()
         whole, found, at = [first], list[str](), 0
@@ -194,7 +194,7 @@ class Requests:
                         value = next(lists, [value])
                     found += map(json.dumps, value)
                 whole = found
-            except (ValueError, RecursionError):
+            except (ValueError, TypeError, RecursionError):
                 pass
         yield from whole
         yield from lines
@@ -252,7 +252,7 @@ class Requests:
         return row
 
     def _beginnings(self, prompt: Any) -> tuple[list[int], int | None]:
-        """Numbers of a prompt's blocks, each for all before it too, and how many tokens it may have."""
+        """Numbers of a prompt's blocks, each for all before it too, and its tokens, about."""
         if prompt is None:
             return [], None
         text = prompt if isinstance(prompt, (str, list)) else json.dumps(prompt)
@@ -312,7 +312,7 @@ def main(words: list[str] | None = None, out: TextIO = sys.stdout) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m servetune.traffic", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("format", help=", ".join(FORMATS) + ", or a name for --row")
     parser.add_argument("files", nargs="+", metavar="FILE", help="logs of one traffic, also .gz")
-    parser.add_argument("--row", metavar="JSON", help="the row of another format")
+    parser.add_argument("--row", metavar="JSON", help="another format's row")
     asked = parser.parse_args(words)
     try:
         if asked.row:
