@@ -265,7 +265,7 @@ void LivePage::Server::refresh() {
             std::get<1>(now) == 0 ? std::vector<Trial>{} : SqliteJournal::read(folder).trials();
     } catch (const IoError&) {
         // Being made or moved at this moment; what was read last stays.
-        if (journal_version > 0) return;
+        if (journal_version > 0) return void(stamp = {});  // it is read again
     }
     stamp = now;
     ++journal_version;

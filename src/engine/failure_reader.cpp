@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view begins = "Traceback (most recent call last):";
 constexpr std::size_t most_open = 32;  // processes that fail at the same time
 constexpr std::size_t most_lines =
-    400;  // of one traceback: recursion ends at 1000 calls, kept_start by Python
+    400;  // of one traceback: recursion ends at 1000 calls, which Python shortens
 constexpr std::size_t most_message_bytes = 500;
 
 bool is_decimal(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }

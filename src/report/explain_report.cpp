@@ -37,7 +37,7 @@ OrderedJson expected_json(const Expectation& expected) {
 
 /// Four digits are more than a model is good for.
 std::string model_figure(double value) {
-    return short_number_text(std::stod(significant_text(value, 4)));
+    return short_number_text(real_of(significant_text(value, 4)).value_or(value));
 }
 
 /// The first trials leave an interval over many powers of ten, whose ends tell nothing.

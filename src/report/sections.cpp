@@ -664,8 +664,8 @@ Section glossary_section(const Content& content) {
         "default: the configuration that changes nothing; trial 0.",
         "gain: how much better a figure is than the default's: 2 % more of a rate, or the same "
         "work in 1/1.02 of the time.",
-        "99 % interval: were the study repeated many times, 99 of 100 such intervals would hold "
-        "the true value.",
+        "95 % or 99 % interval: were the study repeated many times, so many of 100 such intervals "
+        "would hold the true value.",
         "limit: a bound that a configuration has to keep; one that breaks it is refused, however "
         "fast it is.",
         "sound, unchecked, suspect, unsound: what the audit says of a measurement: all figures fit "

@@ -6,43 +6,31 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <system_error>
+#include <tuple>
 
 namespace servetune {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What changes with a file's content.
-struct FileStamp {
-    dev_t device = 0;
-    ino_t inode = 0;
-    off_t bytes = 0;
-    std::int64_t seconds = 0;
-    std::int64_t nanoseconds = 0;
-
-    friend bool operator==(const FileStamp&, const FileStamp&) = default;
-};
+/// What changes with a file's content: device, inode, bytes, seconds and nanoseconds.
+using FileStamp = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
 
 std::optional<FileStamp> stamp_of(const fs::path& file) {
     struct stat there {};
     if (::stat(file.c_str(), &there) != 0) return std::nullopt;
-    return FileStamp{there.st_dev, there.st_ino, there.st_size, there.st_mtim.tv_sec,
-                     there.st_mtim.tv_nsec};
+    return FileStamp(there.st_dev, there.st_ino, there.st_size, there.st_mtim.tv_sec,
+                     there.st_mtim.tv_nsec);
 }
 
-/// The journal's file and SQLite's own beside it.
-struct JournalStamps {
-    std::optional<FileStamp> database;
-    std::optional<FileStamp>
-        log;  ///< the write-ahead log: what is recorded and not yet in the database
-    std::optional<FileStamp> old_log;  ///< the rollback journal, of a journal that is being made
-
-    friend bool operator==(const JournalStamps&, const JournalStamps&) = default;
-};
+/// Of the journal's file, of the write-ahead log, and of the rollback journal of one that is being
+/// made.
+using JournalStamps = std::array<std::optional<FileStamp>, 3>;
 
 fs::path beside(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
@@ -93,17 +81,15 @@ bool readable_in_place(const fs::path& file) {
 
 void check_journal_file(const fs::path& file) {
     struct stat there {};
-    if (::stat(file.c_str(), &there) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            throw IoError("there is no journal " + file.string() + "; has the study been run?");
-        throw IoError("cannot read journal " + file.string() + ": " +
-                      std::generic_category().message(errno));
-    }
-    if (!S_ISREG(there.st_mode))
-        throw IoError("cannot read journal " + file.string() + ": it is not a regular file");
-    if (::access(file.c_str(), R_OK) != 0)
-        throw IoError("cannot read journal " + file.string() + ": " +
-                      std::generic_category().message(errno));
+    const bool is_there = ::stat(file.c_str(), &there) == 0;
+    if (!is_there && (errno == ENOENT || errno == ENOTDIR))
+        throw IoError("there is no journal " + file.string() + "; has the study been run?");
+    const bool readable =
+        is_there && (!S_ISREG(there.st_mode) || ::access(file.c_str(), R_OK) == 0);
+    if (!readable || !S_ISREG(there.st_mode))
+        throw IoError(
+            "cannot read journal " + file.string() + ": " +
+            (readable ? "it is not a regular file" : std::generic_category().message(errno)));
 }
 
 void read_snapshot(const fs::path& file, const ReadJournal& read) {
@@ -111,10 +97,11 @@ void read_snapshot(const fs::path& file, const ReadJournal& read) {
     constexpr int most_tries = 20;
     for (int i = 1;; ++i) {
         const JournalStamps before = stamps_of(file);
-        const bool all_in_database = (!before.log || before.log->bytes == 0) && !before.old_log;
+        const auto &log = before[1], &old_log = before[2];
+        const bool all_in_database = (!log || std::get<2>(*log) == 0) && !old_log;
         // SQLite reads beside a writer by way of the file `-shm`; it would make one, and in a
         // folder that it cannot write it cannot.
-        if (!all_in_database && (before.old_log || stamp_of(beside(file, "-shm"))) &&
+        if (!all_in_database && (old_log || stamp_of(beside(file, "-shm"))) &&
             readable_in_place(file))
             return read_with(file, SqliteConnection::Access::read, file, read);
         try {

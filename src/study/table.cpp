@@ -175,13 +175,11 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
 }
 
 std::vector<std::string> metrics_of(const MeasuredTable& table) {
-    std::map<std::string, Metric> all;
+    std::set<std::string> all;
     for (const MeasuredTable::Row& row : table.rows)
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
-            all.insert(measurement->metrics.begin(), measurement->metrics.end());
-    std::vector<std::string> result;
-    for (const auto& [name, metric] : all) result.push_back(name);
-    return result;
+            for (const auto& [name, metric] : measurement->metrics) all.insert(name);
+    return {all.begin(), all.end()};
 }
 
 }  // namespace servetune
