@@ -125,8 +125,9 @@ std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
         definitions.push_back(simulated_h100(options.study, options.cache, options.jobs));
     if (!options.landscapes.empty())
         for (Task::Definition& definition : simulated_tasks(
-                 options.landscapes, options.cache, options.jobs,
-                 [&](const std::string& name) { return wanted(name) && in_half({.name = name}); }))
+                 options.landscapes, options.cache, options.jobs, [&](const std::string& name) {
+                     return wanted(name) && in_half({.name = name, .what = {}, .parameters = {}});
+                 }))
             definitions.push_back(std::move(definition));
     std::vector<std::unique_ptr<Task>> tasks;
     for (Task::Definition& definition : definitions)

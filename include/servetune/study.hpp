@@ -7,8 +7,6 @@
 #include "servetune/recommendation.hpp"
 #include "servetune/strategy.hpp"
 
-#include <chrono>
-
 namespace servetune {
 
 /// Why a run came back.
@@ -114,8 +112,8 @@ struct StudySettings {
     std::uint64_t seed = 0;
     double noise_cv = Decision{}.noise_cv;  ///< of measurements, until it is measured: Decision
     double min_gain = Decision{}.min_gain;
-    /// `optimize` starts no trial after it.
-    std::chrono::duration<double> deadline{std::numeric_limits<double>::infinity()};
+    /// Seconds after which `optimize` starts no trial.
+    double deadline = std::numeric_limits<double>::infinity();
     std::shared_ptr<const Strategy> strategy{};  ///< null: Bayesian
 };
 

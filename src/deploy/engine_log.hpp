@@ -14,8 +14,8 @@
 
 namespace servetune {
 
-/// What a command sets, by the names that a log may use: `--max-tokens` and `max_tokens`, variables,
-/// words of JSON, keys of the options file. Not what `=false` turns off.
+/// What a command sets, by the names that a log may use: `--max-tokens` and `max_tokens`,
+/// variables, words of JSON, keys of the options file. Not what `=false` turns off.
 std::vector<std::string> names_set(const Command& command);
 
 /// What an engine prints, read as it comes for the lines that its file knows. Any thread may ask.

@@ -60,7 +60,7 @@ Study::Study(const StudySettings& settings) : Study(owned(settings), settings) {
 Study::Study(std::shared_ptr<Owned> parts, const StudySettings& settings)
     : Study(parts->problem, *parts->strategy, *parts->journal, Options{settings.seed}) {
     budget_.trials = settings.trials;
-    budget_.wall_clock_seconds = settings.deadline.count();
+    budget_.wall_clock_seconds = settings.deadline;
     owned_ = std::move(parts);
 }
 

@@ -206,9 +206,9 @@ FeasibleSet::Diagram::Diagram(const SearchSpace& space, std::size_t most_states)
     }
     constexpr std::size_t names_of_most_rules = 10;
     for (const std::size_t parameter : order_.sequence) {
-        std::size_t names = 0;
+        std::size_t names = 0;  // of the widest rule
         for (const std::size_t which : order_.constraints_of[parameter])
-            names += space.scope(which).size();
+            names = std::max(names, space.scope(which).size());
         cost_.push_back(1 + names / names_of_most_rules);
     }
     Prefix prefix = empty_prefix();

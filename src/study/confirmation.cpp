@@ -34,7 +34,7 @@ double reach_of(const Spread& spread, std::size_t gains, double level) {
            student_quantile(1 - level, static_cast<std::size_t>(spread.freedom));
 }
 
-double average_of(const std::vector<double>& values) {
+double plain_mean(const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
@@ -49,7 +49,7 @@ std::optional<double> PairedComparison::gain_in(const Standing& candidate,
                                  : std::count(round->begin(), round->end(), trial))
                 if (const auto measured = standings_.as_measured(of, trial->id, k_))
                     figures.push_back(*measured);
-        return figures.empty() ? std::nullopt : std::optional(average_of(figures));
+        return figures.empty() ? std::nullopt : std::optional(plain_mean(figures));
     };
     const auto mine = figure(candidate);
     const auto its = figure(base_);
@@ -86,11 +86,11 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const std::size_t n = mine.size();
     const FigureScale& scale = standings_.scale(k_);
     if (n == 0) return Gain::unknown(0, scale);
-    const double mean = average_of(mine);
+    const double mean = plain_mean(mine);
     const double searched = gain_in(candidate).value_or(mean);
     if (n < least_rounds) mine.push_back(searched);
     Spread measured{0, static_cast<double>(mine.size() - 1)};
-    for (const double one : mine) measured.squares += std::pow(one - average_of(mine), 2);
+    for (const double one : mine) measured.squares += std::pow(one - plain_mean(mine), 2);
     Spread all = assumed(n);
     all += measured;
     const double reach = reach_of(all, n, level);

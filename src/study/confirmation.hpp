@@ -80,8 +80,8 @@ private:
 std::size_t rounds_needed(const Problem& problem, const Standings& standings);
 
 /// Trials of a budget that are kept for the confirmation, in rounds of two: as many as the gain
-/// needs that the search has found (`rounds_needed`). At most six rounds and three trials in ten, or
-/// three rounds where that is less, or half of the trials; at least one round, from 20 trials on
+/// needs that the search has found (`rounds_needed`). At most six rounds and three trials in ten,
+/// or three rounds where that is less, or half of the trials; at least one round, from 20 trials on
 /// two, from 30 on three. Less than three rounds are kept for nothing that needs more. A budget of
 /// fewer than eight keeps none.
 inline std::size_t confirmation_reserve(std::size_t trials,

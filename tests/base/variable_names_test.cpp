@@ -82,7 +82,7 @@ TEST_CASE(
                 });
                 INFO(study << why);
                 accepted += has(why, "study.yaml:" + std::to_string(line) + ":") &&
-                                    has(why, "'" + name + "'")
+                                    has(why, "'" + replaced(name, "\n", " ") + "'")
                                 ? 0
                                 : 1;
             }

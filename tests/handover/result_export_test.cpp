@@ -45,6 +45,8 @@ BenchmarkResult some_result(Rng& rng, bool all) {
         if (*count) *count = std::floor(**count);
     if (result.successful_requests && result.failed_requests)
         result.requested_requests = *result.successful_requests + *result.failed_requests;
+    else if (result.requested_requests < result.successful_requests)  // not believed
+        result.requested_requests.reset();
     return result;
 }
 

@@ -142,8 +142,8 @@ TEST_CASE("command: an unknown placeholder is refused before anything runs, with
         return message_of<UsageError>([&] { CommandEvaluator::check_word(word); });
     };
     CHECK(why("--c={confg}") ==
-          "'--c={confg}': {confg} is no placeholder; known: {config}, {seed}, {trial}, {folder}, "
-          "{config_file}, {workload}; the text itself "
+          "'--c={confg}': {confg} is no placeholder; known: {config}, {config_file}, {seed}, "
+          "{trial}, {folder}, {workload}; the text itself "
           "is written {{confg}}");
     for (const char* word :
          {"{config}", "{{anything}}", "{\"json\": {}}", "{", "}{", "{}", "{Upper}", "awk {print}"})

@@ -94,7 +94,7 @@ TEST_CASE("own study: a journal on disk is resumed, and refuses another study") 
     CHECK(measured == 9);
 }
 
-TEST_CASE("own study: noise, least gain, strategy and deadline are settings; trials are seen") {
+TEST_CASE("own study: noise, least gain, strategy and deadline are settings, and trials are seen") {
     struct Seen : Observer {
         std::vector<std::uint64_t> trials{};
         void started(const Trial& trial) override { CHECK_FALSE(trial.told()); }
@@ -114,7 +114,7 @@ TEST_CASE("own study: noise, least gain, strategy and deadline are settings; tri
     CHECK(seen.trials.size() == study.trials().size());
     CHECK(study.trials()[1].why == "drawn at random");
     CHECK(study.problem().decision.noise_cv == 0);
-    settings.deadline = std::chrono::milliseconds(1);
+    settings.deadline = 0.001;
     Study late(settings);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     (void)late.optimize(speed);

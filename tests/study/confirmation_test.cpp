@@ -172,16 +172,21 @@ TEST_CASE(
     "confirmation: a gain far above noise and drift is decided after one round, and an exact one") {
     const auto rounds_until_settled = [](double gain, double noise) {
         const Problem problem(SearchSpace({Parameter::integer("mode", 0, 5)}), {metric}, {});
-        const std::vector<Trial> history = TuningTask::studied(
-            problem, Exhaustive(), 30, 1, [&](const Configuration& one, Rng& draws) {
-                return Measurement{{{metric,
-                                     {1000 * (number(one, "mode") == 4 ? 1 + gain : 1) *
-                                      std::exp(noise * draws.normal())}}}};
-            });
-        const Recommendation result = recommend(problem, history);
-        CHECK(result.conclusion == Conclusion::recommended);
-        CHECK(number(result.recommended, "mode") == 4);
-        return std::count_if(history.begin(), history.end(), confirms) / 2;
+        std::vector<std::ptrdiff_t> rounds(9);
+        for (std::uint64_t seed = 0; seed < rounds.size(); ++seed) {
+            const std::vector<Trial> history = TuningTask::studied(
+                problem, Exhaustive(), 30, seed, [&](const Configuration& one, Rng& draws) {
+                    return Measurement{{{metric,
+                                         {1000 * (number(one, "mode") == 4 ? 1 + gain : 1) *
+                                          std::exp(noise * draws.normal())}}}};
+                });
+            const Recommendation result = recommend(problem, history);
+            CHECK(result.conclusion == Conclusion::recommended);
+            CHECK(number(result.recommended, "mode") == 4);
+            rounds[seed] = std::count_if(history.begin(), history.end(), confirms) / 2;
+        }
+        std::sort(rounds.begin(), rounds.end());
+        return rounds[rounds.size() / 2];
     };
     CHECK(rounds_until_settled(0.78, 0.001) == 1);
     CHECK(rounds_until_settled(0.3, 0.01) == 1);
