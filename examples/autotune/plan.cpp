@@ -394,7 +394,9 @@ void refuse(const std::vector<std::string>& problems) {
 
 void refuse_flags(const StudySetup& setup, const std::filesystem::path& folder) {
     std::error_code unknown;
-    if (std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return;
+    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) ||
+        std::filesystem::exists(SqliteJournal::file_of(folder), unknown))
+        return;
     std::vector<std::string> asked;
     std::vector<std::string> problems = flag_problems(setup, false, asked);
     if (!problems.empty() && starts_program_here(setup.file))
