@@ -43,7 +43,7 @@ int ask_tell(const AskTellArguments& arguments) {
         load_study(arguments.study, Catalogue::standard(), arguments.strategy, MeasuredBy::outside);
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     const StudySetup setup = set_up(std::move(file), arguments.directory.value_or(""));
-    for (const std::string& source : setup.knowledge) put(stderr, "knowledge: {}\n", source);
+    put_each(stderr, "knowledge: ", setup.knowledge);
     std::unique_ptr<Journal> journal;
     try {
         if (!arguments.directory) journal = std::make_unique<MemoryJournal>();

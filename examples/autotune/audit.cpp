@@ -57,13 +57,6 @@ struct Audited {
     std::vector<NotChecked> not_checked;
 };
 
-std::string joined(const std::vector<std::string>& parts, const char* separator) {
-    std::string result;
-    for (const std::string& part : parts)
-        if (!part.empty()) result += (result.empty() ? "" : separator) + part;
-    return result;
-}
-
 /// The rows of a table of measured configurations that have figures.
 std::vector<Block> rows_of_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
@@ -104,7 +97,7 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
                 cells[i] != unset_text && cells[i] != "none")
                 label.push_back(cells[i]);
         }
-        block.label = joined(label, ", ");
+        block.label = fmt::format("{}", fmt::join(label, ", "));
         published.result = result_of(metrics);
         blocks.push_back(std::move(block));
     }

@@ -249,15 +249,6 @@ std::optional<std::size_t> requests_for(double seconds, LoadTest& test,
     return std::max(in_flight, static_cast<std::size_t>(std::ceil(seconds * *rate)));
 }
 
-std::string now_text() {
-    std::string text(32, '\0');
-    const std::time_t now = std::time(nullptr);
-    std::tm local{};
-    localtime_r(&now, &local);
-    text.resize(std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local));
-    return text;
-}
-
 bool known_figure(const std::string& metric) {
     bool known = false;
     const BenchmarkResult none;
@@ -375,7 +366,7 @@ int bench(const BenchArguments& arguments) {
     line.end();
 
     const ExportContext context{
-        .date = now_text(),
+        .date = local_time("%Y%m%d-%H%M%S"),
         .backend = test.endpoint.api == Endpoint::Api::chat ? "openai-chat" : "openai",
         .model = test.endpoint.model,
         .dataset = std::string(name_in(dataset_kinds, test.workload.dataset.kind)),

@@ -466,10 +466,7 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const Side& a, const
 
 OrderedJson gain_json(const Comparison& comparison) {
     const Gain gain = comparison.gain();
-    const auto bound = [](double value) {
-        return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
-    };
-    return {{"value", bound(gain.value)}, {"low", bound(gain.low)}, {"high", bound(gain.high)}};
+    return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};  // infinite: null
 }
 
 /// B of `--set` as a study of its own that starts from A: written into B's folder.
@@ -568,7 +565,7 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
     try {
         asked.write(std::nullopt);
         while (!(verdict = ended_early(a, b)) && asked.open()) {
-            const std::size_t pair = std::min(a.values.size(), b.values.size());
+            const std::size_t pair = measured_pairs(a, b);
             const std::size_t of_b = b.values.size();
             Side& next =
                 (of_b == a.values.size() ? turn_of(a.setup.file.seed, pair, 2) > 0 : of_b == pair)
@@ -582,7 +579,7 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
             }
             asked.write(std::nullopt);
             if (arguments.quiet) continue;
-            const std::size_t pairs = std::min(a.values.size(), b.values.size());
+            const std::size_t pairs = measured_pairs(a, b);
             if (pairs > pair) {
                 const Goal& goal = a.setup.problem->objective.leading();
                 put(stderr, "pair {}: A {}, B {} ({})\n", pairs,

@@ -275,10 +275,6 @@ AllFound model_cache() {
 
 /// Whether there is a token of the hub; its value is not read.
 AllFound hub() {
-    const auto is_set = [](const char* name) {
-        const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
-        return value != nullptr && *value != '\0';
-    };
     if (is_set("HF_HUB_OFFLINE"))
         return worth_knowing("HF_HUB_OFFLINE is set: no model is fetched");
     std::error_code none;

@@ -7,10 +7,12 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "report/report_json.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"
 #include "study/table.hpp"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <set>
@@ -25,9 +27,7 @@ namespace {
 std::string findings_text(const Validity& validity) {
     std::set<std::string> ids;
     for (const Finding& finding : validity.findings) ids.insert(finding.id);
-    std::string result;
-    for (const std::string& id : ids) result += (result.empty() ? "" : " ") + id;
-    return result;
+    return fmt::format("{}", fmt::join(ids, " "));
 }
 
 /// A table of measured configurations, as `replay` and `knowledge` read it: a row for each told
@@ -74,25 +74,21 @@ std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& tri
 
 /// A JSON object a line for each trial, those of report workloads and pending ones too.
 std::string json_lines_of_trials(const std::vector<Trial>& trials) {
-    const auto time = [](const std::optional<double>& at) {
-        return at ? OrderedJson(*at) : OrderedJson(nullptr);
-    };
     std::string result;
     for (const Trial& trial : trials) {
-        OrderedJson line{{"trial", trial.id},
-                         {"workload", trial.workload},
-                         {"configuration", OrderedJson::parse(json_of(trial.configuration))},
-                         {"seed", trial.seed},
-                         {"why", trial.why},
-                         {"asked_at", trial.asked_at},
-                         {"started_at", time(trial.started_at)},
-                         {"told_at", time(trial.told_at)},
-                         {"environment", trial.environment ? OrderedJson(*trial.environment)
-                                                           : OrderedJson(nullptr)},
-                         {"outcome", trial.told() ? OrderedJson::parse(json_of(*trial.outcome))
-                                                  : OrderedJson(nullptr)}};
-        redact(line, secrets());
-        result += line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+        OrderedJson line{
+            {"trial", trial.id},
+            {"workload", trial.workload},
+            {"configuration", OrderedJson::parse(json_of(trial.configuration))},
+            {"seed", trial.seed},
+            {"why", trial.why},
+            {"asked_at", trial.asked_at},
+            {"started_at", or_null(trial.started_at)},
+            {"told_at", or_null(trial.told_at)},
+            {"environment", trial.environment ? OrderedJson(*trial.environment) : OrderedJson()},
+            {"outcome",
+             trial.told() ? OrderedJson::parse(json_of(*trial.outcome)) : OrderedJson()}};
+        result += shown_json(std::move(line)) + "\n";
     }
     return result;
 }

@@ -58,7 +58,7 @@ int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
     const std::filesystem::path& file = arguments.documents.front();
     const PlainTable plain = read_plain_table(read_file(file), file.string(),
                                               {arguments.objective, arguments.parameters});
-    for (const std::string& remark : plain.remarks) put(stderr, "  {}\n", remark);
+    put_each(stderr, "  ", plain.remarks);
     if (arguments.output) write_file(*arguments.output, plain.csv);
     if (arguments.write_study) write_replayed_study(plain, *arguments.write_study, file, catalogue);
     else if (!arguments.output) put_text(stdout, plain.csv);
@@ -97,8 +97,7 @@ int import_traffic(const ImportArguments& arguments) {
                   {"shared_prefix_share", traffic.shared},
                   {"conversations", traffic.conversations},
                   {"remarks", lines}});
-    else
-        for (const std::string& line : lines) put(stdout, "{}\n", line);
+    else put_each(stdout, "", lines);
     put(stderr, "{} and {} are written; `use: {}` in a study sends this traffic\n", file.string(),
         trace.string(), file.string());
     return done;
@@ -156,12 +155,8 @@ int import_document(const ImportArguments& arguments) {
     } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
-    const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
-        if (file) write_file(*file, csv);
-        else put_text(stdout, csv);
-    };
-    const bool prints = !arguments.json && !arguments.write_study;
-    if (prints || arguments.output) emit(arguments.output, imported.csv);
+    if (arguments.output) write_file(*arguments.output, imported.csv);
+    else if (!arguments.json && !arguments.write_study) put_text(stdout, imported.csv);
     if (arguments.json) {
         nlohmann::ordered_json object{{"blocks", results.size()},
                                       {"rows", imported.rows},
@@ -198,7 +193,7 @@ int import_document(const ImportArguments& arguments) {
             for (const auto& [label, value] : result.unread) unread.insert(label);
         if (!unread.empty())
             put(stderr, "  not used: '{}' (values: --json)\n", fmt::join(unread, "', '"));
-        for (const std::string& remark : remarks) put(stderr, "  {}\n", remark);
+        put_each(stderr, "  ", remarks);
     }
     // Nothing may be lost silently. A study that is made of the results says which it left out.
     if (!arguments.write_study && !imported.unplaced.empty()) return answer_is_no;

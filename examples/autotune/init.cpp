@@ -265,7 +265,7 @@ void put_warnings(const StudySetup& setup, const FirstStudy& study, std::size_t 
     std::vector<std::string> missing = missing_models(setup.file);
     if (study.as.empty())
         for (std::string& one : missing_here(setup)) missing.push_back(std::move(one));
-    for (const std::string& one : missing) put(stdout, "missing: {}\n", one);
+    put_each(stdout, "missing: ", missing);
     if (needed > std::max<std::size_t>(study.gpus, 1))
         put(stdout,
             "warning: by the cost model the model needs at least {} GPUs of this kind ({} of 1, 2, "

@@ -6,6 +6,7 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
+#include "report/report_json.hpp"
 #include "report/report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/devices.hpp"
@@ -46,8 +47,7 @@ FoundDevices devices_here() {
 bool StudyArguments::names_journal() const {
     std::error_code unknown;
     const std::filesystem::path journal = SqliteJournal::file_of(study);
-    if (std::filesystem::is_directory(study, unknown))
-        return std::filesystem::exists(journal, unknown);
+    if (std::filesystem::is_directory(study, unknown)) return has_journal(study);
     if (!std::filesystem::is_regular_file(journal, unknown)) return false;
     std::string begin(15, '\0');
     return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) &&
@@ -59,10 +59,6 @@ std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
 }
 
 std::filesystem::path StudyArguments::folder_to_read(const StudyFile& file) const {
-    const auto has_journal = [](const std::filesystem::path& at) {
-        std::error_code unknown;
-        return std::filesystem::exists(SqliteJournal::file_of(at), unknown);
-    };
     const std::filesystem::path here = folder(file), beside = study.parent_path() / file.name;
     return !directory && !has_journal(here) && has_journal(beside) ? beside : here;
 }
@@ -185,8 +181,7 @@ int print_validation(const StudySetup& setup, std::vector<std::string> problems,
         if (json)
             put_json(
                 OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});
-        else
-            for (const std::string& text : problems) put(stderr, "autotune: {}\n", text);
+        else put_each(stderr, "autotune: ", problems);
         return answer_is_no;
     }
     std::vector<std::string> warnings =
@@ -211,17 +206,12 @@ int print_validation(const StudySetup& setup, std::vector<std::string> problems,
                 {{"rule", text_of(constraint)}, {"because", reason(constraint)}});
         object["size"] = problem.feasible.size();
         object["continuous"] = !problem.feasible.finite();
-        object["preset"] = setup.file.preset_by_default.empty()
-                               ? OrderedJson(nullptr)
-                               : OrderedJson(setup.file.preset_by_default);
-        const auto seconds = plan.seconds();
-        object["plan"] = {
-            {"trials", plan.by_time ? OrderedJson(nullptr) : OrderedJson(plan.trials)},
-            {"done", plan.done},
-            {"trial_seconds",
-             plan.trial_seconds ? OrderedJson(*plan.trial_seconds) : OrderedJson(nullptr)},
-            {"seconds", seconds ? OrderedJson(*seconds) : OrderedJson(nullptr)},
-            {"text", plan.text()}};
+        object["preset"] = text_or_null(setup.file.preset_by_default);
+        object["plan"] = {{"trials", plan.by_time ? OrderedJson() : OrderedJson(plan.trials)},
+                          {"done", plan.done},
+                          {"trial_seconds", or_null(plan.trial_seconds)},
+                          {"seconds", or_null(plan.seconds())},
+                          {"text", plan.text()}};
         object["default_command"] = command.argv;
         object["machine"] = machine_json(setup.file);
         object["installed"] = asked;
@@ -255,9 +245,9 @@ int print_validation(const StudySetup& setup, std::vector<std::string> problems,
         setup.file.has_commands() ? command.text() : problem.space.default_configuration().text());
     if (const std::string machine = machine_text(setup.file); !machine.empty())
         put(stdout, "hardware: {}\n", machine);
-    for (const std::string& line : asked) put(stdout, "{}\n", line);
+    put_each(stdout, "", asked);
     for (const std::string& line : warnings) put_text(stdout, "warning: " + line + "\n");
-    for (const std::string& fault : faults) complain("autotune: {}", fault);
+    put_each(stderr, "autotune: ", faults);
     return code;
 }
 
@@ -297,7 +287,7 @@ int rescue_journal(const std::filesystem::path& folder_or_file) {
         put(stdout, "rescued {}, {} of them told, into {}{}\n",
             counted_text(rescued.trials.size(), "trial"), told, rescued.file.string(),
             whole ? "; nothing was damaged" : "");
-        for (const std::string& one : rescued.left_out) put(stdout, "  {}\n", one);
+        put_each(stdout, "  ", rescued.left_out);
         if (!rescued.stopped_by.empty())
             put(stdout, "  not all could be read: {}\n", rescued.stopped_by);
         if (!whole && told > 0)

@@ -322,8 +322,7 @@ std::string LivePage::Server::state() {
             if (doing_since >= *trial.started_at && pending.size() == 1) result["phase"] = doing;
         }
     }
-    redact(result, secrets());
-    return printable(result.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+    return shown_json(std::move(result));
 }
 
 LivePage::LivePage(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder,

@@ -2,6 +2,7 @@
 #include "load_reports.hpp"
 
 #include "load/failed_requests.hpp"
+#include "report/report_json.hpp"
 #include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
@@ -150,10 +151,6 @@ std::string figure_of(const Metrics& metrics, std::string_view metric) {
     return found == metrics.end() ? "-" : plain_figure_text(metric, found->second.value);
 }
 
-OrderedJson number(double value) {
-    return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
-}
-
 }  // namespace
 
 void CapacityReport::add(LoadPoint point, const Arrival& at) {
@@ -233,25 +230,24 @@ std::string CapacityReport::json() const {
     for (const Limit& limit : limits) json["limits"].push_back(limit.text());
     if (found) {
         json["end"] = name_in(ends, found->end);
-        json["largest_load"] = number(found->level);
-        json["keeps_at"] = found->low ? number(*found->low) : OrderedJson();
-        json["breaks_at"] = found->high ? number(*found->high) : OrderedJson();
+        json["largest_load"] = found->level;
+        json["keeps_at"] = or_null(found->low);
+        json["breaks_at"] = or_null(found->high);
     }
     if (!points.empty()) json["verdict"] = name_in(verdicts, verdict());
     json["points"] = OrderedJson::array();
     for (const LoadPoint& point : points) {
         OrderedJson one;
-        one["load"] = number(point.level);  // null: all at once
-        one["of_nearest_limit"] = number(point.limit_utilization);
+        one["load"] = point.level;
+        one["of_nearest_limit"] = point.limit_utilization;
         one["keeps_up"] = point.served == Served::undecided
                               ? OrderedJson()
                               : OrderedJson(point.served == Served::yes);
         one["verdict"] = name_in(verdicts, point.validity.verdict);
-        for (const auto& [name, metric] : point.metrics)
-            one["metrics"][name] = number(metric.value);
+        for (const auto& [name, metric] : point.metrics) one["metrics"][name] = metric.value;
         json["points"].push_back(std::move(one));
     }
-    return json.dump(2);
+    return json.dump(2);  // null for what is infinite: a load of all at once
 }
 
 }  // namespace autotune

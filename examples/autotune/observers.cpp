@@ -24,7 +24,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <string_view>
 #include <system_error>
@@ -235,10 +234,7 @@ OrderedJson event_of(const char* name) { return {{"event", name}, {"at", unix_se
 }  // namespace
 
 void put_event(OrderedJson event) {
-    redact(event, secrets());
-    put_controls(
-        stdout,
-        printable(event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
+    put_controls(stdout, shown_json(std::move(event)) + "\n");
     (void)std::fflush(stdout);
 }
 
@@ -327,16 +323,6 @@ std::string text_of_outcome(const Trial& trial) {
     return text;
 }
 
-/// `2026-11-01T10:00:00+0000`.
-std::string local_time() {
-    const std::time_t now = std::time(nullptr);
-    std::tm local{};
-    localtime_r(&now, &local);
-    std::string text(32, '\0');
-    text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S%z", &local));
-    return text;
-}
-
 }  // namespace
 
 std::string last_end(const std::filesystem::path& folder) {
@@ -382,7 +368,8 @@ void RunLog::ends(std::string_view reason, const std::string& message) {
 void RunLog::say(const std::string& line) {
     const std::scoped_lock lock(mutex_);
     if (!log_.is_open() || !log_) return;
-    log_ << local_time() << ' ' << printable_line(secrets()(line)) << '\n' << std::flush;
+    log_ << local_time("%Y-%m-%dT%H:%M:%S%z") << ' ' << printable_line(secrets()(line)) << '\n'
+         << std::flush;
     if (!log_) complain("autotune: run.log is not complete: it cannot be written any more");
 }
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <system_error>
@@ -90,11 +91,26 @@ std::string complaint_of(const std::exception& error) {
 }
 
 void put_json(const nlohmann::ordered_json& value) {
-    nlohmann::ordered_json shown = value;
-    redact(shown, secrets());
-    put_controls(stdout, printable(shown.dump(2, ' ', false,
-                                              nlohmann::ordered_json::error_handler_t::replace)) +
-                             "\n");
+    put_controls(stdout, shown_json(value, 2) + "\n");
+}
+
+std::string shown_json(nlohmann::ordered_json value, int indent) {
+    redact(value, secrets());
+    return printable(
+        value.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+void put_each(std::FILE* to, std::string_view before, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) put(to, "{}{}\n", before, line);
+}
+
+std::string local_time(const char* format) {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    std::string text(32, '\0');
+    text.resize(std::strftime(text.data(), text.size(), format, &local));
+    return text;
 }
 
 std::string api_key_in(const std::string& variable) {
@@ -131,15 +147,15 @@ int with_output_written(int code) noexcept {
     return environment_error;
 }
 
-namespace {
-
-constexpr std::string_view between_parts = " | ";
-constexpr std::string_view cut_mark = "...";
-
 bool is_set(const char* name) {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
     return value != nullptr && *value != '\0';
 }
+
+namespace {
+
+constexpr std::string_view between_parts = " | ";
+constexpr std::string_view cut_mark = "...";
 
 bool dumb_terminal() {
     const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): nothing sets it

@@ -62,6 +62,18 @@ std::string complaint_of(const std::exception& error);
 /// U+FFFD.
 void put_json(const nlohmann::ordered_json& value);
 
+/// The same as text; `indent`: -1 for one line.
+std::string shown_json(nlohmann::ordered_json value, int indent = -1);
+
+/// Each in a line of its own, with `before` in front.
+void put_each(std::FILE* to, std::string_view before, const std::vector<std::string>& lines);
+
+/// The time now, as strftime has it.
+std::string local_time(const char* format);
+
+/// Whether an environment variable has a text.
+bool is_set(const char* name);
+
 /// Prints words of our own as they are, control characters too (the status line of a terminal).
 void put_controls(std::FILE* to, std::string_view text) noexcept;
 

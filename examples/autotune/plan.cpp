@@ -3,6 +3,7 @@
 
 #include "machine_facts.hpp"
 #include "observers.hpp"
+#include "study_journal.hpp"
 
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
@@ -17,7 +18,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study/clocks.hpp"
 #include "study/confirmation.hpp"
-#include "study_file/yaml.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 
@@ -35,8 +36,7 @@ using namespace servetune;
 namespace {
 
 std::vector<Trial> trials_in(const std::filesystem::path& folder) {
-    std::error_code unknown;
-    if (!std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return {};
+    if (!has_journal(folder)) return {};
     try {
         return SqliteJournal::read(folder).trials();
     } catch (const Error&) {
@@ -178,14 +178,12 @@ std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Bud
     if (problem.is_confirmed()) all += static_cast<double>(std::max(confirming, 2 * least_rounds));
     if (all < static_cast<double>(budget.trials))
         return TrialsExpected{static_cast<std::size_t>(all), !problem.is_confirmed()};
-    constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
-    if (budget.trials >= more_than_any_time_is_enough_for) return std::nullopt;
+    if (budget.trials >= trials_of_a_time) return std::nullopt;
     return TrialsExpected{budget.trials};
 }
 
 std::string changed_since(const StudySetup& setup, const std::filesystem::path& folder) {
-    std::error_code unknown;
-    if (!std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return "";
+    if (!has_journal(folder)) return "";
     try {
         const std::string changes = SqliteJournal::read(folder).changes_in(setup.definition());
         if (changes.empty()) return "";
@@ -393,10 +391,7 @@ void refuse(const std::vector<std::string>& problems) {
 }
 
 void refuse_flags(const StudySetup& setup, const std::filesystem::path& folder) {
-    std::error_code unknown;
-    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) ||
-        std::filesystem::exists(SqliteJournal::file_of(folder), unknown))
-        return;
+    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || has_journal(folder)) return;
     std::vector<std::string> asked;
     std::vector<std::string> problems = flag_problems(setup, false, asked);
     if (!problems.empty() && starts_program_here(setup.file))

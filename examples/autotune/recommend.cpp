@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "handover/artefact.hpp"
 #include "handover/deploy_file.hpp"
+#include "report/report_json.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 
@@ -51,10 +52,9 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
 OrderedJson changes_json(const DeployDifference& difference) {
     OrderedJson list = OrderedJson::array();
     for (const DeployChange& change : difference.changes)
-        list.push_back(
-            {{"name", change.name},
-             {"before", change.before.empty() ? OrderedJson(nullptr) : OrderedJson(change.before)},
-             {"after", change.after.empty() ? OrderedJson(nullptr) : OrderedJson(change.after)}});
+        list.push_back({{"name", change.name},
+                        {"before", text_or_null(change.before)},
+                        {"after", text_or_null(change.after)}});
     return list;
 }
 
@@ -79,8 +79,8 @@ std::string diff_text(const std::string& name, const DeployDifference& differenc
 }
 
 void put_notes(const DeployDifference& difference) {
-    for (const std::string& what : difference.unknown) put(stdout, "not known: {}\n", what);
-    for (const std::string& risk : difference.risks) put(stdout, "note: {}\n", risk);
+    put_each(stdout, "not known: ", difference.unknown);
+    put_each(stdout, "note: ", difference.risks);
 }
 
 void put_difference(const DeployDifference& difference) {
@@ -104,7 +104,7 @@ int check(const RecommendArguments& arguments, const DeployFile& file, const Dep
     if (arguments.json)
         put_json({{"file", arguments.check->string()},
                   {"at", command.label},
-                  {"same", differs || same ? OrderedJson(same) : OrderedJson(nullptr)},
+                  {"same", differs || same ? OrderedJson(same) : OrderedJson()},
                   {"differences", changes_json(difference)},
                   {"not_known", difference.unknown},
                   {"risks", difference.risks}});
@@ -135,10 +135,10 @@ int print_recommended(const RecommendArguments& arguments, const std::filesystem
                   {"risks", notes}});
     else {
         if (!spec.model.empty()) put(stdout, "model: {}\n", spec.model);
-        for (const std::string& flag : spec.flags) put(stdout, "{}\n", flag);
+        put_each(stdout, "", spec.flags);
         for (const auto& [variable, value] : spec.environment)
             put(stdout, "{}={}\n", variable, value);
-        for (const std::string& note : notes) put(stdout, "note: {}\n", note);
+        put_each(stdout, "note: ", notes);
     }
     return arguments.check ? undecided : left_alone;
 }

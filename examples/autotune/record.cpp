@@ -126,17 +126,16 @@ RecordVerdict audit_record(const std::filesystem::path& folder, OrderedJson* jso
         return verdict;
     }
     put(stdout, "{}: {}\n", folder.string(), word);
-    for (const std::string& line : tampered) put(stdout, "  {}\n", line);
+    put_each(stdout, "  ", tampered);
     if (!tampered.empty()) return verdict;
     put(stdout, "  {} as the manifest says\n", counted_text(manifest.files.size(), "file"));
-    if (manifest.of_study())
-        for (const std::string& line : words_of_record(found)) put(stdout, "  {}\n", line);
+    if (manifest.of_study()) put_each(stdout, "  ", words_of_record(found));
     constexpr std::size_t most_lines = 20;
     for (std::size_t i = 0; i < found.wrong.size() && i < most_lines; ++i)
         put(stdout, "  differs: {}\n", found.wrong[i]);
     if (found.wrong.size() > most_lines)
         put(stdout, "  and {} more differ\n", found.wrong.size() - most_lines);
-    for (const std::string& line : found.missing) put(stdout, "  missing: {}\n", line);
+    put_each(stdout, "  missing: ", found.missing);
     return verdict;
 }
 

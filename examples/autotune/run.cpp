@@ -77,7 +77,7 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     refuse_flags(setup, folder);
     std::vector<std::string> warnings = warnings_of(setup, folder, true);
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
-    for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
+    put_each(stdout, "knowledge: ", setup.knowledge);
     for (const std::string& one : warnings) put_text(stdout, "warning: " + one + "\n");
     const Plan plan = plan_of(setup, folder);
     const bool begun = plan.done > 0;

@@ -56,8 +56,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
     const std::string& metric = problem.objective.leading().metric;
     put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n",
         file.model, hardware);
-    for (const std::string& fact : facts_to_know(file, hardware))
-        put(stdout, "take care: {}\n", fact);
+    put_each(stdout, "take care: ", facts_to_know(file, hardware));
     put(stdout, "\n");
     put(stdout, "{} of {:.6g} configurations simulated", predictions.size(),
         problem.feasible.size());

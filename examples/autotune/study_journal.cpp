@@ -26,6 +26,11 @@ namespace autotune {
 
 using namespace servetune;
 
+bool has_journal(const std::filesystem::path& folder) {
+    std::error_code unknown;
+    return std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
+}
+
 SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
     SqliteJournal journal = SqliteJournal::read(folder);
     if (setup.file.source.of_journal) return journal;  // it says itself what the study was

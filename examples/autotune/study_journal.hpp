@@ -18,6 +18,8 @@
 
 namespace autotune {
 
+bool has_journal(const std::filesystem::path& folder);
+
 /// Opens a study's journal for reading. Where it was written under another definition (another
 /// study, or this one before it was changed), says so on standard error: what is printed of its
 /// trials goes by the study as it is now. Throws IoError.

@@ -12,6 +12,7 @@
 #include "engine/flag_facts.hpp"
 #include "engine/launcher.hpp"
 #include "predict/cost_belief.hpp"
+#include "report/report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "study/verdict.hpp"
@@ -339,8 +340,7 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wa
                                 {"left_out", suggestion.applied.dropped},
                                 {"not_checked", suggestion.applied.environment}});
     } else
-        json.update(OrderedJson{{"predicted_gain", suggestion.gain ? OrderedJson(*suggestion.gain)
-                                                                   : OrderedJson(nullptr)},
+        json.update(OrderedJson{{"predicted_gain", or_null(suggestion.gain)},
                                 {"within_error", suggestion.no_gain},
                                 {"error", suggestion.error},
                                 {"quality_not_measured", suggestion.unchecked}});
@@ -419,7 +419,7 @@ int no_command(const SuggestArguments& arguments, const std::string& kind, const
                              {"reason", why},
                              {"passed_over", passed_over}});
     else {
-        for (const std::string& one : passed_over) put(stdout, "passed over: {}\n", one);
+        put_each(stdout, "passed over: ", passed_over);
         put(stdout, "{}\n", why);
     }
     return code;

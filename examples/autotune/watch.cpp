@@ -10,6 +10,7 @@
 #include "base/waiting.hpp"
 #include "load/http.hpp"
 #include "report/production_check.hpp"
+#include "report/report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "study/clocks.hpp"
@@ -151,9 +152,6 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
     const ProductionCheck& check = watch.check();
     const std::vector<JudgedFigure> judged = check.judged();
     if (json) {
-        const auto or_null = [](const std::optional<double>& value) {
-            return value ? OrderedJson(*value) : OrderedJson();
-        };
         OrderedJson figures = OrderedJson::array();
         for (const JudgedFigure& one : judged)
             figures.push_back({{"name", one.name},

@@ -132,9 +132,6 @@ private:
     struct Possible;
     template <class StateOf>
     [[nodiscard]] bool all_decided(std::size_t at, const StateOf& state_of) const;
-    /// Whether a part stays unknown whatever the undecided names become.
-    template <class StateOf>
-    [[nodiscard]] bool never_known(std::size_t at, const StateOf& state_of) const;
     struct Part;
     template <class StateOf>
     Part append_part(std::size_t at, const StateOf& state_of,

@@ -101,7 +101,6 @@ class SpaceFile:
 
     def __init__(self, text: str) -> None:
         self.descriptors: tuple[int, ...] = ()
-        data = text.encode()
         if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
             descriptor = os.memfd_create("servetune")
             self.descriptors = (descriptor,)
@@ -114,7 +113,7 @@ class SpaceFile:
                 raise IoError(f"the study file {self.path} cannot be written: {error.strerror}") from error
         try:
             with open(descriptor, "wb", closefd=False) as stream:
-                stream.write(data)
+                stream.write(text.encode())
             if not self.descriptors:
                 os.close(descriptor)
         except BaseException:

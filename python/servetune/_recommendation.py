@@ -69,12 +69,11 @@ class Recommendation:
     def __str__(self) -> str:
         if self.verdict != "recommended" or self.configuration is None:
             return f"{self.headline}: {self.reason}"
-        changed = {
-            name: value
-            for name, value in self.configuration.items()
-            if self.default.configuration.get(name, ...) != value
-        }
-        what = ", ".join(f"{name} = {shown(value)}" for name, value in changed.items()) or "the default"
+        usual = self.default.configuration
+        changed = (
+            f"{name} = {shown(value)}" for name, value in self.configuration.items() if usual.get(name, ...) != value
+        )
+        what = ", ".join(changed) or "the default"
         if self.gain is None:
             return f"{what}: {self.reason}"
         return f"{what}: {self.gain_text(self.gain.value)} over the default{self.interval_text()}"

@@ -184,14 +184,7 @@ class Study:
     def propose(self, configuration: Mapping[str, Value]) -> Trial:
         """A trial of your own choice, open as if it had been asked. What is left out has its default."""
         given = {name: plain_value(value) for name, value in configuration.items()}
-
-        def work(say: Say) -> Trial:
-            answer = say({"propose": given})
-            trial = Trial(answer["trial"], answer["configuration"], answer["why"])
-            self._trials[trial.id] = trial
-            return trial
-
-        return self._call(work)
+        return self._call(lambda say: self._opened(say({"propose": given})))
 
     def suggest(self, configuration: Mapping[str, Value]) -> int:
         """Suggests a configuration, which `bayesian` may try. Returns how many were suggested in this process."""
@@ -323,8 +316,7 @@ class Study:
             self._stop_reason = answer.get("stop_reason")
             if "trial" not in answer:
                 return None
-            trial = Trial(answer["trial"], answer["configuration"], answer["why"])
-            self._trials[trial.id] = trial
+            trial = self._opened(answer)
         else:
             trial = self._trials[self._again.popleft()]
             self._stop_reason = None
@@ -332,6 +324,11 @@ class Study:
             self._again.append(trial.id)
         else:
             self._askers[trial.id] = asker
+        return trial
+
+    def _opened(self, answer: Mapping[str, Any]) -> Trial:
+        trial = Trial(answer["trial"], answer["configuration"], answer["why"])
+        self._trials[trial.id] = trial
         return trial
 
     def _told(self, say: Say, which: Mapping[str, Any], told: Mapping[str, Any]) -> int:
@@ -374,7 +371,7 @@ class Study:
         program = find_checked()
         space = SpaceFile(self._text) if self._file is None else None
         try:
-            path = self._file if self._file is not None else space.path if space is not None else ""
+            path = space.path if space is not None else str(self._file)
             words = [program, "ask-tell", path, *self._directory(), *self._words]
             conversation = Conversation(words, () if space is None else space.descriptors)
             weakref.finalize(self, conversation.close)
@@ -393,8 +390,7 @@ class Study:
 
     def _program_says(self, command: str, *options: str) -> str:
         """What a command says of the journal."""
-        study = [self._journal] if self._journal is not None else [self._file or ""]
-        ran = run_program([find_checked(), command, *study, *options])
+        ran = run_program([find_checked(), command, self._journal or str(self._file), *options])
         if ran.returncode not in (0, 4):
             raise error_of(ran.returncode, ran.stderr)
         return ran.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, SupportsFloat, Union
 
 from ._errors import UsageError
@@ -86,14 +86,7 @@ def message_of(outcome: Outcome) -> dict[str, Any]:
     for name, metric in read.items():
         if not (math.isfinite(metric.value) and math.isfinite(metric.standard_error or 0)):
             return {"failed": "invalid_result", "message": f"{name} is {metric.value}"}
-    written = {
-        name: (
-            metric.value
-            if metric.standard_error is None
-            else {"value": metric.value, "standard_error": metric.standard_error}
-        )
-        for name, metric in read.items()
-    }
+    written = {name: metric.value if metric.standard_error is None else asdict(metric) for name, metric in read.items()}
     return {"metrics": written} if isinstance(outcome, Mapping) else written
 
 

@@ -166,9 +166,9 @@ def listed() -> list[types.Tool]:
     """Name, description, JSON Schema of the arguments, and annotations of each tool."""
     result = []
     for tool in TOOLS.values():
-        properties = {}
-        for one in tool.arguments:
-            properties[one.name] = _schemas.get(one.takes, {"type": "string"}) | {"description": one.what}
+        properties = {
+            one.name: _schemas.get(one.takes, {"type": "string"}) | {"description": one.what} for one in tool.arguments
+        }
         if "long" in tool.kind:
             properties["wait_seconds"] = {
                 "type": "number",
@@ -347,11 +347,8 @@ def _of_effects(read: Answer) -> Answer:
         return read  # of one trial
     effects = read["effects"]
     told = _picked(effects, "configurations needed learned") | _picked(read, "explanation")
-
-    def size(effect: Answer) -> float:
-        return -abs(float((effect.get("gain") or {}).get("value", 0)))
-
-    told["effects"] = _first(sorted(effects["main"], key=size), 12)
+    largest = sorted(effects["main"], key=lambda effect: -abs(float((effect.get("gain") or {}).get("value", 0))))
+    told["effects"] = _first(largest, 12)
     told["interactions"] = _first(effects["interactions"], 3)
     return told | {"next": "`propose` a combination that was not measured, or read `report`"}
 

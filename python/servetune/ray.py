@@ -86,9 +86,10 @@ class ServetuneSearch(Searcher):  # type: ignore[misc]
 def _parameter(name: str, domain: Domain) -> Parameter:
     if isinstance(domain, Categorical):
         return choice(name, [str(i) for i in range(len(domain.categories))])
-    sampler = domain.get_sampler()
-    step = sampler.q if isinstance(sampler, Quantized) else 1
-    log = isinstance(sampler.sampler if isinstance(sampler, Quantized) else sampler, LogUniform)
+    sampler, step = domain.get_sampler(), 1
+    if isinstance(sampler, Quantized):
+        sampler, step = sampler.sampler, sampler.q
+    log = isinstance(sampler, LogUniform)
     if isinstance(domain, Integer):
         high = domain.upper if step != 1 else domain.upper - 1  # as Ray draws them
         return integer(

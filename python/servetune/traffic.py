@@ -141,8 +141,7 @@ class Requests:
 
     def read(self, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         """The requests of one log, as `autotune import` reads them. Raises ValueError where most lines tell of none."""
-        about = unread = 0
-        first_unread = 0
+        about = unread = first_unread = 0
         for number, said in self._said(self._records(lines)):
             if said is None:
                 unread, first_unread = unread + 1, first_unread or number

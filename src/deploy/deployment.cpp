@@ -79,6 +79,10 @@ LaunchRequest request_of(const Engine& engine, const Command& command, int port,
     return result;
 }
 
+const Launcher& launcher_of(const DeployOptions& options) {
+    return options.launcher ? *options.launcher : *local_launcher();
+}
+
 ProcessOptions process_options(const Launch& launch, const Command& command,
                                const DeployOptions& options) {
     ProcessOptions result;
@@ -92,7 +96,7 @@ ProcessOptions process_options(const Launch& launch, const Command& command,
     if (!options.folder.empty()) result.log = options.folder / "engine.log";
     result.log_bytes = options.log_bytes;
     result.mark = options.mark;
-    if (!options.launcher || options.launcher->on_this_machine()) result.cores = options.cores;
+    if (launcher_of(options).on_this_machine()) result.cores = options.cores;
     result.watchdog = options.watchdog;
     return result;
 }
@@ -127,10 +131,6 @@ std::string held_by_others(const std::string& gpus, const std::vector<GpuMemoryU
     return "";
 }
 
-const Launcher& launcher_of(const DeployOptions& options) {
-    return options.launcher ? *options.launcher : *local_launcher();
-}
-
 }  // namespace
 
 struct Deployment::State {
@@ -141,7 +141,7 @@ struct Deployment::State {
           port(its_port),
           options(std::move(its)),
           endpoint(with_key(endpoint_of(engine, port.number(), model), options.api_key)),
-          launch(launcher_of(options).launch(request)),
+          launch(launcher.launch(request)),
           process(process_options(launch, command, options)) {}
     ~State() {
         if (!ended) (void)stop();
@@ -153,8 +153,7 @@ struct Deployment::State {
     [[nodiscard]] std::optional<Failure> wait_for_turn(const std::stop_token& stop);
     [[nodiscard]] std::optional<Failure> look(const std::stop_token& stop);
     [[nodiscard]] Failure failure(FailureKind kind, const std::string& what) const;
-    std::optional<Failure> ignored_flag();
-    [[nodiscard]] std::optional<Failure> overridden_flag() const;
+    std::optional<Failure> ignored_flag(const std::vector<std::string>& overridden = {});
     [[nodiscard]] Failure ended_at_start() const;
     [[nodiscard]] Failure late();
     [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
@@ -167,13 +166,14 @@ struct Deployment::State {
     const Command command;
     const ReservedPort& port;
     const DeployOptions options;
+    const Launcher& launcher = launcher_of(options);
     std::string url_inside{};
     Endpoint endpoint;  ///< its host is known once the engine has begun to start
     const LaunchRequest request = request_of(engine, command, port.number(), options);
     const std::string gpus = gpus_of(request);
     const GpuMemory gpu_memory{gpus, options.nvidia_smi};
     const std::vector<GpuMemoryUse> gpu_memory_before =
-        launcher_of(options).on_this_machine() ? gpu_memory.used() : std::vector<GpuMemoryUse>{};
+        launcher.on_this_machine() ? gpu_memory.used() : std::vector<GpuMemoryUse>{};
     Clock::time_point begin = Clock::now();  ///< of its start, after it has waited in a queue
     const std::int64_t kills_before = out_of_memory_kills();
     const Launch launch;
@@ -225,8 +225,7 @@ void Deployment::State::start(const std::stop_token& stop) {
         pause(stop);
     }
     started.seconds = seconds_since(begin);
-    if (!failed) failed = ignored_flag();
-    if (!failed) failed = overridden_flag();
+    if (!failed) failed = ignored_flag(flags_not_in_force(engine, endpoint, command.argv).sure);
     if (!failed) {
         server_began = ServerProbe(engine, endpoint, [&] {
                            return stop.stop_requested();
@@ -249,7 +248,7 @@ void Deployment::State::start(const std::stop_token& stop) {
 /// begins after it.
 std::optional<Failure> Deployment::State::wait_for_turn(const std::stop_token& stop) {
     for (;;) {
-        const LaunchedAt at = launcher_of(options).place(launch);
+        const LaunchedAt at = launcher.place(launch);
         if (at.waits.empty()) {
             endpoint.url = endpoint_of(engine, url_at(at.host, port.number()), endpoint.model).url;
             url_inside = at.inside.empty() ? endpoint.url : url_at(at.inside, port.number());
@@ -286,20 +285,14 @@ std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
                              " later: " + cause->line);
 }
 
-std::optional<Failure> Deployment::State::ignored_flag() {
+/// By its log, else by what the engine tells of itself (`overridden`).
+std::optional<Failure> Deployment::State::ignored_flag(const std::vector<std::string>& overridden) {
     log.read();
     const auto line = log.ignored_flag();
-    if (!line) return std::nullopt;
-    return failure(FailureKind::ignored_flags,
-                   engine.name + " serves and says that a flag has no effect: " + *line);
-}
-
-/// By what the engine tells of itself.
-std::optional<Failure> Deployment::State::overridden_flag() const {
-    const std::vector<std::string> flags = flags_not_in_force(engine, endpoint, command.argv).sure;
-    if (flags.empty()) return std::nullopt;
-    return failure(FailureKind::ignored_flags,
-                   engine.name + " serves and says that a flag has no effect: " + listed(flags));
+    if (!line && overridden.empty()) return std::nullopt;
+    return failure(FailureKind::ignored_flags, engine.name +
+                                                   " serves and says that a flag has no effect: " +
+                                                   (line ? *line : listed(overridden)));
 }
 
 Failure Deployment::State::failure(FailureKind kind, const std::string& what) const {
@@ -319,15 +312,14 @@ Failure Deployment::State::ended_at_start() const {
     const auto cause = log.cause();
     const FailureKind kind = cause ? kind_at_start(*cause) : FailureKind::other;
     if (kind != FailureKind::other) return failure(kind, what + ": " + cause->line);
-    if (const auto known = launcher_of(options).ended(launch, code, process.lines()))
+    if (const auto known = launcher.ended(launch, code, process.lines()))
         return failure(known->kind, what + ": " + known->message);
     const std::string first = log.first_error();
     const std::string last = cause           ? ": " + cause->line
                              : first.empty() ? last_line_text(log)
                                              : "; its first error: " + first;
     if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
-    if (code == 128 + SIGKILL && launcher_of(options).on_this_machine() &&
-        out_of_memory_kills() > kills_before)
+    if (code == 128 + SIGKILL && launcher.on_this_machine() && out_of_memory_kills() > kills_before)
         return failure(
             FailureKind::out_of_memory,
             what + ", and the kernel killed for want of memory meanwhile (this machine's memory" +
@@ -338,7 +330,6 @@ Failure Deployment::State::ended_at_start() const {
 /// What was done to an engine on another machine: a job that is preempted gets TERM, and then the
 /// engine prints whatever it prints when it breaks. Nothing: nothing is known, or it runs here.
 std::optional<Failure> Deployment::State::machines_fault() const {
-    const Launcher& launcher = launcher_of(options);
     if (launcher.on_this_machine()) return std::nullopt;
     constexpr auto until_the_client_knows = 3s;
     const bool over = process.wait(until_the_client_knows);
@@ -369,8 +360,7 @@ Failure Deployment::State::late() {
             cause->kind,
             engine.name +
                 " said why it fails and was still there when its time was over: " + cause->line);
-    if (const auto lost = launcher_of(options).lost(launch))
-        return failure(lost->kind, lost->message);
+    if (const auto lost = launcher.lost(launch)) return failure(lost->kind, lost->message);
     return failure(
         FailureKind::not_ready_in_time,
         engine.name + " did not serve within " +
@@ -407,15 +397,14 @@ void Deployment::State::end_strays(milliseconds patience) const {
     std::string words;
     for (std::size_t i = 1; i < launch.argv.size(); ++i) words += " " + launch.argv[i];
     if (words.find(std::to_string(port.number())) == std::string::npos) return;
-    const Condemned strays{[&] {
+    const auto strays = [&] {
         auto all = own_processes();
         std::erase_if(all, [&](const RunningProcess& one) {
             return one.start_ticks < process.start_ticks() || !command_of(one.id).ends_with(words);
         });
         return all;
-    }};
-    if (!signal_until_gone(strays, SIGTERM, patience).empty())
-        (void)signal_until_gone(strays, SIGKILL, patience + 100ms);
+    };
+    (void)end_all({strays}, patience);
 }
 
 Ended Deployment::State::stop() {
@@ -426,11 +415,10 @@ Ended Deployment::State::stop() {
     const auto patience = milliseconds_of(
         cancelled ? std::min(options.stop_within_seconds, cancelled_patience_seconds)
                   : options.stop_within_seconds);
-    Ended result = end_launched(launcher_of(options), launch, process, patience);
+    Ended result = end_launched(launcher, launch, process, patience);
     const auto since = Clock::now();
-    result.report += launcher_of(options).remove(launch);
-    if (launcher_of(options).on_this_machine() && !launcher_of(options).in_containers())
-        end_strays(patience);
+    result.report += launcher.remove(launch);
+    if (launcher.on_this_machine() && !launcher.in_containers()) end_strays(patience);
     bool free = !port.listening();
     for (auto wait = 1ms; !free && Clock::now() - since < patience;
          wait = std::min(2 * wait, 100ms)) {
@@ -464,7 +452,7 @@ std::string Deployment::log_trouble() const { return state_->process.log_trouble
 Ended Deployment::stop() { return state_->stop(); }
 
 std::unique_ptr<MachineWatch> Deployment::watch(MachineWatchOptions options) const {
-    if (!launcher_of(state_->options).on_this_machine()) return nullptr;
+    if (!state_->launcher.on_this_machine()) return nullptr;
     options.gpus = state_->gpus;
     options.cores = state_->options.cores;
     options.before = state_->gpu_memory_before;
@@ -504,8 +492,7 @@ std::optional<Failure> Deployment::died() const {
         runs ? state.engine.name + " broke under load and is still there"
              : state.engine.name + " ended with " + text_of_exit(code) + " under load";
     if (!runs && !line)
-        if (const auto known =
-                launcher_of(state.options).ended(state.launch, code, state.process.lines()))
+        if (const auto known = state.launcher.ended(state.launch, code, state.process.lines()))
             return state.failure(
                 known->kind == FailureKind::other ? FailureKind::crashed_under_load : known->kind,
                 what + ": " + known->message);
@@ -519,7 +506,7 @@ std::optional<Failure> Deployment::died() const {
 }
 
 std::optional<Failure> Deployment::lost() const {
-    const auto found = launcher_of(state_->options).lost(state_->launch);
+    const auto found = state_->launcher.lost(state_->launch);
     return found ? std::optional(state_->failure(found->kind, found->message)) : std::nullopt;
 }
 

@@ -186,12 +186,12 @@ private:
         options.folder = std::move(folder);
         std::vector<PlacedServer> placed = e_.servers_for(configuration);
         options.waits = [this](const std::string& why) { measurement_.phase(why); };
-        if (options.launcher && !options.launcher->on_this_machine())
+        if (options.launcher) {
             options.folder = std::filesystem::absolute(options.folder);
-        if (options.launcher && !options.launcher->images().empty()) {
             const Value* image = configuration.find(image_parameter);
-            options.image = image != nullptr ? text_of(*image) : options.launcher->images().front();
-            options.folder = std::filesystem::absolute(options.folder);
+            const std::vector<std::string> images = options.launcher->images();
+            if (!images.empty())
+                options.image = image != nullptr ? text_of(*image) : images.front();
         }
         e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes,
                                          e_.options_.deploy.log_bytes);

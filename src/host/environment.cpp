@@ -2,6 +2,7 @@
 #include "environment.hpp"
 
 #include "base/variable_name.hpp"
+#include "servetune/detail/base/number_text.hpp"
 
 #include <sched.h>
 
@@ -57,17 +58,6 @@ std::optional<double> number_in_file(const fs::path& file) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number)
                                                                     : std::nullopt;
-}
-
-std::string short_decimal(double number) {
-    std::array<char, 32> text{};
-    const auto end =
-        std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed, 2)
-            .ptr;
-    std::string result(text.data(), end);
-    result.erase(result.find_last_not_of('0') + 1);
-    if (result.ends_with('.')) result.pop_back();
-    return result;
 }
 
 /// All that the policies of the CPUs say, each once: `performance`, or `performance, powersave`.
@@ -127,8 +117,8 @@ void add_limits(const fs::path& root, Environment& result) {
     });
     const auto bytes = smallest(
         mounted, group, [](const fs::path& at) { return number_in_file(at / "memory.max"); });
-    if (cpus) result["cpu limit"] = short_decimal(*cpus) + " cores";
-    if (bytes) result["memory limit"] = short_decimal(*bytes / (1 << 20)) + " MiB";
+    if (cpus) result["cpu limit"] = short_number_text(*cpus, 2) + " cores";
+    if (bytes) result["memory limit"] = short_number_text(*bytes / (1 << 20), 2) + " MiB";
 }
 
 void add_machine(const EnvironmentOptions& options, Environment& result) {

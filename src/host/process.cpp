@@ -104,13 +104,15 @@ private:
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
+
+std::uint64_t start_of_process(int id) {
+    return running_process(id).value_or(RunningProcess{}).start_ticks;
+}
 
 /// In its environment and its children's: which Process they are of.
 std::string new_token() {
     static std::atomic<int> made = 0;
-    const auto self = running_process(getpid());
-    return std::to_string(getpid()) + "-" + std::to_string(self ? self->start_ticks : 0) + "-" +
+    return std::to_string(getpid()) + "-" + std::to_string(start_of_process(getpid())) + "-" +
            std::to_string(++made);
 }
 
@@ -206,8 +208,7 @@ struct Process::State {
             if (watchdog) watchdog->ended(token);
             throw;
         }
-        const auto self = running_process(child->id());
-        start_ticks = self ? self->start_ticks : 0;
+        start_ticks = start_of_process(child->id());
         if (watchdog) watchdog->started(token, child->id(), start_ticks);
     }
     ~State() {

@@ -2,15 +2,14 @@
 #include "process_table.hpp"
 #include "servetune/detail/host/process.hpp"
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <csignal>
+#include <filesystem>
 #include <iterator>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -19,8 +18,8 @@ namespace servetune {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string path_of(int id, const char* file) { return "/proc/" + std::to_string(id) + file; }
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
 
 std::string proc_content(int id, const char* file) {
     const Descriptor from = open_of_process(id, file);
@@ -42,10 +41,6 @@ bool becomes_a_program(int id) {
     constexpr std::size_t first = 3;  // the field after the name
     return words.size() > 51 - first && words[23 - first] != "0" && words[51 - first] == "0";
 }
-
-struct FolderDeleter {
-    void operator()(DIR* folder) const { closedir(folder); }
-};
 
 }  // namespace
 
@@ -90,9 +85,8 @@ void require_process_table() {
     if (id == std::to_string(getpid())) {
         if (running_process(getpid())) return;
         if (open_of_process(getpid(), "stat").id() < 0)  // such as too many open files
-            throw IoError("engines cannot be watched here: cannot read " +
-                          path_of(getpid(), "/stat") + ": " +
-                          std::generic_category().message(errno));
+            throw IoError("engines cannot be watched here: cannot read /proc/" + id +
+                          "/stat: " + std::generic_category().message(errno));
     }
     throw IoError("engines cannot be watched here: /proc " +
                   std::string(id.empty() ? "is not mounted" : "shows other process ids than ours") +
@@ -101,19 +95,16 @@ void require_process_table() {
 
 std::vector<RunningProcess> own_processes() {
     std::vector<RunningProcess> result;
-    const std::unique_ptr<DIR, FolderDeleter> folder(opendir("/proc"));
-    const int self = getpid();
-    while (const dirent* entry = folder
-                                     ? readdir(folder.get())
-                                     : nullptr) {  // NOLINT(concurrency-mt-unsafe): our own stream
-        const std::string_view name = entry->d_name;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at("/proc", error), end; !error && at != end;
+         at.increment(error)) {
+        const std::string name = at->path().filename().string();
         int id = 0;
+        struct stat owner {};
         if (std::from_chars(name.data(), name.data() + name.size(), id).ptr !=
                 name.data() + name.size() ||
-            id == self)
+            id == getpid() || stat(at->path().c_str(), &owner) != 0 || owner.st_uid != geteuid())
             continue;
-        struct stat owner {};
-        if (stat(path_of(id, "").c_str(), &owner) != 0 || owner.st_uid != geteuid()) continue;
         if (const auto process = running_process(id)) result.push_back(*process);
     }
     return result;
@@ -126,7 +117,7 @@ bool has_in_environment(int id, const std::string& name_and_value, Clock::time_p
         if (text.size() > 1 || !waits)
             return text.find('\0' + name_and_value + '\0') != std::string::npos;
         waits = becomes_a_program(id) && Clock::now() < deadline;
-        if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (waits) std::this_thread::sleep_for(1ms);
     }
 }
 
@@ -148,8 +139,7 @@ void signal_process(const RunningProcess& process, int signal) {
 }
 
 std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal,
-                                              std::chrono::milliseconds patience) {
-    using namespace std::chrono_literals;
+                                              milliseconds patience) {
     const auto deadline = Clock::now() + patience;
     std::set<std::pair<int, std::uint64_t>> told;
     for (auto pause = 1ms;; pause = std::min(2 * pause, 20ms)) {
@@ -158,12 +148,18 @@ std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int si
             if (told.emplace(one.id, one.start_ticks).second &&
                 !(condemned.heard && condemned.heard(one)))
                 signal_process(one, signal);
-        const auto remaining =
-            std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+        const auto remaining = std::chrono::ceil<milliseconds>(deadline - Clock::now());
         if (left.empty() || remaining <= 0ms) return left;
         if (condemned.wait) condemned.wait(std::min(pause, remaining));
         else std::this_thread::sleep_for(std::min(pause, remaining));
     }
+}
+
+std::vector<RunningProcess> end_all(const Condemned& condemned, milliseconds patience) {
+    std::vector<RunningProcess> left = signal_until_gone(condemned, SIGTERM, patience);
+    if (!left.empty())
+        left = signal_until_gone(condemned, SIGKILL, std::max<milliseconds>(patience, 100ms));
+    return left;
 }
 
 namespace {
@@ -173,7 +169,7 @@ namespace {
 std::vector<RunningProcess> marked(const std::string& mark, std::set<int>& groups) {
     std::vector<RunningProcess> all = own_processes();
     std::erase_if(all, [](const RunningProcess& one) { return one.dead; });
-    const auto deadline = Clock::now() + std::chrono::milliseconds(500);
+    const auto deadline = Clock::now() + 500ms;
     std::set<int> with_mark;
     for (const RunningProcess& one : all)
         if (has_in_environment(one.id, "SERVETUNE_STUDY=" + mark, deadline)) {
@@ -200,13 +196,10 @@ std::vector<Leftover> leftovers(const std::string& mark) {
     return mark.empty() ? std::vector<Leftover>{} : leftovers_of(marked(mark, groups));
 }
 
-std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::milliseconds patience) {
+std::vector<Leftover> end_leftovers(const std::string& mark, milliseconds patience) {
     if (mark.empty()) return {};
     std::set<int> groups;
-    const Condemned condemned{[&] { return marked(mark, groups); }};
-    if (signal_until_gone(condemned, SIGTERM, patience).empty()) return {};
-    return leftovers_of(
-        signal_until_gone(condemned, SIGKILL, std::max(patience, std::chrono::milliseconds(100))));
+    return leftovers_of(end_all({[&] { return marked(mark, groups); }}, patience));
 }
 
 }  // namespace servetune

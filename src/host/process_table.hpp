@@ -53,5 +53,7 @@ struct Condemned {
 /// is left or `patience` is over: those left.
 std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal,
                                               std::chrono::milliseconds patience);
+/// TERM for those that hear it within `patience`, then KILL: those left.
+std::vector<RunningProcess> end_all(const Condemned& condemned, std::chrono::milliseconds patience);
 
 }  // namespace servetune

@@ -43,24 +43,6 @@ bool Expression::all_decided(std::size_t at, const StateOf& state_of) const {
 }
 
 template <class StateOf>
-bool Expression::never_known(std::size_t at, const StateOf& state_of) const {
-    const Node& node = nodes_[at];
-    const auto is_never = [&](std::size_t operand) { return never_known(operand, state_of); };
-    switch (node.kind) {
-        case Kind::literal: return is_unset(node.literal);
-        case Kind::name: {
-            const NameState name = state_of(node.index);
-            return name.decided && name.value == nullptr;
-        }
-        case Kind::logical_and:
-        case Kind::logical_or:
-            return std::all_of(node.operands.begin(), node.operands.end(), is_never);
-        case Kind::in: return is_never(node.operands.front());
-        default: return std::any_of(node.operands.begin(), node.operands.end(), is_never);
-    }
-}
-
-template <class StateOf>
 void Expression::append_state(const StateOf& state_of, std::vector<std::uint32_t>& words) const {
     (void)append_part(root_, state_of, words);
 }

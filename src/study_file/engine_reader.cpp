@@ -178,18 +178,9 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     SpaceEntry result{name};
     if (node.is_sequence()) {
-        check_count_of_values(node);
-        ChoiceDomain choice;
-        choice.values = node.values();
-        result.offers_unset = std::erase_if(choice.values, is_unset) > 0;
+        result = read_space_entry(name, node.under(keys::parameter.choice));
+        auto& choice = std::get<ChoiceDomain>(*result.domain);
         choice.ordered = are_growing_numbers(choice.values);
-        Parameter parameter{name, choice, {}};
-        parameter.offers_unset = *result.offers_unset;
-        parameter.default_value =
-            parameter.offers_unset || choice.values.empty() ? Value{} : choice.values.front();
-        check_parameter(parameter, node);
-        if (parameter.offers_unset) result.default_value = Value{};
-        result.domain = std::move(choice);
         return result;
     }
     if (!node.is_mapping()) {
@@ -245,9 +236,13 @@ Constraint read_constraint(const Yaml& node) {
     return result;
 }
 
-bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter) {
+std::string local_name(const std::string& name, const Engine& engine) {
     const std::string own = engine.name + ".";
-    const std::string local = name.starts_with(own) ? name.substr(own.size()) : name;
+    return name.starts_with(own) ? name.substr(own.size()) : name;
+}
+
+bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter) {
+    const std::string local = local_name(name, engine);
     return local == parameter.name ||
            (!parameter.concept_name.empty() && local == parameter.concept_name);
 }
@@ -289,9 +284,7 @@ std::vector<Value> condition_values(const std::string& parent, const Yaml& node,
     std::vector<Value> values = node.values();
     bool found = false;
     for (const Engine* engine : engines) {
-        const bool qualified = parent.starts_with(engine->name + ".");
-        const EngineParameter* declared =
-            engine->find(qualified ? parent.substr(engine->name.size() + 1) : parent);
+        const EngineParameter* declared = engine->find(local_name(parent, *engine));
         for (const EngineParameter& one : engine->parameters) known.push_back(one.parameter.name);
         if (declared == nullptr || found) continue;
         found = true;
@@ -383,8 +376,7 @@ EngineRoles read_roles(const Yaml& node) {
     }
     for (const Yaml& item : node.at(table.router).items()) {
         result.router.emplace_back();
-        for (const Yaml& word : item.is_sequence() ? item.items() : std::vector<Yaml>{item})
-            result.router.back().push_back(word.text());
+        for (const Yaml& word : item.items_or_one()) result.router.back().push_back(word.text());
     }
     for (const EngineRole& role : result.each) {
         const std::string place = "{" + role.name + "_url}";

@@ -82,8 +82,7 @@ std::vector<std::string> program_of_launcher(const Yaml& node, const std::string
             (shipped_folder("launchers", "launcher.py", "SERVETUNE_LAUNCHERS") / name).string()};
     const Yaml* program = node.entry(std::string_view("program"));
     if (program == nullptr) node.fail("`program` wanted: the program that starts engines");
-    const std::vector<Yaml> words =
-        program->is_sequence() ? program->items() : std::vector<Yaml>{*program};
+    const std::vector<Yaml> words = program->items_or_one();
     std::vector<std::string> result;
     for (const Yaml& word : words) result.push_back(word.text());
     if (result.empty() || result.front().empty()) program->fail("a program wanted");
@@ -203,17 +202,19 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options,
     return container_launcher(std::move(options));
 }
 
-/// Where flags do not decide it, an engine gets all that the study knows of.
-std::int64_t most_devices_of_trial(const StudyFile& file) {
+/// Whether flags decide how many devices an engine takes.
+bool flags_take_devices(const StudyFile& file) {
     const std::vector<Engine>& engines = file.composition->engines();
-    const bool by_flags = std::any_of(engines.begin(), engines.end(),
-                                      [](const Engine& engine) { return !engine.devices.empty(); });
-    return file.machine.devices.value_or(by_flags ? 1 : 0);
+    return std::any_of(engines.begin(), engines.end(),
+                       [](const Engine& engine) { return !engine.devices.empty(); });
 }
 
 /// Its settings are looked at where the study runs, not where it is only read.
 std::shared_ptr<const Launcher> launcher_of_study(WrappedOptions options, const StudyFile& file) {
-    options.lines.emplace_back("most_devices", std::to_string(most_devices_of_trial(file)));
+    // Where flags do not decide it, an engine gets all that the study knows of.
+    options.lines.emplace_back(
+        "most_devices",
+        std::to_string(file.machine.devices.value_or(flags_take_devices(file) ? 1 : 0)));
     auto result = wrapped_launcher(std::move(options));
     if (!file.kept.empty()) return result;
     try {
@@ -314,13 +315,9 @@ public:
             throw UsageError(
                 file.source.at() +
                 "`quality` keeps what it found in one place: give `deploy` one worker");
-        const std::vector<Engine>& engines = file.composition->engines();
         if (options.weight_cache) check_weight_cache(file);
-        const bool take_devices =
-            std::any_of(engines.begin(), engines.end(),
-                        [](const Engine& engine) { return !engine.devices.empty(); });
         if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() &&
-            take_devices && !file.machine.gpus().empty())
+            flags_take_devices(file) && !file.machine.gpus().empty())
             throw UsageError(
                 file.source.at() + std::to_string(choice.workers) +
                 " trials at once would all take the first of this machine's GPUs: list "

@@ -63,7 +63,7 @@ Objective goals_and_limits(const Yaml& node, bool words) {
             key == keys::objective.maximize.name ? Direction::maximize : Direction::minimize;
         if (value.is_sequence() && value.items().empty())
             value.fail_wanted("a metric or a list of metrics");
-        for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
+        for (const Yaml& item : value.items_or_one()) {
             const std::string metric = goal_metric(item.text(), direction, words);
             if (words && direction == Direction::maximize && less_is_better(metric))
                 item.fail("less of '" + metric + "' is better: write it under `minimize`");
@@ -121,8 +121,7 @@ void read_objective(const Yaml& node, bool words, StudyFile& study) {
 void look_for_load(const Yaml& root, StudyFile& study) {
     const Yaml& objective = root.at(keys::study.objective);
     if (const Yaml* maximize = objective.find(keys::objective.maximize))
-        for (const Yaml& item :
-             maximize->is_sequence() ? maximize->items() : std::vector<Yaml>{*maximize}) {
+        for (const Yaml& item : maximize->items_or_one()) {
             const LoadGoal* goal = load_goal(item.text());
             if (goal == nullptr) continue;
             for (Workload& workload : study.workloads) {
@@ -278,7 +277,7 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml& objective) 
         const std::string_view name = MetricKey::of(metric).name;
         const bool measured_beside =
             name.starts_with("trial_") || (file.quality && name == quality_drop);
-        check(metric, limits->is_sequence() ? limits->items()[i] : *limits, measured_beside);
+        check(metric, limits->items_or_one()[i], measured_beside);
     }
     errors.throw_any();
 }

@@ -4,6 +4,7 @@
 #include "base/nearest.hpp"
 #include "evaluator_type.hpp"
 #include "predict/cost_belief.hpp"
+#include "readers.hpp"
 #include "recipes.hpp"
 #include "search/earlier_results.hpp"
 #include "search/nearest_value.hpp"
@@ -12,6 +13,9 @@
 #include "study/plain_value.hpp"
 #include "study/table.hpp"
 #include "study_snapshot.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 
@@ -199,12 +203,9 @@ std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
     for (const Trial& trial : trials)
         for (const auto& [name, value] : trial.configuration.entries()) names.insert(name);
     for (const Engine& engine : catalogue.engines())
-        for (const std::string& name : names) {
-            const bool prefixed = name.starts_with(engine.name + ".");
-            if (const EngineParameter* declared =
-                    engine.find(prefixed ? name.substr(engine.name.size() + 1) : name))
+        for (const std::string& name : names)
+            if (const EngineParameter* declared = engine.find(local_name(name, engine)))
                 found[name].insert(declared->parameter.concept_name);
-        }
     std::map<std::string, std::string> result;
     for (const auto& [name, concepts] : found)
         if (concepts.size() == 1 && !concepts.begin()->empty()) result[name] = *concepts.begin();
@@ -344,17 +345,6 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
     return result;
 }
 
-namespace {
-
-/// `a + b`.
-std::string sum_text(const std::set<std::string>& parts) {
-    std::string result;
-    for (const std::string& part : parts) result += (result.empty() ? "" : " + ") + part;
-    return result;
-}
-
-}  // namespace
-
 void add_profile(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const StudyFile& file = setup.file;
     if (!file.kept.empty()) {
@@ -377,8 +367,8 @@ void add_profile(const StudySetup& setup, std::map<std::string, std::string>& de
     };
     add("machine", machine);
     add("model", file.model);
-    add("engine", sum_text(engines));
-    add("version", sum_text(versions));
+    add("engine", fmt::format("{}", fmt::join(engines, " + ")));
+    add("version", fmt::format("{}", fmt::join(versions, " + ")));
 }
 
 }  // namespace servetune

@@ -80,6 +80,9 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node);
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node);
 Constraint read_constraint(const Yaml& node);
 
+/// What the engine itself calls a parameter that may have the engine's name before it.
+std::string local_name(const std::string& name, const Engine& engine);
+
 /// Whether an entry under `space` is the engine's parameter: it has its name or its concept, the
 /// engine's name before it or not.
 bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter);

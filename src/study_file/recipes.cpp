@@ -9,6 +9,7 @@
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "servetune/search_space.hpp"
+#include "space/value_json.hpp"
 #include "study_snapshot.hpp"
 
 #include <nlohmann/json.hpp>
@@ -17,14 +18,6 @@
 
 namespace servetune {
 namespace {
-
-/// As an options file has it: a list stands there as text.
-nlohmann::ordered_json option_json(const Value& value) {
-    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
-    if (const auto* real = std::get_if<double>(&value)) return *real;
-    return text_of(value);
-}
 
 Recipe read_recipe(const Yaml& node) {
     const auto& table = keys::recipe;
@@ -38,7 +31,7 @@ Recipe read_recipe(const Yaml& node) {
     std::map<std::string, Value> settings;
     read(node, table.settings, settings);
     nlohmann::ordered_json options;
-    for (const auto& [path, value] : settings) options[path] = option_json(value);
+    for (const auto& [path, value] : settings) options[path] = to_json(value);
     if (!options.is_null()) recipe.command.files["options.yaml"] = options.dump();
     return recipe;
 }

@@ -312,7 +312,7 @@ private:
             return;
         }
         const Yaml& named = root_.at(keys::study.engine);
-        for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
+        for (const Yaml& item : named.items_or_one()) {
             Engine engine = engine_named(catalogue_, item);
             for (const Engine& other : description_.engines)
                 if (other.name == engine.name) item.fail("the engine is named twice");

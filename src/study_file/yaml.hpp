@@ -146,6 +146,10 @@ public:
     [[nodiscard]] const std::vector<std::pair<std::string, Yaml>>& entries() const;
     /// Throws ParseError when it is no sequence.
     [[nodiscard]] const std::vector<Yaml>& items() const;
+    /// A list's, or this node alone where it is none.
+    [[nodiscard]] std::vector<Yaml> items_or_one() const {
+        return is_sequence() ? items_ : std::vector<Yaml>{*this};
+    }
 
     // Scalars. Each throws ParseError that says what was wanted and what stands there.
     [[nodiscard]] std::string text() const;

@@ -2,6 +2,7 @@
 #include "yaml_text.hpp"
 
 #include "base/text.hpp"
+#include "space/value_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -88,10 +89,7 @@ OrderedJson scalar_json(const Yaml& node) {
         node.fail("'" + written +
                   "' has another meaning in YAML 1.1 than in 1.2: write true, false or a decimal "
                   "number, or put it in quotes");
-    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
-    if (const auto* real = std::get_if<double>(&value)) return *real;
-    return written;
+    return is_unset(value) ? OrderedJson(written) : to_json(value);
 }
 
 OrderedJson json_of_node(const Yaml& node) {
