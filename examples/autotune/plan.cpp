@@ -391,7 +391,7 @@ void refuse(const std::vector<std::string>& problems) {
 }
 
 void refuse_flags(const StudySetup& setup, const std::filesystem::path& folder) {
-    if (has_journal(folder)) return;
+    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || has_journal(folder)) return;
     std::vector<std::string> asked;
     std::vector<std::string> problems = flag_problems(setup, false, asked);
     if (!problems.empty() && starts_program_here(setup.file))

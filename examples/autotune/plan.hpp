@@ -90,8 +90,8 @@ std::vector<std::string> flag_problems(const servetune::StudySetup& setup, bool 
                                        std::vector<std::string>& asked);
 /// Throws for all of it.
 void refuse(const std::vector<std::string>& problems);
-/// The same of flags, before the first trial into this folder; --help is asked of what the stored
-/// facts refuse.
+/// The same of flags of engines that are deployed, before the first trial into this folder; --help
+/// is asked of what the stored facts refuse.
 void refuse_flags(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
 /// What a person should know before a run into this folder. `here`: of this machine too.

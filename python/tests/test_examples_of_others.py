@@ -14,7 +14,7 @@ from support import environment, package
 
 def run(example: str, seconds: float) -> str:
     named = environment | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    words = [sys.executable, package / "examples" / example]
+    words = [sys.executable, str(package / "examples" / example)]
     ran = subprocess.run(words, capture_output=True, text=True, timeout=seconds, env=named)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return ran.stdout

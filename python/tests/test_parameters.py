@@ -118,7 +118,7 @@ def test_conditions() -> None:
         (lambda: st.Study([st.flag("a"), st.flag("a")], maximize="m"), "several parameters are called 'a'"),
         (lambda: st.Study([st.flag("a")]), "objective"),
         (lambda: st.Study([], maximize="m"), "a list of choice, integer, real and flag, got []"),
-        (lambda: st.Study({"a": [1, 2]}, maximize="m"), "got {'a': [1, 2]}"),  # type: ignore[arg-type]
+        (lambda: st.Study({"a": [1, 2]}, maximize="m"), "got {'a': [1, 2]}"),  # type: ignore[dict-item]
         (lambda: st.Study("abc", maximize="m"), "got 'abc'"),  # type: ignore[arg-type]
         (lambda: st.integer("a", 8, 1), "got 8 to 1"),
         (lambda: st.real("a", 0, 8, log=True), "with log from above 0; got 0 to 8"),
@@ -128,8 +128,8 @@ def test_conditions() -> None:
         (lambda: st.Study([st.integer("a", 1, 8)], rules=["a >="], maximize="m"), "'rules[0]"),
         (lambda: st.Study([st.integer("a", 1, 8)], rules="a >= 2", maximize="m"), "not feasible"),
         (lambda: st.Study([st.integer("a", 1, 8)], limits=["m"], maximize="m"), "'limits[0]'"),
-        (lambda: st.Study([st.flag("a", when={"b": 1})], maximize="m"), "'b' is no parameter"),
-        (lambda: st.Study([st.choice("b", [1, 2]), st.flag("a", when={"b": 7})], maximize="m"), "'b' is never 7"),
+        (lambda: st.Study([st.flag("a", when={"b": 1})], maximize="m"), "'b' is not a parameter"),
+        (lambda: st.Study([st.choice("b", [1, 2]), st.flag("a", when={"b": 7})], maximize="m"), "'7' is no value of 'b'"),
         (lambda: st.Study([st.flag("a")], maximize="m", strategy="clever"), "clever"),
         (lambda: st.Study([st.flag("a")], maximize="m", trials=0), "'trials'"),
         (lambda: st.Study([st.flag("a")], maximize="m", knowledge=["none.csv"]), "none.csv"),

@@ -89,10 +89,11 @@ def test_the_picture_of_a_study_with_a_journal_is_a_whole_drawing() -> None:
     with study(journal="j") as s:
         s.optimize(rate)
         page = s._repr_html_()
+        trials = len(s.trials)
     source = re.search(r'src="data:image/svg\+xml,([^"]+)"', page)
     assert source is not None
     drawing = xml.etree.ElementTree.fromstring(urllib.parse.unquote(source[1]))
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
     marks = [path for path in drawing.iter("{http://www.w3.org/2000/svg}path") if "mark" in path.get("class", "")]
-    assert len(marks) == 25
+    assert len(marks) == trials
     assert _html.path_image("<html></html>") == ""

@@ -29,7 +29,7 @@ def test_workers_measure_at_once() -> None:
 
     with study() as s:
         found = s.optimize(measure, workers=4)
-        assert [trial.state for trial in s.trials] == ["measured"] * 25
+        assert 20 <= len(s.trials) <= 25 and all(trial.state == "measured" for trial in s.trials)
         assert s.stop_reason == "trials_spent"
     assert found.configuration is not None and found.configuration["seqs"] == 1024
     assert 2 <= most <= 4

@@ -225,15 +225,17 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
         const auto settings = [&](const Standing& of) {
             return settings_beyond_default(problem_.space, of.configuration);
         };
-        for (const Standing* one : chosen)
-            if (one != &leader &&
-                is_reduction_of(problem_.space, one->configuration, leader.configuration) &&
-                (room || seems_to_gain(problem_, *one, *base, min_gain)) &&
-                !meets_min_gain(problem_.decision,
-                                gain_between(problem_.objective.leading(), leader.estimate(),
-                                             one->estimate())) &&
+        for (const Standing* one : chosen) {
+            if (one == &leader ||
+                !is_reduction_of(problem_.space, one->configuration, leader.configuration))
+                continue;
+            const Gain lost =
+                gain_between(problem_.objective.leading(), leader.estimate(), one->estimate());
+            if ((room ? !meets_min_gain(problem_.decision, lost)
+                      : lost.value < min_gain && seems_to_gain(problem_, *one, *base, min_gain)) &&
                 (reduced == nullptr || settings(*one) < settings(*reduced)))
                 reduced = one;
+        }
         // Where there is no room for both the smaller one is confirmed: it would be recommended.
         if (reduced == nullptr || room) result.push_back(leader.configuration);
         if (reduced != nullptr) result.push_back(reduced->configuration);
