@@ -185,7 +185,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
         return result.default_unsound ? inconclusive(InconclusiveReason::default_unsound) : result;
     }
     result.best = best->configuration;
-    const std::vector<Goal> goals = problem.objective.goals;
+    const auto& goals = problem.objective.goals;
     if (problem.objective.several())
         for (const Standing* standing : standings.front()) {
             FrontPoint& point = result.front.emplace_back(FrontPoint{standing->configuration, {}});

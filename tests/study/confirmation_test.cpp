@@ -176,8 +176,9 @@ TEST_CASE(
         for (std::uint64_t seed = 0; seed < rounds.size(); ++seed) {
             const std::vector<Trial> history = TuningTask::studied(
                 problem, Exhaustive(), 30, seed, [&](const Configuration& one, Rng& draws) {
+                    const double mode = number(one, "mode");
                     return Measurement{{{metric,
-                                         {1000 * (number(one, "mode") == 4 ? 1 + gain : 1) *
+                                         {1000 * (mode == 4 ? 1 + gain : 1 - mode / 1000) *
                                           std::exp(noise * draws.normal())}}}};
                 });
             const Recommendation result = recommend(problem, history);
