@@ -63,6 +63,8 @@ Value normalized_value(const EngineParameter& declared, Value value) {
         return same->second;
     if (const auto* text = std::get_if<std::string>(&value); text != nullptr && declared.suffixes)
         if (const auto number = suffixed_number(*text)) value = *number;
+    if (std::holds_alternative<BoolDomain>(declared.parameter.domain))  // True, yes, 1
+        if (const auto truth = truth_of(text_of(value))) return *truth;
     const auto* whole =
         std::get_if<std::int64_t>(&value);  // `--fraction 1`: a person writes reals without a point
     if (whole != nullptr && std::holds_alternative<RealDomain>(declared.parameter.domain))

@@ -78,11 +78,9 @@ std::string_view class_of(std::string_view text) {
     if (name.empty() || is_decimal(name.front()) || (end < text.size() && text[end] != ':'))
         return {};
     const std::string_view last = plain_class(name);
-    const auto is = [](int (*what)(int)) {
-        return [what](char letter) { return what(static_cast<unsigned char>(letter)) != 0; };
-    };
-    const bool both = std::any_of(last.begin(), last.end(), is(std::islower)) &&
-                      std::any_of(last.begin(), last.end(), is(std::isupper));
+    const bool both =
+        lower_case(std::string(last)) != last &&
+        std::any_of(last.begin(), last.end(), [](unsigned char c) { return std::islower(c) != 0; });
     return both ? name : std::string_view{};
 }
 
@@ -99,10 +97,24 @@ bool below_error(std::string_view prefix) {
     return word_within(prefix.substr(0, 120), levels) != levels.end();
 }
 
-/// Whether a line has the name as a word. One word of English is no name: `fit`, `device`.
-bool names(std::string_view line, std::string_view name) {
-    if (!name.starts_with("--") && name.find('_') == std::string_view::npos) return false;
-    for (auto at = line.find(name); at != std::string_view::npos; at = line.find(name, at + 1)) {
+/// Lower case, and a blank for what joins words.
+std::string in_words(const std::string& text) {
+    std::string result = lower_case(text);
+    for (char& letter : result)
+        if (letter == '_' || letter == '-') letter = ' ';
+    return result;
+}
+
+/// Whether a line has the name, or, as a sentence has it, its words ("Chunked prefill" is
+/// enable_chunked_prefill). One word of English is no name: `fit`, `device`.
+bool names(std::string line, std::string name) {
+    if (!name.starts_with("--")) {
+        line = in_words(line);
+        name = in_words(name);
+        if (name.starts_with("enable ") && name.find(' ', 7) != std::string::npos) name.erase(0, 7);
+        if (name.find(' ') == std::string::npos) return false;
+    }
+    for (auto at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
         const std::size_t end = at + name.size();
         if ((at == 0 || !is_of_name(line[at - 1])) &&
             (end == line.size() || !is_of_name(line[end])))
@@ -116,12 +128,14 @@ bool counts(const FailurePattern& pattern, FailureKind kind, std::string_view li
             const std::string& words, std::span<const std::string> set) {
     const std::size_t at = line.find(words), end = at + words.size();
     if (kind != FailureKind::ignored_flags) return !below_error(line.substr(0, at));
-    // "--x will be ignored because of --y", "unknown variable: X"
-    const std::string_view about =
-        line.substr(0, line.find(' ', std::min(line.find_first_not_of(": ", end), line.size())));
+    // The sentence up to the words, and a name just behind them: "A is on. --x will be ignored
+    // because of --y", "unknown variable: X", "Disabling chunked prefill"
+    const std::size_t begin = line.substr(0, at).rfind(". ") + 1;  // npos + 1 is 0
+    const std::size_t next = std::min(line.find_first_not_of(": ", end), line.size());
     return std::any_of(set.begin(), set.end(), [&](const std::string& name) {
         return pattern.of.empty()
-                   ? names(about, name)
+                   ? names(std::string(line.substr(begin, at - begin)), name) ||
+                         names(std::string(line.substr(next, name.size() + 1)), name)
                    : std::find(pattern.of.begin(), pattern.of.end(), name) != pattern.of.end();
     });
 }

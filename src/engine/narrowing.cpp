@@ -11,6 +11,7 @@
 #include "space/expression_rewriting.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -252,9 +253,10 @@ Parameter EngineSpace::narrowed(const Engine& engine, const EngineParameter& of_
                       description_.architecture + "; it runs on " + listed(chips->second);
                 return;
             }
-        const bool ranged = !std::holds_alternative<ChoiceDomain>(declared.domain) &&
-                            !std::holds_alternative<BoolDomain>(declared.domain);
-        if (ranged && number_of(value))
+        const auto number = number_of(value);
+        if (number && (std::holds_alternative<RealDomain>(declared.domain) ||
+                       (std::holds_alternative<IntegerDomain>(declared.domain) &&
+                        *number == std::trunc(*number))))
             why = text_of(value) + " is outside the range in the file of " + engine.name +
                   " for '" + declared.name + "' (" + taken_text(of_engine) +
                   "); 'engine' may name a copy of that file with a wider one";

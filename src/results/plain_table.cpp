@@ -245,18 +245,19 @@ private:
             parameters_.push_back(column_at(wanted, "--parameter"));
         std::map<std::string, std::string> taken;
         bool marked = false;
-        for (std::size_t c = 0; c < header().size(); ++c)
-            marked = marked || in_list(columns_of_parameters_txt.text, header()[c]);
+        for (const std::string& column : header())
+            marked = marked || in_list(columns_of_parameters_txt.text, column);
         for (std::size_t c = 0; c < header().size(); ++c) {
             const std::string& column = header()[c];
-            const bool about_rows =
-                column.empty() || in_list(columns_about_rows_txt.text, header()[c]);
+            const bool about_rows = column.empty() ||
+                                    in_list(columns_about_rows_txt.text, column) ||
+                                    (kinds({c}) == 1 && rows_[1].cells[c].empty());
             const bool is_said =
                 std::find(parameters_.begin(), parameters_.end(), c) != parameters_.end();
             if (is_said && c == objective)
                 fail(1, "the column '" + column + "' is the objective, so it is no parameter");
             if (request_.parameters.empty() && c != objective && !about_rows &&
-                (marked ? in_list(columns_of_parameters_txt.text, header()[c])
+                (marked ? in_list(columns_of_parameters_txt.text, column)
                         : c < objective && metric_called(column).empty() &&
                               !in_list("metrics.* metrics/* summary.* summary/*", column)))
                 parameters_.push_back(c);
