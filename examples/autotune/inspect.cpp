@@ -27,7 +27,6 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
-#include <optional>
 #include <sstream>
 
 namespace autotune {

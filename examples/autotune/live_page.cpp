@@ -35,7 +35,6 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>

@@ -4,7 +4,6 @@
 #include "engine/launcher.hpp"
 #include "servetune/detail/perf/start_failure.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace simengine {

@@ -23,7 +23,6 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
-#include <optional>
 
 namespace simengine {
 namespace {

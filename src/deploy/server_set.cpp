@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <set>
 #include <thread>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include "servetune/detail/base/number_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit_parts.hpp"
 
-#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>

@@ -8,8 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <cmath>

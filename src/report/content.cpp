@@ -6,7 +6,6 @@
 #include "trial/metric_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 

@@ -21,7 +21,6 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <set>
 #include <tuple>
 
 namespace servetune {

@@ -12,7 +12,6 @@
 #include "workloads.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <utility>

@@ -179,7 +179,7 @@ private:
             const std::string &name = header()[c], &end = rows_[row].cells[c];
             if (name == "status" && end == "ok")
                 fail(1,
-                     "it is a table of measured configurations already: a study replays it "
+                     "it is a table of measured configurations: a study replays it "
                      "(evaluator: {replay: {table: FILE}})");
             if (in_list("state status", name) && in_list(bad_ends_txt.text, end))
                 return name + ": " + end;

@@ -14,7 +14,6 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>

@@ -9,7 +9,6 @@
 #include "servetune/value.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 

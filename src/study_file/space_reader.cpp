@@ -17,8 +17,6 @@
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
 
-#include <sstream>
-
 namespace servetune {
 namespace {
 
