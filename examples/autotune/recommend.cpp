@@ -65,7 +65,7 @@ std::string change_line(const DeployChange& change) {
 std::string diff_text(const std::string& name, const DeployDifference& difference) {
     std::string result;
     const auto add = [&](const char* mark, const std::string& text) {
-        if (!text.empty()) result += mark + printable_line(secrets()(text)) + "\n";
+        if (!text.empty()) result += mark + shown_in_format(text) + "\n";
     };
     add("--- ", name);
     add("+++ ", name);
@@ -210,8 +210,7 @@ int recommend_as(const RecommendArguments& arguments) {
     if (arguments.check && arguments.check->string().find("://") != std::string::npos)
         throw UsageError(
             "--check wants a deploy file; `autotune watch` holds a server against its study");
-    const bool in_container = arguments.as == "compose" || arguments.as == "kubernetes";
-    if (!arguments.image.empty() && !in_container)
+    if (!arguments.image.empty() && arguments.as != "compose" && arguments.as != "kubernetes")
         throw UsageError("--image has no effect with --as " + arguments.as +
                          ", which starts the engine as the study does: leave it out, or take --as "
                          "compose or --as kubernetes");

@@ -110,8 +110,7 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const double reach = reach_of(all += measured, n, level);
     double low = std::min(mean, before.value_or(mean)) - reach;
     double high = std::max(mean, before.value_or(mean)) + reach;
-    constexpr double none = 1e-18;
-    if (n >= least_rounds || (before && measured.squares < none && is_exact(mean))) {
+    if (n >= least_rounds || (before && measured.squares < 1e-18 && is_exact(mean))) {
         const double alone = reach_of(measured, n, level);
         low = std::max(low, mean - alone);
         high = std::min(high, mean + alone);
