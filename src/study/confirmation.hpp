@@ -70,8 +70,8 @@ private:
     [[nodiscard]] std::vector<double> gains(const Standing& candidate) const;
     /// Gains over the base in the search, in order, and that of the base: 0.
     [[nodiscard]] std::vector<double> searched() const;
-    /// Whether a gain is more than five of the smallest steps between figures of the search: a count
-    /// comes again for all its noise.
+    /// Whether a gain is more than five of the smallest steps between figures of the search: a
+    /// count comes again for all its noise.
     [[nodiscard]] bool is_exact(double gain) const;
 
     const Problem& problem_;
@@ -86,8 +86,8 @@ std::size_t rounds_needed(const Problem& problem, const Standings& standings);
 
 /// Trials of a budget that are kept for the confirmation, in rounds of two: as many as the gain
 /// needs that the search has found (`rounds_needed`). At most six rounds and three trials in ten,
-/// or three rounds where that is less; at least one round, from 20 trials on two, from 30 on three. A
-/// budget of fewer than twelve keeps one round, of fewer than eight none.
+/// or three rounds where that is less; at least one round, from 20 trials on two, from 30 on three.
+/// A budget of fewer than twelve keeps one round, of fewer than eight none.
 inline std::size_t confirmation_reserve(std::size_t trials,
                                         std::size_t needed = interim_analyses.back()) {
     constexpr std::size_t least = 8, for_three = 12, most = 6, enough = 100;
