@@ -44,14 +44,14 @@ std::vector<std::string> names_of(const std::vector<CommandRow>& all) {
 std::vector<std::string> all_spellings(const CommandRow& command) {
     std::vector<std::string> result{"-h", "--help"};
     for (const OptionRow& option : command.options)
-        for (const std::string& one : option.spellings()) result.push_back(one);
+        for (const auto& one : option.spellings()) result.push_back(one);
     return result;
 }
 
 /// The option of this spelling; nullptr: there is none.
 const OptionRow* option_called(const CommandRow& command, const std::string& name) {
     for (const OptionRow& option : command.options)
-        for (const std::string& one : option.spellings())
+        for (const auto& one : option.spellings())
             if (one == name) return &option;
     return nullptr;
 }
@@ -102,11 +102,11 @@ TemplateValues command_values(const CommandRow& command) {
                            {"help_line", help_line("-h, --help", of_help)},
                            {"has_places", ""}}};
     for (const OptionRow& option : command.options) {
-        const std::string value = option.by_place() ? "" : option.value_text();
-        const std::string names = option.by_place()
-                                      ? option.names
-                                      : fmt::format("{}", fmt::join(option.spellings(), ", "));
-        const std::string shown = names + (value.empty() ? "" : " " + value);
+        const auto value = option.by_place() ? "" : option.value_text();
+        const auto names = option.by_place()
+                               ? option.names
+                               : fmt::format("{}", fmt::join(option.spellings(), ", "));
+        const auto shown = names + (value.empty() ? "" : " " + value);
         values.lists[option.by_place() ? "places" : "options"].push_back(
             {{{"names", names},
               {"value", value},
@@ -151,7 +151,7 @@ std::string instead_text(const std::string& instead, const std::string& name,
 
 std::string why_no_word(const std::string& text, const std::vector<std::string>& words) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return "";
-    const std::string instead = instead_of(text);
+    const auto instead = instead_of(text);
     return "there is no '" + text + "'" + (instead.empty() ? "" : ": " + instead) +
            "; known: " + servetune::listed(servetune::nearest_first(text, words), words.size());
 }
@@ -165,7 +165,7 @@ std::string help_text(const CommandRow& command) {
 }
 
 std::string help_text(const std::vector<CommandRow>& all, const std::string& command) {
-    const CommandRow* one = command_called(all, command);
+    const auto* one = command_called(all, command);
     return one == nullptr ? help_text(all) : help_text(*one);
 }
 
@@ -200,12 +200,12 @@ std::string completions(const std::vector<CommandRow>& all, std::span<const char
         for (const auto& [name, kind] : std::map<std::string, std::string>{
                  {"--engine", "engines"}, {"--hardware", "hardware"}, {"--workload", "workloads"}})
             if (before->names == name)
-                for (const std::string& one : shipped(kind)) offer(one, "");
+                for (const auto& one : shipped(kind)) offer(one, "");
     for (const OptionRow& option : command->options) {
         if (before != nullptr ? &option == before : option.by_place())
             for (const std::string& word : option.words) offer(word, "");
         else if (before == nullptr && last.starts_with('-'))
-            for (const std::string& one : option.spellings()) offer(one, option.help);
+            for (const auto& one : option.spellings()) offer(one, option.help);
     }
     return result;
 }
@@ -234,9 +234,9 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
     std::string what = parser_says;
     bool is_value = false;  // of the option before
     for (const std::string word : words.subspan(std::min<std::size_t>(1, words.size()))) {
-        const std::string name = word.substr(0, word.find('='));
+        const auto name = word.substr(0, word.find('='));
         if (std::exchange(is_value, false) || word == "--") continue;
-        if (word.starts_with("--")) {
+        if (word.starts_with('-') && word.size() > 2) {
             const auto known = command != nullptr
                                    ? all_spellings(*command)
                                    : std::vector<std::string>{"-h", "--help", "-V", "--version"};
@@ -249,6 +249,7 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
             if (option != nullptr)
                 for (const std::string& other : option->spellings())
                     if (what.starts_with(other + ": ")) what.replace(0, other.size(), name);
+            if (what.starts_with(name + ": 1 req")) what = name + ": a value is missing";
             is_value =
                 option != nullptr && option->takes_value() && !option->if_alone && word == name;
         } else if (command == nullptr && !word.starts_with('-')) {

@@ -151,7 +151,8 @@ def _parameter(name: str, domain: Mapping[str, Any], default: Value | _Absent, w
     if numbers := domain.get("int") or domain.get("real"):
         low, high = numbers["low"], numbers["high"]
         if low > high or ("scale" in numbers and low <= 0):
-            raise UsageError(f"'{name}' goes from low to high, with log from above 0; got {low} to {high}")
+            log = " and, with log, from above 0" if "scale" in numbers else ""
+            raise UsageError(f"'{name}' goes from low to high{log}; got {low} to {high}")
         fits = type(value) in (int, float) and low <= value <= high
     else:
         fits = any(type(value) is type(one) and value == one for one in domain.get("choice", [False, True]))

@@ -85,7 +85,7 @@ class Study:
             IoError: the journal cannot be written, or the program is missing (ProgramMissing) or of another
                 version (VersionMismatch)
         """
-        self._parameters = tuple(parameters)
+        self._parameters = () if isinstance(parameters, Parameter) else tuple(parameters)
         if not self._parameters or not all(isinstance(one, Parameter) for one in self._parameters):
             raise UsageError(f"a study has a list of choice, integer, real and flag, got {parameters!r}")
         names = [parameter.name for parameter in self._parameters]
@@ -173,7 +173,10 @@ class Study:
             failed: the kind of failure, in place of an outcome, with a message
         """
         if (outcome is None) == (failed is None):
-            raise UsageError("tell needs an outcome, or failed")
+            raise UsageError(
+                "a trial needs an outcome (a number, or metric -> number) or failed, got "
+                + ("none" if outcome is None else "both")
+            )
         told = message_of(Failed(failed, message) if failed is not None else outcome)  # type: ignore[arg-type]
         if isinstance(trial, Mapping):
             given = {name: plain_value(value) for name, value in trial.items()}

@@ -120,8 +120,9 @@ def test_conditions() -> None:
         (lambda: st.Study([], maximize="m"), "a list of choice, integer, real and flag, got []"),
         (lambda: st.Study({"a": [1, 2]}, maximize="m"), "got {'a': [1, 2]}"),  # type: ignore[dict-item]
         (lambda: st.Study("abc", maximize="m"), "got 'abc'"),  # type: ignore[arg-type]
-        (lambda: st.integer("a", 8, 1), "got 8 to 1"),
-        (lambda: st.real("a", 0, 8, log=True), "with log from above 0; got 0 to 8"),
+        (lambda: st.Study(st.flag("a"), maximize="m"), "flag, got Parameter("),  # type: ignore[arg-type]
+        (lambda: st.integer("a", 8, 1), "'a' goes from low to high; got 8 to 1"),
+        (lambda: st.real("a", 0, 8, log=True), "and, with log, from above 0; got 0 to 8"),
         (lambda: st.integer("a", 1, 8, default=9), "the default of 'a' is none of its values, got 9"),
         (lambda: st.flag("a", default=3), "the default of 'a'"),  # type: ignore[arg-type]
         (lambda: st.Study([st.integer("a", 1, 8)], rules=["b >= 1"], maximize="m"), "'rules[0]"),

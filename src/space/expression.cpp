@@ -222,7 +222,7 @@ Expression ExpressionParser::parse() {
         throw ParseError("an expression has no zero bytes");
     result_.root_ = disjunction();
     skip_space();
-    if (at_ < text_.size()) fail("an operator or the end");
+    if (at_ < text_.size()) fail("'and', 'or', one of == != <= >= < > or the end");
     return std::move(result_);
 }
 

@@ -245,8 +245,13 @@ void Yaml::fail_wanted(std::string_view wanted) const {
 
 namespace {
 
-/// Keys of earlier versions, and what does the same now.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> gone_keys{{
+/// Keys of earlier versions, and words of the libraries: what does the same in a file.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> other_words{{
+    {"integer", "int: {low: 1, high: 8}"},
+    {"log2", "scale: log2, in `int` or `real`"},
+    {"engines", "engine: [vllm, sglang]"},
+    {"rules", "constraints: [{require: \"a >= b\"}]"},
+    {"rule", "constraints: [{require: \"a >= b\"}]"},
     {"on_done", "run your program behind 'autotune run', which writes report.json"},
     {"over", "guard each workload by `never_worse_than`, or name goals as METRIC@WORKLOAD"},
     {"ramp", "give several workloads, each with a `rate`"},
@@ -256,8 +261,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> gone_keys
 
 /// What may stand in place of an unknown key, those that are spelled alike first.
 std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names) {
-    for (const auto& [gone, instead] : gone_keys)
-        if (gone == wrong) return "it is no key any more: " + std::string(instead);
+    for (const auto& [other, instead] : other_words)
+        if (other == wrong) return "instead: " + std::string(instead);
     constexpr std::size_t few = 8, longest_name = 64;  // a whole text is like no name
     if (names.empty()) return "none is known here";
     return "known: " +
@@ -270,6 +275,7 @@ std::string known_keys_text(const std::string& wrong, const std::vector<std::str
 void Yaml::check_keys(std::span<const Key> known) const {
     std::vector<std::string> names;
     for (const Key& key : known) names.emplace_back(key.name);
+    if (!is_mapping() && !names.empty()) fail_wanted("a mapping with " + listed(names, 5));
     AllErrors errors;
     for (const auto& [key, child] : entries())
         if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())

@@ -513,7 +513,10 @@ TEST_CASE("expressions: errors name the column and what was wanted") {
     CHECK(error("a >") ==
           "'a >': column 4: a number, a 'string', a name or '(' wanted, got the end");
     CHECK(error("(a > 1") == "'(a > 1': column 7: ')' wanted, got the end");
-    CHECK(error("a > 1 b") == "'a > 1 b': column 7: an operator or the end wanted, got 'b'");
+    const std::string next = "'and', 'or', one of == != <= >= < > or the end wanted, got ";
+    CHECK(error("a > 1 b") == "'a > 1 b': column 7: " + next + "'b'");
+    CHECK(error("a => 1") == "'a => 1': column 3: " + next + "'=> 1'");
+    CHECK(error("a && b") == "'a && b': column 3: " + next + "'&& b'");
     CHECK(error("a in 3") == "'a in 3': column 6: '[' after 'in' wanted, got '3'");
     CHECK(error("'open") == "''open': column 1: a closing quote wanted, got ''open'");
     CHECK(error(std::string(500, '(')).find("at most 200 nested terms") != std::string::npos);

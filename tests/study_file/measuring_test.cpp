@@ -46,5 +46,6 @@ TEST_CASE("measuring: a study names one kind, and its keys come before what is s
           "f:1:1: one evaluator wanted: replay, simulate, attach, deploy or command");
     CHECK(
         message("{deply: {}}").starts_with("f:1:9: 'deply': unknown key; known: deploy, replay, "));
-    CHECK(message("[]") == "f:1:1: a mapping wanted, got a list");
+    CHECK(message("[]") ==
+          "f:1:1: a mapping with replay, simulate, attach, deploy, command wanted, got a list");
 }
