@@ -128,7 +128,7 @@ def test_what_cannot_be_told_changes_nothing() -> None:
         with pytest.raises(st.UsageError, match="needs an outcome .* got both"):
             s.tell(trial, 3, failed="oom")
         with pytest.raises(st.UsageError, match="needs an outcome .* got none"):
-            s.tell(trial, None)  # type: ignore[arg-type]
+            s.tell(trial, None)
         with pytest.raises(st.UsageError, match="known: "):
             s.tell(trial, failed="out_of_memoyr")
         with pytest.raises(st.UsageError, match="no trial 7"):

@@ -249,7 +249,7 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> other_words{{
     {"integer", "int: {low: 1, high: 8}"},
     {"log2", "scale: log2, in `int` or `real`"},
-    {"engines", "engine: [vllm, sglang]"},
+    {"engines", "engine: [NAME, NAME]"},
     {"rules", "constraints: [{require: \"a >= b\"}]"},
     {"rule", "constraints: [{require: \"a >= b\"}]"},
     {"on_done", "run your program behind 'autotune run', which writes report.json"},
