@@ -129,12 +129,13 @@ bool counts(const FailurePattern& pattern, FailureKind kind, std::string_view li
     const std::size_t at = line.find(words), end = at + words.size();
     if (kind != FailureKind::ignored_flags) return !below_error(line.substr(0, at));
     // The sentence up to the words, and a name just behind them: "A is on. --x will be ignored
-    // because of --y", "unknown variable: X", "Disabling chunked prefill"
+    // because of --y", "unknown variable: X". "A is set, disabling B" is about B alone.
+    const bool active = words.ends_with("ing");
     const std::size_t begin = line.substr(0, at).rfind(". ") + 1;  // npos + 1 is 0
     const std::size_t next = std::min(line.find_first_not_of(": ", end), line.size());
     return std::any_of(set.begin(), set.end(), [&](const std::string& name) {
         return pattern.of.empty()
-                   ? names(std::string(line.substr(begin, at - begin)), name) ||
+                   ? (!active && names(std::string(line.substr(begin, at - begin)), name)) ||
                          names(std::string(line.substr(next, name.size() + 1)), name)
                    : std::find(pattern.of.begin(), pattern.of.end(), name) != pattern.of.end();
     });
