@@ -28,6 +28,8 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
 
 namespace {
 
+constexpr double equal = 1e-9;  // of two gains: what arithmetic rounds
+
 /// How far the mean of so many gains may be off that spread like that.
 double reach_of(const Spread& spread, std::size_t gains, double level) {
     return std::sqrt(spread.squares / spread.freedom / static_cast<double>(gains)) *
@@ -89,10 +91,9 @@ Spread PairedComparison::assumed(std::size_t rounds) const {
 }
 
 bool PairedComparison::is_exact(double gain) const {
-    constexpr double equal = 1e-9, many = 5;
     const std::vector<double> all = searched();
     return std::adjacent_find(all.begin(), all.end(), [&](double a, double b) {
-               return b - a > equal && many * (b - a) < std::abs(gain);
+               return b - a > equal && 5 * (b - a) < std::abs(gain);
            }) != all.end();
 }
 
@@ -110,7 +111,7 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const double reach = reach_of(all += measured, n, level);
     double low = std::min(mean, before.value_or(mean)) - reach;
     double high = std::max(mean, before.value_or(mean)) + reach;
-    if (n >= least_rounds || (before && measured.squares < 1e-18 && is_exact(mean))) {
+    if (n >= least_rounds || (before && measured.squares < equal * equal && is_exact(mean))) {
         const double alone = reach_of(measured, n, level);
         low = std::max(low, mean - alone);
         high = std::min(high, mean + alone);
