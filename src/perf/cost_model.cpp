@@ -20,6 +20,10 @@ namespace {
 
 constexpr double bytes_16bit = 2;
 
+/// Of a layer, with its dense weights: queries, keys and values; output; and two of its network, or
+/// router and shared experts.
+constexpr double products_of_a_layer = 4;
+
 /// Beyond these a command is mistaken, and products of such numbers leave 64 bits.
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 constexpr double most_copies = 1 << 20;
@@ -145,17 +149,22 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     expert_bytes_ = chosen < 1 ? (all - weights_.per_token) / (1 - chosen) : 0;
     shared_bytes_ = weights_.per_token - expert_bytes_ * (chosen < 1 ? chosen : 0);
 
-    flops_per_token_ = 2 * (model.parameters_active - model.parameters_embedding);
+    const double active = model.parameters_active - model.parameters_embedding;
+    // of products with weights: as the bytes that a token reads, where the file does not say
+    const double of_experts = model.experts == 0 ? 0
+                              : model.expert_parameters > 0
+                                  ? model.expert_parameters * chosen
+                                  : active * expert_bytes_ * chosen / weights_.per_token;
+    expert_flops_per_token_ = 2 * std::min(of_experts, active);
+    flops_per_token_ = 2 * active - expert_flops_per_token_;
     head_flops_ = 2 * static_cast<double>(model.vocabulary * model.hidden_size);
-    bandwidth_ =
-        target_.hardware.memory_bandwidth_bytes_per_second * target_.traits.bandwidth_efficiency;
-    const auto flops = target_.hardware.flops(weights_.computes_in);
-    if (!flops)
-        throw UsageError("the FLOP/s of " + target_.hardware.name + " in " + weights_.computes_in +
-                         " are not known");
-    check("the device's FLOP/s", *flops);
-    compute_ = *flops * target_.traits.compute(weights_.computes_in);
-    check("compute_efficiency", compute_);
+    gemm_ = kernel("gemm", weights_.computes_in);
+    moe_ = kernel("moe", weights_.experts_compute_in.empty() ? weights_.computes_in
+                                                             : weights_.experts_compute_in);
+    const std::string cache = settings_.cache_bits <= 8.5 ? "fp8" : "bf16";
+    const bool latent = latent_cache(model);
+    prefill_ = kernel(latent ? "mla_prefill" : "prefill", cache);
+    decode_ = kernel(latent ? "mla_decode" : "decode", cache);
     plan_memory();
     if (settings_.devices() == 1) return;
     const std::int64_t group =
@@ -237,14 +246,55 @@ void CostModel::plan_memory() {
         plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes - plan.cache_bytes;
 }
 
+CostModel::Kernel CostModel::kernel(const std::string& operation, const std::string& type) const {
+    const HardwareSpec& hardware = target_.hardware;
+    const EngineTraits& traits = target_.traits;
+    const bool attention = operation.ends_with("prefill") || operation.ends_with("decode");
+    const KernelEfficiency* measured = traits.kernel(hardware.name, operation, type);
+    const std::string computed = attention && measured == nullptr ? "bf16" : type;
+    const auto flops = hardware.flops(computed);
+    if (!flops)
+        throw UsageError("the FLOP/s of " + hardware.name + " in " + computed + " are not known");
+    check("the device's FLOP/s", *flops);
+    KernelEfficiency found{traits.compute(type), traits.bandwidth_efficiency};
+    double of_backend = 1;  // another than the engine's own choice is as much slower everywhere
+    double reading_of_backend = 1;
+    if (attention && measured == nullptr)
+        found = {attention_.prefill_efficiency, attention_.decode_efficiency};
+    else if (attention) {
+        const AttentionTraits& usual = attention_of(traits, traits.default_attention);
+        of_backend = attention_.prefill_efficiency / usual.prefill_efficiency;
+        reading_of_backend = attention_.decode_efficiency / usual.decode_efficiency;
+    }
+    if (measured != nullptr) found = *measured;
+    check("compute_efficiency", found.compute * *flops);
+    return {*flops * found.compute * of_backend,
+            hardware.memory_bandwidth_bytes_per_second * found.bandwidth * reading_of_backend,
+            found.seconds, found.sharpness};
+}
+
+double CostModel::Kernel::time(double operations, double bytes) const {
+    const double computing = operations / operations_per_second;
+    const double reading = bytes / bytes_per_second;
+    const double longer = std::max(computing, reading);
+    if (!(sharpness > 0) || !(longer > 0)) return longer;
+    const double shorter = std::min(computing, reading);
+    return longer * std::pow(1 + std::pow(shorter / longer, sharpness), 1 / sharpness);
+}
+
 double CostModel::linear_seconds(double tokens, double sampled) const {
     const ModelSpec& model = target_.model;
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
+    const auto layers = static_cast<double>(model.layers);
     const double passes =
         settings_.micro_batch_tokens > 0
             ? std::ceil(tokens / static_cast<double>(settings_.micro_batch_tokens))
             : 1;
-    double bytes = shared_bytes_ / tensor;
+    const auto copies = static_cast<double>(settings_.attention_data_parallel);
+    double seconds =
+        passes * (products_of_a_layer * layers * gemm_.seconds +
+                  gemm_.time((tokens * flops_per_token_ + sampled * head_flops_) / tensor / passes,
+                             shared_bytes_ * copies / tensor));
     if (expert_bytes_ > 0) {
         // A token chooses k of E experts; the share of all that n tokens choose, evenly: 1 - (1 -
         // k/E)^n.
@@ -252,12 +302,11 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
             settings_.expert_parallel ? static_cast<double>(settings_.data_parallel) : 1;
         const double missed =
             1 - static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
-        bytes += expert_bytes_ / (tensor * replicas) *
-                 (1 - std::pow(missed, tokens / passes * replicas));
+        const double read = expert_bytes_ / (tensor * replicas) *
+                            (1 - std::pow(missed, tokens / passes * replicas));
+        seconds += passes * (layers * moe_.seconds +
+                             moe_.time(tokens * expert_flops_per_token_ / tensor / passes, read));
     }
-    const double memory = passes * bytes / bandwidth_;
-    const double compute = (tokens * flops_per_token_ + sampled * head_flops_) / tensor / compute_;
-    double seconds = std::max(memory, compute);
     if (settings_.weight_offload_bytes > 0 && target_.hardware.link_bytes_per_second)
         seconds = std::max(seconds, passes * settings_.weight_offload_bytes /
                                         (present(target_.hardware.link_bytes_per_second) / 2));
@@ -267,29 +316,31 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
 double CostModel::attention_seconds(const StepWork& work, double checked) const {
     const ModelSpec& model = target_.model;
     const auto layers = static_cast<double>(model.attention_layers);
-    const double sliding = static_cast<double>(model.sliding_layers) / layers;
+    const double sliding = layers > 0 ? static_cast<double>(model.sliding_layers) / layers : 0;
     const auto weighted = [&](double full, double windowed) {
         return full * (1 - sliding) + windowed * sliding;
     };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
     const double flops_per_pair =
         4 * static_cast<double>(model.attention_heads * model.head_dim) * layers / tensor;
-    const double cut =
-        latent_cache(model)
-            ? 1
-            : static_cast<double>(std::min(settings_.tensor_parallel, model.kv_heads));
+    const std::int64_t groups = settings_.attention_data_parallel;
+    const auto cut = static_cast<double>(
+        groups *
+        (latent_cache(model) ? 1 : std::min(settings_.tensor_parallel / groups, model.kv_heads)));
     const double cache_bytes = model.kv_bytes_per_token_16bit * settings_.cache_bits / 16 / cut;
-    const double multiplying =
-        target_.hardware.flops("bf16").value_or(compute_) * attention_.prefill_efficiency;
-    const double reading =
-        target_.hardware.memory_bandwidth_bytes_per_second * attention_.decode_efficiency;
     const double pairs = weighted(work.prefill_pairs, work.prefill_windowed_pairs);
     const double context =
         weighted(work.decode_context_tokens, work.decode_windowed_context_tokens);
-    return std::max(pairs * flops_per_pair / multiplying,
-                    work.prefill_context_tokens * cache_bytes / reading) +
-           std::max(context * checked * flops_per_pair / multiplying,
-                    context * cache_bytes / reading);
+    double seconds = 0;
+    if (work.prefill_tokens > 0)
+        seconds += layers * prefill_.seconds +
+                   std::max(pairs * flops_per_pair / prefill_.operations_per_second,
+                            work.prefill_context_tokens * cache_bytes / decode_.bytes_per_second);
+    if (work.decode_sequences > 0)
+        seconds += layers * decode_.seconds +
+                   std::max(context * checked * flops_per_pair / prefill_.operations_per_second,
+                            context * cache_bytes / decode_.bytes_per_second);
+    return seconds;
 }
 
 double CostModel::cache_bytes(std::int64_t tokens) const {
@@ -314,23 +365,28 @@ double CostModel::communication_seconds(double tokens) const {
     if (settings_.devices() == 1) return 0;
     const ModelSpec& model = target_.model;
     const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
-    const auto exchange = [&](double bytes, double link_of) {
-        return target_.traits.all_reduce_seconds + bytes / link_of;
+    const EngineTraits& traits = target_.traits;
+    const auto exchange = [&](double bytes, std::int64_t devices) {
+        const KernelEfficiency* measured =
+            traits.kernel(target_.hardware.name, "all_reduce", std::to_string(devices));
+        return measured != nullptr
+                   ? measured->seconds +
+                         bytes / (link(devices) / traits.link_efficiency * measured->bandwidth)
+                   : traits.all_reduce_seconds + bytes / link(devices);
     };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
     const double group =
         tensor * static_cast<double>(settings_.expert_parallel ? settings_.data_parallel : 1);
     const double twice_a_layer = 2 * static_cast<double>(model.layers);
     const std::int64_t stages = settings_.tensor_parallel * settings_.pipeline_parallel;
-    double seconds =
-        static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent, link(stages));
+    double seconds = static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent, stages);
     if (tensor > 1)
-        seconds += twice_a_layer *
-                   exchange(sent * 2 * (tensor - 1) / tensor, link(settings_.tensor_parallel));
+        seconds +=
+            twice_a_layer * exchange(sent * 2 * (tensor - 1) / tensor, settings_.tensor_parallel);
     if (settings_.expert_parallel && model.experts > 0 && group > 1)
         seconds += twice_a_layer * exchange(sent * static_cast<double>(model.experts_per_token) *
                                                 (group - 1) / group,
-                                            link(static_cast<std::int64_t>(group)));
+                                            static_cast<std::int64_t>(group));
     return seconds;
 }
 
@@ -344,7 +400,7 @@ double CostModel::draft_seconds(double sequences) const {
     const double operations = bytes;  // two for each weight of two bytes
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
     return static_cast<double>(settings_.speculation.tokens) *
-           (std::max(bytes / bandwidth_, sequences * operations / compute_) / tensor +
+           (gemm_.time(sequences * operations, bytes) / tensor +
             target_.traits.eager_layer_seconds);
 }
 
@@ -367,7 +423,10 @@ StepTime CostModel::step(const StepWork& work) const {
     time.communication = communication_seconds(tokens);
     time.draft = draft_seconds(decoding);
     time.device = time.linear + time.attention + time.communication + time.draft +
-                  traits.layer_seconds * static_cast<double>(target_.model.layers);
+                  static_cast<double>(target_.model.layers) *
+                      (traits.layer_seconds + traits.layer_bytes_per_token_and_width * tokens *
+                                                  static_cast<double>(target_.model.hidden_size) /
+                                                  gemm_.bytes_per_second);
     if (!settings_.compiled) time.device *= traits.uncompiled_factor;
     if (tokens > static_cast<double>(settings_.graph_max_tokens))
         time.device = std::max(

@@ -21,6 +21,12 @@ EngineTraits scaled(EngineTraits traits, const SpeedFactors& factors) {
     };
     for (auto& [type, efficiency] : traits.compute_efficiency) scale(efficiency, factors.compute);
     scale(traits.bandwidth_efficiency, factors.bandwidth);
+    for (auto& [chip, kernels] : traits.kernels)
+        for (auto& [name, kernel] : kernels) {
+            scale(kernel.compute, factors.compute);
+            scale(kernel.bandwidth, factors.bandwidth);
+            kernel.seconds *= factors.overhead;
+        }
     for (auto& [name, attention] : traits.attention) {
         scale(attention.prefill_efficiency, factors.compute);
         scale(attention.decode_efficiency, factors.bandwidth);

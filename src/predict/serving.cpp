@@ -305,10 +305,11 @@ void read_parallel(ServingSettings& settings, ByConcept& by) {
     settings.tensor_parallel = by.integer("tensor_parallel_size", 1);
     settings.pipeline_parallel = by.integer("pipeline_parallel_size", 1);
     settings.data_parallel = by.integer("data_parallel_size", 1);
-    // Attention that is split by request shares the tensor-parallel ranks: no more devices, and no
-    // more copies.
-    if (settings.data_parallel > 1 && by.flag("attention_data_parallel", false))
-        settings.data_parallel = 1;
+    // Attention that is split by request shares the tensor-parallel ranks: no more devices.
+    if (by.flag("attention_data_parallel", false))
+        settings.attention_data_parallel = settings.data_parallel > 1
+                                               ? std::exchange(settings.data_parallel, 1)
+                                               : settings.tensor_parallel;
     settings.expert_parallel =
         by.flag("expert_parallel", false) || by.integer("expert_parallel_size", 1) > 1;
     settings.weight_offload_bytes = by.number("weight_offload_gib").value_or(0) * gib;
@@ -343,6 +344,7 @@ ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<Mod
                                     : std::make_shared<const CommandReader>(std::vector{engine_})),
       composition_(described(engine_, version)),
       space_(bounded(composition_.parameters()), composition_.constraints()) {
+    std::erase_if(traits_.kernels, [&](const auto& of) { return of.first != hardware_.name; });
     std::erase_if(engine_.parameters, [&](const EngineParameter& declared) {  // of other versions
         return space_.find(declared.parameter.name) == nullptr && !is_text(declared);
     });

@@ -110,13 +110,24 @@ private:
     MemoryPlan memory_;
     ModelWeights weights_;
     // One device, one pass over the weights (docs/explanation/simulator.md, "Weights").
-    double shared_bytes_ = 0;  ///< read whatever the tokens
-    double expert_bytes_ = 0;  ///< all experts together
-    double flops_per_token_ = 0;
-    double head_flops_ = 0;  ///< per sampled token
-    double bandwidth_ = 0;   ///< achieved
-    double compute_ = 0;     ///< achieved, of products with weights
+    double shared_bytes_ = 0;            ///< read whatever the tokens
+    double expert_bytes_ = 0;            ///< all experts together
+    double flops_per_token_ = 0;         ///< without those of experts
+    double expert_flops_per_token_ = 0;  ///< of the experts that a token chooses
+    double head_flops_ = 0;              ///< per sampled token
     AttentionTraits attention_;
+
+    /// A KernelEfficiency on this chip.
+    struct Kernel {
+        double operations_per_second = 0;
+        double bytes_per_second = 0;
+        double seconds = 0;  ///< of each call, more
+        double sharpness = 0;
+        /// Without `seconds`.
+        [[nodiscard]] double time(double operations, double bytes) const;
+    };
+    Kernel gemm_, moe_, prefill_, decode_;
+    [[nodiscard]] Kernel kernel(const std::string& operation, const std::string& type) const;
 
     void plan_memory();
     [[nodiscard]] double linear_seconds(double tokens, double sampled) const;

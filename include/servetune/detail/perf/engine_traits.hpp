@@ -33,6 +33,20 @@ struct AttentionTraits {
     }
 };
 
+/// How near one kind of kernel comes to a chip's peaks: a call takes
+///
+///     seconds + ((operations / (peak FLOP/s x compute))^sharpness +
+///                (bytes / (peak bandwidth x bandwidth))^sharpness)^(1 / sharpness)
+///
+/// Bytes are those of weights, or of the cache. `sharpness` 0: the longer of the two counts
+/// (infinite).
+struct KernelEfficiency {
+    double compute = 0;    ///< 0: not of such kernels (exchanges)
+    double bandwidth = 0;  ///< of the memory; of the link, one direction, for exchanges
+    double seconds = 0;
+    double sharpness = 0;
+};
+
 /// What an engine uses by itself for a parameter that is not set; the first of a list that fits
 /// counts.
 struct DefaultRule {
@@ -71,12 +85,18 @@ struct EngineTraits {
     // ---- speed
     /// number type -> share of its peak FLOP/s in large products; `other`
     std::map<std::string, double, std::less<>> compute_efficiency{};
-    double bandwidth_efficiency = 0;       ///< share of the memory bandwidth while weights are read
+    double bandwidth_efficiency = 0;  ///< share of the memory bandwidth while weights are read
+    /// chip -> kind of kernel and type, `gemm.fp8`, `all_reduce.8` -> measured efficiency
+    /// (search_spaces/kernels); for chips without it what is above and `attention` counts
+    std::map<std::string, std::map<std::string, KernelEfficiency, std::less<>>, std::less<>>
+        kernels{};
     double step_overhead_seconds = 0;      ///< host: scheduling, launching, sampling, of every step
     double sequence_overhead_seconds = 0;  ///< host: more for each sequence in a step
     double layer_seconds = 0;              ///< device: more for each layer of a step
-    double eager_layer_seconds = 0;        ///< launching the kernels of one layer without a graph
-    double uncompiled_factor = 1;          ///< of the device's time without torch.compile, >= 1
+    /// device: more for each layer, of a step's tokens x hidden size: element-wise kernels
+    double layer_bytes_per_token_and_width = 0;
+    double eager_layer_seconds = 0;  ///< launching the kernels of one layer without a graph
+    double uncompiled_factor = 1;    ///< of the device's time without torch.compile, >= 1
     double request_overhead_seconds =
         0;  ///< front end: parsing, template, tokenizer; one request after the other per process
     double chunk_overhead_seconds = 0;  ///< front end: detokenizer and one streamed event
@@ -125,6 +145,22 @@ struct EngineTraits {
             throw UsageError("how often guesses of '" + method +
                              "' are right is not known (acceptance in traits/" + engine + ".yaml)");
         return found->second;
+    }
+    /// Where a chip has none for a type, of the next wider type: as its kernels then compute.
+    [[nodiscard]] const KernelEfficiency* kernel(const std::string& chip,
+                                                 const std::string& operation,
+                                                 std::string type) const {
+        const auto known = kernels.find(chip);
+        if (known == kernels.end()) return nullptr;
+        while (true) {
+            if (const auto found = known->second.find(operation + "." + type);
+                found != known->second.end())
+                return &found->second;
+            if (type == "fp8_block" || type == "fp4") type = "fp8";
+            else if (type == "fp8" || type == "int4" || type == "int8" || type == "fp16")
+                type = "bf16";
+            else return nullptr;
+        }
     }
     [[nodiscard]] double compute(std::string_view type) const {
         const auto found = compute_efficiency.find(type);

@@ -18,6 +18,8 @@ struct ModelWeights {
     double per_token = 0;
     /// number type of its matrix products: weight-only quantizations compute in bf16
     std::string computes_in{};
+    /// the same of routed experts; empty: as the rest
+    std::string experts_compute_in{};
 };
 
 /// A model's shape and weights: what bounds its speed. Read from search_spaces/models/*.yaml.
@@ -37,6 +39,7 @@ struct ModelSpec {
     std::int64_t context_tokens = 0;     ///< the longest it was made for, prompt and answer
     std::int64_t experts = 0;            ///< 0: dense
     std::int64_t experts_per_token = 0;  ///< 0: dense
+    double expert_parameters = 0;        ///< of all routed experts; 0: as their bytes
     double kv_bytes_per_token_16bit = 0;
     std::int64_t sliding_window = 0;  ///< tokens; 0: none
     std::int64_t sliding_layers = 0;  ///< of the attention layers, those that stop growing there

@@ -54,7 +54,10 @@ struct ServingSettings {
     std::int64_t tensor_parallel = 1;
     std::int64_t pipeline_parallel = 1;
     std::int64_t data_parallel = 1;  ///< replicas that share the requests
-    bool expert_parallel = false;    ///< experts are spread whole over the devices instead of cut
+    /// of the tensor-parallel devices, groups that each have all of attention's weights and serve
+    /// their own requests
+    std::int64_t attention_data_parallel = 1;
+    bool expert_parallel = false;  ///< experts are spread whole over the devices instead of cut
     Speculation speculation{};
     std::int64_t stream_interval = 1;  ///< tokens that are sent to the client together
     std::int64_t front_ends = 1;       ///< processes that take requests and write answers
