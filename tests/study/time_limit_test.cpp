@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A limit of time is one that the run ends within.
+#include "study/confirmation.hpp"
+
 #include "servetune/simple_strategies.hpp"
 #include "servetune/study.hpp"
 #include "support/test.hpp"
