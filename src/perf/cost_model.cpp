@@ -23,6 +23,9 @@ constexpr double bytes_16bit = 2;
 /// Of a layer, with its dense weights: queries, keys and values; output; and two of its network, or
 /// router and shared experts.
 constexpr double products_of_a_layer = 4;
+/// The same of latent attention: queries and the latent are made in two products each.
+constexpr double products_of_a_latent_layer = 6;
+constexpr double latent_rope = 64;  ///< numbers of a latent key that turn with the position
 
 /// Beyond these a command is mistaken, and products of such numbers leave 64 bits.
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
@@ -162,9 +165,11 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     moe_ = kernel("moe", weights_.experts_compute_in.empty() ? weights_.computes_in
                                                              : weights_.experts_compute_in);
     const std::string cache = settings_.cache_bits <= 8.5 ? "fp8" : "bf16";
-    const bool latent = latent_cache(model);
-    prefill_ = kernel(latent ? "mla_prefill" : "prefill", cache);
-    decode_ = kernel(latent ? "mla_decode" : "decode", cache);
+    const std::string kind = latent_cache(model) ? "mla_" : "";
+    prefill_ = kernel(kind + "prefill", cache);
+    decode_ = kernel(kind + "decode", cache);
+    window_prefill_ = kernel("window_prefill", cache);
+    window_decode_ = kernel("window_decode", cache);
     plan_memory();
     if (settings_.devices() == 1) return;
     const std::int64_t group =
@@ -250,17 +255,23 @@ CostModel::Kernel CostModel::kernel(const std::string& operation, const std::str
     const HardwareSpec& hardware = target_.hardware;
     const EngineTraits& traits = target_.traits;
     const bool attention = operation.ends_with("prefill") || operation.ends_with("decode");
-    const KernelEfficiency* measured = traits.kernel(hardware.name, operation, type);
-    const std::string computed = attention && measured == nullptr ? "bf16" : type;
-    const auto flops = hardware.flops(computed);
+    std::string computes_in = type;
+    const KernelEfficiency* measured = traits.kernel(hardware.name, operation, computes_in);
+    if (measured == nullptr && operation.starts_with("window_"))
+        measured = traits.kernel(hardware.name, operation.substr(7), computes_in = type);
+    if (measured == nullptr) computes_in = attention ? "bf16" : type;
+    const auto flops = hardware.flops(computes_in);
     if (!flops)
-        throw UsageError("the FLOP/s of " + hardware.name + " in " + computed + " are not known");
+        throw UsageError("the FLOP/s of " + hardware.name + " in " + computes_in +
+                         " are not known");
     check("the device's FLOP/s", *flops);
-    KernelEfficiency found{traits.compute(type), traits.bandwidth_efficiency};
+    KernelEfficiency found{traits.compute(type), traits.bandwidth_efficiency,
+                           traits.kernel_seconds};
     double of_backend = 1;  // another than the engine's own choice is as much slower everywhere
     double reading_of_backend = 1;
-    if (attention && measured == nullptr)
-        found = {attention_.prefill_efficiency, attention_.decode_efficiency};
+    if (attention && measured == nullptr)  // decoding multiplies as fast as prompts do
+        found = {attention_.prefill_efficiency, attention_.decode_efficiency,
+                 traits.kernel_seconds};
     else if (attention) {
         const AttentionTraits& usual = attention_of(traits, traits.default_attention);
         of_backend = attention_.prefill_efficiency / usual.prefill_efficiency;
@@ -270,7 +281,8 @@ CostModel::Kernel CostModel::kernel(const std::string& operation, const std::str
     check("compute_efficiency", found.compute * *flops);
     return {*flops * found.compute * of_backend,
             hardware.memory_bandwidth_bytes_per_second * found.bandwidth * reading_of_backend,
-            found.seconds, found.sharpness};
+            found.seconds * (measured != nullptr ? traits.kernel_call_share : 1), found.sharpness,
+            measured != nullptr ? 1.0 : 0.0};
 }
 
 double CostModel::Kernel::time(double operations, double bytes) const {
@@ -291,10 +303,19 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
             ? std::ceil(tokens / static_cast<double>(settings_.micro_batch_tokens))
             : 1;
     const auto copies = static_cast<double>(settings_.attention_data_parallel);
+    // What the products read and write beside weights, where the kernels were measured with it
+    // (docs/explanation/simulator.md, "Kernels"): 4 bytes a number read, 2 written.
+    const auto hidden = static_cast<double>(model.hidden_size);
+    const auto attention = static_cast<double>(model.attention_heads * model.head_dim);
+    const double network =
+        std::max(0.0, (flops_per_token_ / 2 / layers - 2.1 * hidden * attention) / (3 * hidden));
+    const double beside = gemm_.measured * tokens / passes * layers *
+                          (12 * hidden + (6.4 * attention + 8 * network) / tensor);
+    const double products = latent_cache(model) ? products_of_a_latent_layer : products_of_a_layer;
     double seconds =
-        passes * (products_of_a_layer * layers * gemm_.seconds +
+        passes * (products * layers * gemm_.seconds +
                   gemm_.time((tokens * flops_per_token_ + sampled * head_flops_) / tensor / passes,
-                             shared_bytes_ * copies / tensor));
+                             shared_bytes_ * copies / tensor + beside));
     if (expert_bytes_ > 0) {
         // A token chooses k of E experts; the share of all that n tokens choose, evenly: 1 - (1 -
         // k/E)^n.
@@ -304,8 +325,16 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
             1 - static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
         const double read = expert_bytes_ / (tensor * replicas) *
                             (1 - std::pow(missed, tokens / passes * replicas));
-        seconds += passes * (layers * moe_.seconds +
-                             moe_.time(tokens * expert_flops_per_token_ / tensor / passes, read));
+        const double with = layers - static_cast<double>(model.dense_layers);
+        const double pairs = tokens / passes * static_cast<double>(model.experts_per_token) * with;
+        const double inner = expert_flops_per_token_ / 2 / with /
+                             static_cast<double>(model.experts_per_token) / (3 * hidden);
+        const double beside_experts =
+            moe_.measured * pairs *
+            (6 * hidden / (settings_.expert_parallel ? tensor : 1) + 8 * inner / tensor);
+        seconds += passes * (with * moe_.seconds +
+                             moe_.time(tokens * expert_flops_per_token_ / tensor / passes,
+                                       read + beside_experts));
     }
     if (settings_.weight_offload_bytes > 0 && target_.hardware.link_bytes_per_second)
         seconds = std::max(seconds, passes * settings_.weight_offload_bytes /
@@ -315,32 +344,53 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
 
 double CostModel::attention_seconds(const StepWork& work, double checked) const {
     const ModelSpec& model = target_.model;
-    const auto layers = static_cast<double>(model.attention_layers);
-    const double sliding = layers > 0 ? static_cast<double>(model.sliding_layers) / layers : 0;
-    const auto weighted = [&](double full, double windowed) {
-        return full * (1 - sliding) + windowed * sliding;
-    };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
-    const double flops_per_pair =
-        4 * static_cast<double>(model.attention_heads * model.head_dim) * layers / tensor;
     const std::int64_t groups = settings_.attention_data_parallel;
+    const bool latent = latent_cache(model);
     const auto cut = static_cast<double>(
-        groups *
-        (latent_cache(model) ? 1 : std::min(settings_.tensor_parallel / groups, model.kv_heads)));
-    const double cache_bytes = model.kv_bytes_per_token_16bit * settings_.cache_bits / 16 / cut;
-    const double pairs = weighted(work.prefill_pairs, work.prefill_windowed_pairs);
-    const double context =
-        weighted(work.decode_context_tokens, work.decode_windowed_context_tokens);
-    double seconds = 0;
-    if (work.prefill_tokens > 0)
-        seconds += layers * prefill_.seconds +
-                   std::max(pairs * flops_per_pair / prefill_.operations_per_second,
-                            work.prefill_context_tokens * cache_bytes / decode_.bytes_per_second);
-    if (work.decode_sequences > 0)
-        seconds += layers * decode_.seconds +
-                   std::max(context * checked * flops_per_pair / prefill_.operations_per_second,
-                            context * cache_bytes / decode_.bytes_per_second);
-    return seconds;
+        groups * (latent ? 1 : std::min(settings_.tensor_parallel / groups, model.kv_heads)));
+    const auto all = static_cast<double>(model.attention_layers);
+    const auto sliding = static_cast<double>(model.sliding_layers);
+    // A latent cache is multiplied as it is while decoding; of prompts keys and values are made.
+    const auto heads = static_cast<double>(model.attention_heads);
+    const auto width = static_cast<double>(model.head_dim);
+    const double of_prompts = latent ? width - latent_rope / 2 : width;
+    const double of_decoding = latent && model.latent_width > 0
+                                   ? static_cast<double>(model.latent_width) - latent_rope / 2
+                                   : width;
+    const auto of_layers = [&](double layers, double bytes_16bit_per_token, double pairs,
+                               double context, const Kernel& prefill, const Kernel& decode) {
+        if (layers <= 0) return 0.0;
+        const double bytes = bytes_16bit_per_token * settings_.cache_bits / 16 / cut;
+        const double operations = 4 * heads * layers / tensor;
+        double seconds = 0;
+        if (work.prefill_tokens > 0) {
+            const auto tokens = static_cast<double>(work.prefill_tokens);
+            seconds +=
+                layers * prefill.seconds +
+                prefill.time(pairs * operations * of_prompts,
+                             work.prefill_context_tokens * bytes +
+                                 prefill.measured * tokens * (bytes + operations * of_prompts));
+        }
+        if (work.decode_sequences > 0) {
+            const double tokens = static_cast<double>(work.decode_sequences) * checked;
+            seconds +=
+                layers * decode.seconds +
+                decode.time(context * checked * operations * of_decoding,
+                            context * bytes + decode.measured * tokens * operations * of_decoding);
+        }
+        return seconds;
+    };
+    const double sliding_bytes = model.sliding_kv_bytes_per_token_16bit > 0
+                                     ? model.sliding_kv_bytes_per_token_16bit
+                                     : model.kv_bytes_per_token_16bit * sliding / all;
+    const double state =
+        2 * model.state_bytes_per_sequence * static_cast<double>(work.decode_sequences);
+    return of_layers(all - sliding, model.kv_bytes_per_token_16bit - sliding_bytes,
+                     work.prefill_pairs, work.decode_context_tokens, prefill_, decode_) +
+           of_layers(sliding, sliding_bytes, work.prefill_windowed_pairs,
+                     work.decode_windowed_context_tokens, window_prefill_, window_decode_) +
+           state / tensor / gemm_.bytes_per_second;
 }
 
 double CostModel::cache_bytes(std::int64_t tokens) const {
@@ -367,12 +417,15 @@ double CostModel::communication_seconds(double tokens) const {
     const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
     const EngineTraits& traits = target_.traits;
     const auto exchange = [&](double bytes, std::int64_t devices) {
+        std::string group = std::to_string(devices);
         const KernelEfficiency* measured =
-            traits.kernel(target_.hardware.name, "all_reduce", std::to_string(devices));
-        return measured != nullptr
-                   ? measured->seconds +
-                         bytes / (link(devices) / traits.link_efficiency * measured->bandwidth)
-                   : traits.all_reduce_seconds + bytes / link(devices);
+            traits.kernel(target_.hardware.name, "all_reduce", group);
+        if (measured == nullptr) return traits.all_reduce_seconds + bytes / link(devices);
+        const double sending =
+            bytes / (link(devices) / traits.link_efficiency * measured->bandwidth);
+        return std::pow(std::pow(measured->seconds, measured->sharpness) +
+                            std::pow(sending, measured->sharpness),
+                        1 / measured->sharpness);
     };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
     const double group =

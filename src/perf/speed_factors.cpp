@@ -17,7 +17,7 @@ std::string SpeedFactors::text() const {
 
 EngineTraits scaled(EngineTraits traits, const SpeedFactors& factors) {
     const auto scale = [](double& share, double factor) {
-        share = std::clamp(share * factor, std::min(share, 0.01), 1.0);
+        share = std::clamp(share * factor, std::min(share, 0.01), std::max(share, 1.0));
     };
     for (auto& [type, efficiency] : traits.compute_efficiency) scale(efficiency, factors.compute);
     scale(traits.bandwidth_efficiency, factors.bandwidth);

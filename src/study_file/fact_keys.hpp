@@ -87,6 +87,9 @@ struct VersionTraitsKeys {
     BOUND_KEY(sequence_overhead_seconds, is::number_from<0>);
     BOUND_KEY(request_overhead_seconds, is::number_from<0>);
     BOUND_KEY(layer_seconds, is::number_from<0>);
+    BOUND_KEY(layer_bytes_per_token_and_width, is::number_from<0>);
+    BOUND_KEY(kernel_call_share, is::number_from<0>);
+    BOUND_KEY(kernel_seconds, is::number_from<0>);
     BOUND_KEY(defaults, is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>);
     BOUND_KEY(checked, is::list_of<is::keyed<keys::cost_check>>);
 };

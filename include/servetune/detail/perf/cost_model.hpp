@@ -123,10 +123,11 @@ private:
         double bytes_per_second = 0;
         double seconds = 0;  ///< of each call, more
         double sharpness = 0;
+        double measured = 0;  ///< 1: by a table, 0: by the engine's own figures
         /// Without `seconds`.
         [[nodiscard]] double time(double operations, double bytes) const;
     };
-    Kernel gemm_, moe_, prefill_, decode_;
+    Kernel gemm_, moe_, prefill_, decode_, window_prefill_, window_decode_;
     [[nodiscard]] Kernel kernel(const std::string& operation, const std::string& type) const;
 
     void plan_memory();

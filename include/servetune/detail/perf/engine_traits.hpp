@@ -38,8 +38,8 @@ struct AttentionTraits {
 ///     seconds + ((operations / (peak FLOP/s x compute))^sharpness +
 ///                (bytes / (peak bandwidth x bandwidth))^sharpness)^(1 / sharpness)
 ///
-/// Bytes are those of weights, or of the cache. `sharpness` 0: the longer of the two counts
-/// (infinite).
+/// What operations and bytes are: docs/explanation/simulator.md, "Kernels". In an exchange between
+/// devices `seconds` stand where the operations do. `sharpness` 0: the longer of the two counts.
 struct KernelEfficiency {
     double compute = 0;    ///< 0: not of such kernels (exchanges)
     double bandwidth = 0;  ///< of the memory; of the link, one direction, for exchanges
@@ -93,6 +93,10 @@ struct EngineTraits {
     double step_overhead_seconds = 0;      ///< host: scheduling, launching, sampling, of every step
     double sequence_overhead_seconds = 0;  ///< host: more for each sequence in a step
     double layer_seconds = 0;              ///< device: more for each layer of a step
+    /// of a measured kernel's own seconds, what a call takes in a recorded graph, where the next
+    /// one is ready when it ends
+    double kernel_call_share = 1;
+    double kernel_seconds = 0;  ///< of each call on a chip without measured kernels
     /// device: more for each layer, of a step's tokens x hidden size: element-wise kernels
     double layer_bytes_per_token_and_width = 0;
     double eager_layer_seconds = 0;  ///< launching the kernels of one layer without a graph
@@ -146,17 +150,20 @@ struct EngineTraits {
                              "' are right is not known (acceptance in traits/" + engine + ".yaml)");
         return found->second;
     }
-    /// Where a chip has none for a type, of the next wider type: as its kernels then compute.
+    /// Where a chip has none for a type, of the next wider type, which `type` then is: as its
+    /// kernels then compute.
     [[nodiscard]] const KernelEfficiency* kernel(const std::string& chip,
                                                  const std::string& operation,
-                                                 std::string type) const {
+                                                 std::string& type) const {
         const auto known = kernels.find(chip);
         if (known == kernels.end()) return nullptr;
         while (true) {
             if (const auto found = known->second.find(operation + "." + type);
                 found != known->second.end())
                 return &found->second;
-            if (type == "fp8_block" || type == "fp4") type = "fp8";
+            if (type == "mxfp4") type = "mxfp4_fp8";
+            else if (type == "mxfp4_fp8") type = "int4";
+            else if (type == "fp8_block" || type == "fp4") type = "fp8";
             else if (type == "fp8" || type == "int4" || type == "int8" || type == "fp16")
                 type = "bf16";
             else return nullptr;

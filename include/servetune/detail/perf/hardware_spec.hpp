@@ -37,8 +37,8 @@ struct HardwareSpec {
     [[nodiscard]] std::string note_of_unverified() const;
 
     /// Operations per second in a number type; where the chip has none of it, those of the next
-    /// wider type that it has, as kernels then compute in it (fp4 -> fp8 -> bf16); fp8_block, fp8
-    /// with scales of blocks, has those of fp8. Nothing when
+    /// wider type that it has, as kernels then compute in it (fp4 -> fp8 -> bf16); fp8 with scales
+    /// of blocks (fp8_block) and mxfp4 that is multiplied in fp8 (mxfp4_fp8) have those of fp8. Nothing when
     /// none is known. fp32 that no file lists has half of bf16's, the most that matrix units give
     /// it (TF32 on an A100: 156 of 312); without TF32 it is slower.
     [[nodiscard]] std::optional<double> flops(std::string_view type) const {
@@ -46,10 +46,10 @@ struct HardwareSpec {
             const auto narrow = flops("bf16");
             return narrow ? std::optional(*narrow / 2) : std::nullopt;
         }
-        for (std::string_view wanted = type == "fp8_block" ? "fp8" : type; !wanted.empty();
-             wanted = wanted == "fp4"                        ? "fp8"
-                      : wanted == "bf16" || wanted == "fp16" ? ""
-                                                             : "bf16")
+        for (std::string_view wanted = type == "fp8_block" || type == "mxfp4_fp8" ? "fp8" : type;
+             !wanted.empty(); wanted = wanted == "fp4"                        ? "fp8"
+                                       : wanted == "bf16" || wanted == "fp16" ? ""
+                                                                              : "bf16")
             if (const auto found = flops_per_second.find(wanted); found != flops_per_second.end())
                 return found->second;
         return std::nullopt;

@@ -20,9 +20,11 @@ struct ModelWeights {
     std::string computes_in{};
     /// the same of routed experts; empty: as the rest
     std::string experts_compute_in{};
+    bool computed = false;  ///< from the model's shape: no such checkpoint was seen
 };
 
-/// A model's shape and weights: what bounds its speed. Read from search_spaces/models/*.yaml.
+/// A model's shape and weights: what bounds its speed. Read from search_spaces/models/*.yaml, or
+/// from the model's own files.
 struct ModelSpec {
     std::string name;                 ///< `Qwen/Qwen3-8B`
     std::vector<std::string> also{};  ///< stems of names of checkpoints with this shape: `Qwen3-8B`
@@ -39,13 +41,21 @@ struct ModelSpec {
     std::int64_t context_tokens = 0;     ///< the longest it was made for, prompt and answer
     std::int64_t experts = 0;            ///< 0: dense
     std::int64_t experts_per_token = 0;  ///< 0: dense
-    double expert_parameters = 0;        ///< of all routed experts; 0: as their bytes
+    double expert_parameters = 0;        ///< of the routed experts of all layers; 0: not known
+    std::int64_t dense_layers = 0;       ///< of a model with experts, the layers without
+    /// cache of one token in all layers, at 16 bits; of it that of the sliding layers (0: their
+    /// share by number), and what keeps its bytes whatever the cache's type (an indexer's keys)
     double kv_bytes_per_token_16bit = 0;
-    std::int64_t sliding_window = 0;  ///< tokens; 0: none
+    double sliding_kv_bytes_per_token_16bit = 0;
+    double fixed_bytes_per_token = 0;
+    std::int64_t latent_width = 0;  ///< of one layer's compressed keys and values (MLA); 0: none
+    double state_bytes_per_sequence = 0;  ///< of linear and Mamba layers, in all of them
+    std::int64_t sliding_window = 0;      ///< tokens; 0: none
     std::int64_t sliding_layers = 0;  ///< of the attention layers, those that stop growing there
     std::string native_type{};  ///< key in `weights` of the checkpoint as published: bf16, fp8
     std::map<std::string, ModelWeights, std::less<>> weights{};
     std::string source{};
+    std::vector<std::string> notes{};  ///< what was not certain in its files, for people
 };
 
 /// What rules of engines may ask of a model, by its name there (`model.attention_heads`).
