@@ -419,7 +419,7 @@ TEST_CASE("repository: the schemas beside the search spaces are the readers' own
     }
     CHECK(message_of<Error>([] { (void)json_schema("studdy", ""); }) ==
           "there is no schema of 'studdy'; known: study, model, engine, preset, traits, hardware, "
-          "recipes, workload");
+          "kernels, recipes, workload");
 }
 
 TEST_CASE("repository: FORMAT.md has the tables of keys that the readers accept") {

@@ -146,6 +146,7 @@ def main(sample, fit_file, held_file, *measured):
         engine = {"trtllm": "tensorrt-llm"}.get(row["backend"], row["backend"])
         model, checkpoints, held = MODELS[row["model_path"]]
         said = row["silicon_data_source"]
+        day = (re.search(r"measured=([\d-]+)", said) or [0, "9999"])[1]
         chip = row["system"].replace("_", "-")
         half = "held out" if engine in held else "fitted"
         dump = said.startswith("db-dump")
@@ -162,6 +163,8 @@ def main(sample, fit_file, held_file, *measured):
             left_out[half, "load not said, or of several copies"] += 1
         elif speculates(engine, model, chip, precision, version, said, dump):
             left_out[half, "may be speculating"] += 1
+        elif engine == "sglang" and precision == "fp4" and day < "2026-01-13":
+            left_out[half, "compiling under load"] += 1
         elif precision not in checkpoints:
             left_out[half, "number type not known"] += 1
         else:
@@ -169,7 +172,6 @@ def main(sample, fit_file, held_file, *measured):
             words = command(engine, model, checkpoints[precision], chip, inference_x, where, version, load, isl, osl)
             key = (half, engine, version, chip, words, "0.8-1.0" if inference_x else "fixed", load, isl, osl)
             source = f"{'InferenceX' if inference_x else 'gap analysis'} {model} {chip}"
-            day = (re.search(r"measured=([\d-]+)", said) or [0, ""])[1]
             figures = (float(row["silicon_ttft_ms"]) / 1e3, float(row["silicon_tpot_ms"]) / 1e3)
             groups.setdefault(key, [source, model, precision, where, {}])[4][figures] = day
 

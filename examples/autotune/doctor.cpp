@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "machine_facts.hpp"
 #include "output.hpp"
+#include "templates.hpp"
 
 #include "deploy/cached_models.hpp"
 #include "deploy/launch_clients.hpp"
@@ -270,7 +271,18 @@ AllFound model_cache() {
         return worth_knowing(found + "; it cannot be written (" + why + ")");
     if (bytes < a_model)
         return worth_knowing(found + ": less than a model of 8e9 parameters needs");
-    return fine(found);
+    AllFound result = fine(found);
+    const Catalogue catalogue = Catalogue::standard();
+    std::size_t read = 0;
+    for (const CachedModel& model : cached_models({})) try {
+            (void)catalogue.model_from_files(model.name);
+            ++read;
+        } catch (const Error& error) {
+            result.push_back({State::worth_knowing, error.what(), "name a file with its facts"});
+        }
+    result.front().what +=
+        fmt::format("; the figures of {} in it can be read", counted_text(read, "model"));
+    return result;
 }
 
 /// Whether there is a token of the hub; its value is not read.
@@ -283,26 +295,18 @@ AllFound hub() {
     return worth_knowing("no token: gated models (Llama, Gemma) cannot be fetched");
 }
 
-struct Check {
-    const char* name;
-    AllFound (*ask)();
-    const char* remedy;  ///< where something is not fine
-};
-constexpr std::array<Check, 10> checks{{
-    {"GPUs", gpus, "mend the driver until it lists them all; unset CUDA_VISIBLE_DEVICES"},
-    {"GPU use", gpu_use,
-     "end it, or measure on other GPUs: `deploy: {gpus: ...}`; results beside it are disturbed"},
-    {"engine", engines,
-     "install a known version or activate its environment; or use an image (`container`) or a "
-     "server that runs (`attach`)"},
-    {"containers", containers,
-     "start its service, or join the group that owns its socket (sudo usermod -aG docker $USER)"},
-    {"processor", processor, "load-test from another machine (`attach`), or with less load"},
-    {"/dev/shm", shared_memory, "start this container with --shm-size=8g or --ipc=host"},
-    {"ports", ports, "give this container a loopback and /proc, or --network=host"},
-    {"this folder", this_folder, "go to a folder of a local disk, or give one with --directory"},
-    {"model cache", model_cache, "set HF_HOME to a folder of a large disk that can be written"},
-    {"hub", hub, "hf auth login, or set HF_TOKEN; unset HF_HUB_OFFLINE"},
+/// What to do where something is not fine is in the template.
+constexpr std::array<std::pair<const char*, AllFound (*)()>, 10> checks{{
+    {"GPUs", gpus},
+    {"GPU use", gpu_use},
+    {"engine", engines},
+    {"containers", containers},
+    {"processor", processor},
+    {"/dev/shm", shared_memory},
+    {"ports", ports},
+    {"this folder", this_folder},
+    {"model cache", model_cache},
+    {"hub", hub},
 }};
 
 }  // namespace
@@ -310,19 +314,21 @@ constexpr std::array<Check, 10> checks{{
 int doctor(bool json) {
     OrderedJson list = OrderedJson::array();
     std::size_t stopping = 0;
-    for (const Check& check : checks)
-        for (const Found& found : check.ask()) {
-            const std::string remedy = found.state == State::fine ? ""
-                                       : found.remedy != nullptr  ? found.remedy
-                                                                  : check.remedy;
+    for (const auto& [name, ask] : checks)
+        for (const Found& found : ask()) {
+            const std::string remedy(
+                found.state == State::fine ? ""
+                : found.remedy != nullptr
+                    ? found.remedy
+                    : trimmed(fill_template(remedies_txt_in.text, {{{name, "yes"}}})));
             const std::string_view word = state_words.at(static_cast<std::size_t>(found.state));
             stopping += found.state == State::stops ? 1 : 0;
-            list.push_back({{"name", check.name},
+            list.push_back({{"name", name},
                             {"state", word},
                             {"found", found.what},
                             {"do", remedy.empty() ? OrderedJson() : OrderedJson(remedy)}});
             if (!json)
-                put(stdout, "{:13}  {}: {}{}\n", word, check.name, found.what,
+                put(stdout, "{:13}  {}: {}{}\n", word, name, found.what,
                     remedy.empty() ? "" : "; do: " + remedy);
         }
     if (json) put_json(OrderedJson{{"stops", stopping}, {"checks", list}});

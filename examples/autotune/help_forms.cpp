@@ -152,8 +152,9 @@ std::string instead_text(const std::string& instead, const std::string& name,
 std::string why_no_word(const std::string& text, const std::vector<std::string>& words) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return "";
     const auto instead = instead_of(text);
+    const auto near = servetune::nearest_text(text, words);
     return "there is no '" + text + "'" + (instead.empty() ? "" : ": " + instead) +
-           "; known: " + servetune::listed(servetune::nearest_first(text, words), words.size());
+           (near.empty() ? "; known: " + servetune::listed(words, words.size()) : near);
 }
 
 std::string help_text(const std::vector<CommandRow>& all) {

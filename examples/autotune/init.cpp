@@ -186,7 +186,12 @@ FirstStudy answered(const InitArguments& arguments, const InitFound& found,
         study.hardware = questions.answer(
             arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known",
             found.hardware, [&](const std::string& said) {
-                return said.empty() ? said : catalogue.hardware(lower_case(said)).name;
+                if (said.empty()) return said;
+                const HardwareSpec chip = catalogue.hardware(lower_case(said));
+                if (const auto note = why_ambiguous(said, chip, catalogue.all_hardware());
+                    !note.empty())
+                    put(stdout, "warning: {}\n", note);
+                return chip.name;
             });
     const bool has_one = !study.hardware.empty() || !arguments.as.empty();
     study.gpus = arguments.gpus.value_or(std::max<std::size_t>(found.gpus.size(), has_one ? 1 : 0));
@@ -262,6 +267,7 @@ void check_output(const fs::path& output, bool force) {
 
 /// What a person should know of the study before it runs.
 void put_warnings(const StudySetup& setup, const FirstStudy& study, std::size_t needed) {
+    if (!setup.file.model_file.empty()) put(stdout, "facts: {}\n", setup.file.model_file.string());
     std::vector<std::string> missing = missing_models(setup.file);
     if (study.as.empty())
         for (std::string& one : missing_here(setup)) missing.push_back(std::move(one));

@@ -94,7 +94,12 @@ std::string StudyArguments::strategy_name() const {
 }
 
 StudyFile StudyArguments::load(MeasuredBy by) const {
-    return load_study(study_text(), Catalogue::standard(), strategy_name(), by, {devices_here});
+    const auto knew_facts = [this](const StudyFile& file) {
+        return !has_journal(folder(file)) ||
+               SqliteJournal::definition_of(folder(file)).contains("model.facts");
+    };
+    return load_study(study_text(), Catalogue::standard(), strategy_name(), by,
+                      {devices_here, {}, knew_facts});
 }
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
@@ -138,7 +143,12 @@ std::string conditions_text(const Parameter& parameter) {
 std::string machine_text(const StudyFile& file) {
     const auto& machine = file.machine;
     std::vector<std::string> parts;
-    if (!machine.hardware.empty()) parts.push_back(machine.hardware);
+    if (!machine.hardware.empty()) {
+        const auto chip = hardware_in(machine.hardware, file.catalogue().all_hardware());
+        parts.push_back(machine.hardware + (chip && chip->name != machine.hardware
+                                                ? ", taken for " + chip->name
+                                                : ""));
+    }
     if (machine.devices)
         parts.push_back("a trial may take " +
                         counted_text(static_cast<std::size_t>(*machine.devices), "device"));
@@ -213,6 +223,7 @@ int print_validation(const StudySetup& setup, std::vector<std::string> problems,
                           {"text", plan.text()}};
         object["default_command"] = command.argv;
         object["machine"] = machine_json(setup.file);
+        object["facts"] = text_or_null(setup.file.model_file.string());
         object["installed"] = asked;
         object["warnings"] = warnings;
         put_json(object);
@@ -244,6 +255,7 @@ int print_validation(const StudySetup& setup, std::vector<std::string> problems,
         setup.file.has_commands() ? command.text() : problem.space.default_configuration().text());
     if (const std::string machine = machine_text(setup.file); !machine.empty())
         put(stdout, "hardware: {}\n", machine);
+    if (!setup.file.model_file.empty()) put(stdout, "facts: {}\n", setup.file.model_file.string());
     put_each(stdout, "", asked);
     for (const std::string& line : warnings) put_text(stdout, "warning: " + line + "\n");
     put_each(stderr, "autotune: ", faults);

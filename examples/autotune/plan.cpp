@@ -441,15 +441,17 @@ std::vector<std::string> warnings_of(const StudySetup& setup, const std::filesys
 std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware) {
     std::vector<std::string> result;
     const Catalogue catalogue = file.catalogue();
-    const auto chip = !hardware.empty()
-                          ? std::optional(catalogue.hardware(hardware))
-                          : hardware_in(file.machine.chip(), catalogue.all_hardware());
-    if (chip)
-        if (std::string note = chip->note_of_unverified(); !note.empty())
-            result.push_back(std::move(note));
-    if (const auto served = served_model(file.model, catalogue.all_models()))
+    const std::string& said = hardware.empty() ? file.machine.chip() : hardware;
+    const std::vector<HardwareSpec> known = catalogue.all_hardware();
+    if (const auto chip =
+            hardware.empty() ? hardware_in(said, known) : std::optional(catalogue.hardware(said)))
+        for (std::string note : {chip->note_of_unverified(), why_ambiguous(said, *chip, known)})
+            if (!note.empty()) result.push_back(std::move(note));
+    if (const auto served = served_model(file.model, catalogue.all_models())) {
+        result.insert(result.end(), served->model.notes.begin(), served->model.notes.end());
         if (std::string note = note_of(*served, file.model); !note.empty())
             result.push_back(std::move(note));
+    }
     const bool believed = std::any_of(file.knowledge.begin(), file.knowledge.end(),
                                       [](const KnowledgeChoice& choice) {
                                           return choice.kind == KnowledgeChoice::Kind::cost_model;

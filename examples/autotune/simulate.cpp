@@ -5,8 +5,11 @@
 #include "stop_signals.hpp"
 
 #include "base/present.hpp"
+#include "perf/cost_check.hpp"
 #include "predict/prediction.hpp"
+#include "report/report_json.hpp"
 #include "servetune/error.hpp"
+#include "study_file/readers.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -36,8 +39,19 @@ std::map<std::string, std::size_t> failures_of(const std::vector<PredictedTrial>
     return result;
 }
 
+/// What the metric is with 90 %, by the rows that the cost model was checked with.
+std::optional<std::pair<double, double>> interval(const SimulateEvaluator& evaluator,
+                                                  const PredictedTrial& prediction,
+                                                  const std::string& metric) {
+    const auto started = evaluator.started(prediction.configuration);
+    if (!started.cost) return std::nullopt;
+    const ServingTarget& target = started.cost->target();
+    return interval_of(check_of(target.traits, target.hardware, target.model), metric,
+                       value_of(prediction, metric));
+}
+
 OrderedJson prediction_json(const StudyFile& file, const Objective& objective,
-                            const PredictedTrial& prediction) {
+                            const PredictedTrial& prediction, const SimulateEvaluator& evaluator) {
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     OrderedJson metrics = OrderedJson::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics)
@@ -46,6 +60,8 @@ OrderedJson prediction_json(const StudyFile& file, const Objective& objective,
             {"command", command.text()},
             {"argv", command.argv},
             {"predicted", metrics[objective.leading().metric]},
+            {"predicted_90_percent",
+             or_null(interval(evaluator, prediction, objective.leading().metric))},
             {"metrics", metrics}};
 }
 
@@ -56,6 +72,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
     const std::string& metric = problem.objective.leading().metric;
     put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n",
         file.model, hardware);
+    if (!file.model_file.empty()) put(stdout, "facts: {}\n", file.model_file.string());
     put_each(stdout, "take care: ", facts_to_know(file, hardware));
     put(stdout, "\n");
     put(stdout, "{} of {:.6g} configurations simulated", predictions.size(),
@@ -69,7 +86,8 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
     const PredictedTrial& default_ = predictions.front();
     const bool default_serves = passes(default_, problem.objective);
     if (default_serves)
-        put(stdout, "  {:>12.6g}           the default: {}\n", value_of(default_, metric),
+        put(stdout, "  {:>12.6g} {:>18}           the default: {}\n", value_of(default_, metric),
+            interval_text(interval(evaluator, default_, metric)),
             file.composition->render(default_.configuration, {file.model, {}, 0}).text());
     else if (const auto* failure = std::get_if<Failure>(&default_.outcome))
         put(stdout, "  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind),
@@ -82,10 +100,12 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
                       "{:+.1f} %",
                       problem.objective.leading().gain(value, value_of(default_, metric)) * 100)
                 : "";
-        put(stdout, "  {:>12.6g} {:>9} {}\n", value, gain,
+        put(stdout, "  {:>12.6g} {:>18} {:>9} {}\n", value,
+            interval_text(interval(evaluator, trial, metric)), gain,
             file.composition->render(trial.configuration, {file.model, {}, 0}).text());
     }
-    put(stdout, "  ({} of each; flags that change no figure are left out)\n", metric);
+    put(stdout, "  ({} of each and its 90 % interval; flags that change no figure are left out)\n",
+        metric);
     put_text(stdout,
              "\nmemory of the first:\n" +
                  present(evaluator.started(best.front().configuration).cost).memory().text());
@@ -104,6 +124,7 @@ int simulate(const SimulateArguments& arguments) {
     if (file.machine.hardware.empty() && arguments.hardware.empty())
         throw UsageError(file.source.file.string() +
                          " names no hardware; say which with --hardware");
+    check_simulated_names(file, arguments.hardware);
     const auto evaluator = simulated(file, arguments.hardware);
     const Problem problem(
         SearchSpace(file.composition->parameters(), file.composition->constraints()),
@@ -124,10 +145,11 @@ int simulate(const SimulateArguments& arguments) {
     if (arguments.json) {
         OrderedJson list = OrderedJson::array();
         for (const PredictedTrial& shown : best)
-            list.push_back(prediction_json(file, file.objective, shown));
+            list.push_back(prediction_json(file, file.objective, shown, *evaluator));
         put_json(OrderedJson{{"study", file.name},
                              {"kind", "prediction"},
                              {"hardware", hardware},
+                             {"facts", text_or_null(file.model_file.string())},
                              {"take_care", facts_to_know(file, hardware)},
                              {"simulated", predictions.size()},
                              {"failures", failures_of(predictions)},

@@ -5,17 +5,18 @@
 #include "output.hpp"
 #include "templates.hpp"
 
-#include "base/files.hpp"
 #include "base/nearest.hpp"
 #include "base/present.hpp"
 #include "base/text.hpp"
 #include "engine/flag_facts.hpp"
 #include "engine/launcher.hpp"
+#include "perf/cost_check.hpp"
 #include "predict/cost_belief.hpp"
 #include "report/report_json.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "study/verdict.hpp"
+#include "study_file/readers.hpp"
 #include "study_file/recipes.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <regex>
 #include <set>
 
 namespace autotune {
@@ -40,9 +42,11 @@ namespace {
 struct SuggestQuery {
     Catalogue catalogue = Catalogue::standard();
     std::string model;
-    std::filesystem::path model_file{};  ///< where the model is given by its facts
+    std::filesystem::path model_file{};  ///< with its facts, where they do not ship
+    bool by_hand = false;                ///< it was named in place of the model
     std::optional<ServedModel> facts{};  ///< nothing: its figures are not known
     HardwareSpec chip{};
+    std::string chip_note{};  ///< what its name was taken for
     Engine engine{};
     std::string newest{};  ///< version of the engine whose flags are known; empty: none is stored
 };
@@ -58,12 +62,60 @@ struct Suggestion {
     std::optional<double> gain{};
     bool no_gain = false;  ///< beyond the error: the command is the default's
     std::vector<std::string>
-        unchecked{};          ///< parameters that change the numbers a model computes with
-    std::string error{};      ///< of a guess: how far the cost model was off
+        unchecked{};  ///< parameters that change the numbers a model computes with
+    std::optional<double> predicted{};                    ///< of a guess: total tokens/s
+    std::optional<std::pair<double, double>> interval{};  ///< with 90 %
+    std::string error{};                                  ///< by which rows
     std::string missing{};    ///< what the command needs before it works
     std::string served{};     ///< another checkpoint than was asked for
     std::string elsewhere{};  ///< a gain that was measured with another engine or checkpoint
 };
+
+/// What was passed over, each with the reason.
+struct PassedOver {
+    std::vector<std::string> recipes{};
+    bool too_large = false;  ///< one of them by the name's own count of parameters
+};
+
+/// The weights that a name speaks of: `Qwen3-235B-A22B-FP8` has 235e9 parameters of one byte.
+struct NamedWeights {
+    double parameters = 0, bytes_each = 2;
+    bool says_type = false;
+
+    [[nodiscard]] double bytes() const { return parameters * bytes_each; }
+    [[nodiscard]] std::string text() const {
+        return fmt::format("{:.4g}e9 parameters x {:.3g} bytes = {:.0f} GB{}", parameters / 1e9,
+                           bytes_each, bytes() / 1e9,
+                           says_type ? "" : " (16 bits, as it says no other type)");
+    }
+    /// Sizes in names are rounded (gpt-oss-120b has 116.8e9).
+    [[nodiscard]] double least_devices(const HardwareSpec& chip) const {
+        constexpr double rounded = 0.95;
+        return std::ceil(rounded * bytes() / chip.memory_bytes);
+    }
+};
+
+/// Nothing: it says no size, or a type of no certain width (GGUF).
+std::optional<NamedWeights> weights_named(const std::string& model) {
+    static const std::regex size(
+        "[-_](?:([0-9]{1,4})x|[ae])?([0-9]{1,5}(?:\\.[0-9]+)?)b(?=[-_.]|$)");
+    static const std::regex types(
+        "[-_.](?:(gguf|i?q[1-8]|exl|hqq|int[23]|[2356]-?bit|mlx)|"
+        "(int4|4-?bit|nvfp4|mxfp4|fp4|awq|gptq|w4a)|(fp8|float8|int8|8-?bit|w8a))");
+    const std::string name = "-" + lower_case(model.substr(model.rfind('/') + 1));
+    NamedWeights result;
+    for (std::sregex_iterator one(name.begin(), name.end(), size), end; one != end; ++one) {
+        constexpr double own = 0.75;  // of 8x22B: the experts share attention (8x7B has 46.7e9)
+        const double copies = (*one)[1].matched ? own * std::stod((*one)[1]) : 1;
+        result.parameters = std::max(result.parameters, copies * std::stod((*one)[2]) * 1e9);
+    }
+    for (std::sregex_iterator one(name.begin(), name.end(), types), end; one != end; ++one) {
+        if ((*one)[1].matched) return std::nullopt;
+        result.says_type = true;
+        result.bytes_each = std::min(result.bytes_each, (*one)[2].matched ? 0.5 : 1.0);
+    }
+    return result.parameters > 0 ? std::optional(result) : std::nullopt;
+}
 
 /// The one known model whose id ends in this name; else the name.
 std::string full_name(const std::string& name, const Catalogue& catalogue) {
@@ -82,19 +134,44 @@ SuggestQuery with_engine(SuggestQuery wanted, Engine engine) {
     return wanted;
 }
 
+/// The figures of the model: those that ship, else those of its own files. A file that a person
+/// names has to be right.
+void find_facts(SuggestQuery& wanted) {
+    wanted.facts.reset();
+    wanted.by_hand = names_model_file(wanted.model);
+    std::error_code unknown;
+    const bool is_path = wanted.by_hand || std::filesystem::exists(wanted.model, unknown);
+    if (!is_path) {
+        wanted.model = full_name(wanted.model, wanted.catalogue);
+        wanted.facts = served_model(wanted.model, wanted.catalogue.all_models());
+        if (wanted.facts && wanted.facts->model.weights.contains(wanted.facts->quantization))
+            return;
+        wanted.facts.reset();  // what it weighs is not known
+        if (wanted.catalogue.file_of_model(wanted.model).empty()) return;
+    } else if (!wanted.by_hand) wanted.model = (std::filesystem::canonical(wanted.model)).string();
+    try {
+        wanted.facts = wanted.by_hand
+                           ? wanted.catalogue.model(wanted.model)
+                           : ServedModel{wanted.catalogue.model_from_files(wanted.model)};
+    } catch (const Error& error) {
+        if (is_path) throw;
+        complain("autotune: {}; its figures are not used\n", error.what());
+        return;
+    }
+    wanted.model_file = wanted.by_hand ? std::filesystem::absolute(wanted.model).lexically_normal()
+                                       : wanted.catalogue.file_of_model(wanted.model);
+    if (wanted.by_hand) wanted.model = wanted.facts->model.name;
+    wanted.facts->quantization = wanted.facts->model.native_type;
+    wanted.catalogue.use_model(wanted.model_file, wanted.model);
+}
+
 SuggestQuery wanted_by(const SuggestArguments& arguments) {
     SuggestQuery wanted;
     wanted.model = arguments.model;
     wanted.chip = wanted.catalogue.hardware(arguments.hardware);
-    if (arguments.model.ends_with(".yaml")) {
-        wanted.facts = wanted.catalogue.model(arguments.model);
-        wanted.model_file = std::filesystem::absolute(arguments.model).lexically_normal();
-        wanted.model = wanted.facts->model.name;
-        wanted.catalogue.use_model(wanted.model_file);
-    } else {
-        wanted.model = full_name(wanted.model, wanted.catalogue);
-        wanted.facts = served_model(wanted.model, wanted.catalogue.all_models());
-    }
+    wanted.chip_note =
+        why_ambiguous(arguments.hardware, wanted.chip, wanted.catalogue.all_hardware());
+    find_facts(wanted);
     return wanted;
 }
 
@@ -123,15 +200,16 @@ std::optional<std::string> why_not_started(const SuggestQuery& wanted,
 }
 
 /// A recipe as the engine's newest version takes it; nothing: it does not start, and the reason
-/// goes to `passed_over`.
+/// goes to `passed_over`. Where nobody can tell, what its source served there has to be the same.
 std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQuery& wanted,
-                                       std::vector<std::string>& passed_over) {
+                                       PassedOver& passed_over) {
     const auto pass_over = [&](const std::string& why) {
         const std::string& served = match.recipe.checkpoint;
-        passed_over.push_back(match.recipe.source + ": " + why +
-                              (match.same_quantization || served.empty()
-                                   ? ""
-                                   : "; its source served " + served + ": name that as MODEL"));
+        passed_over.recipes.push_back(
+            match.recipe.source + ": " + why +
+            (match.same_quantization || served.empty()
+                 ? ""
+                 : "; its source served " + served + ": name that as MODEL"));
         return std::nullopt;
     };
     try {
@@ -143,13 +221,22 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQu
         const Configuration configuration = space.default_configuration();
         if (const auto why = why_not_started(wanted, composition, configuration, result))
             return pass_over(*why);
-        if (!result.checked && !match.difference().empty())
+        result.devices = composition.devices_of(configuration);
+        if (!result.checked && !match.has_room) {
+            const auto named = weights_named(wanted.model);
+            if (named && named->least_devices(wanted.chip) > static_cast<double>(result.devices)) {
+                passed_over.too_large = true;
+                return pass_over(fmt::format(
+                    "it does not fit by the name's own count: {}, and {} x {} have {:.0f} GB",
+                    named->text(), result.devices, wanted.chip.name,
+                    static_cast<double>(result.devices) * wanted.chip.memory_bytes / 1e9));
+            }
             return pass_over(match.difference() + ", and nobody can tell whether it fits: memory " +
                              result.memory);
+        }
         result.command = composition.render(configuration, {wanted.model, {}, 0});
         for (const auto& [name, value] : result.applied.environment)
             result.command.environment.emplace(name, value);
-        result.devices = composition.devices_of(configuration);
         result.match = match;
         return result;
     } catch (const SpaceError& error) {
@@ -163,8 +250,7 @@ std::vector<RecipeMatch> matches_of(const SuggestQuery& wanted) {
 }
 
 /// The nearest recipe that starts.
-std::optional<Suggestion> by_recipe(const SuggestQuery& wanted,
-                                    std::vector<std::string>& passed_over) {
+std::optional<Suggestion> by_recipe(const SuggestQuery& wanted, PassedOver& passed_over) {
     for (const RecipeMatch& match : matches_of(wanted))
         if (auto result = suggested_by(match, wanted, passed_over)) return result;
     return std::nullopt;
@@ -193,38 +279,16 @@ std::optional<MeasuredElsewhere> best_measured(const SuggestQuery& wanted) {
             best = {query, match, gain};
             if (match.same_quantization) continue;
             best->wanted.model = match.recipe.checkpoint;
-            best->wanted.facts = served_model(best->wanted.model, wanted.catalogue.all_models());
-            best->match.same_quantization = true;
+            find_facts(best->wanted);
+            best->match.same_quantization = best->match.has_room = true;
         }
     }
     return best;
 }
 
-std::string share_text(double share) { return fmt::format("{:.0f} %", share * 100); }
-
-/// How far predictions of this engine were off: in words, and the median on this chip or, where it
-/// was never checked, the largest on others.
-std::pair<std::string, std::optional<double>> error_of_predictions(const SuggestQuery& wanted) {
-    std::optional<double> largest;
-    for (const CostCheck& one : wanted.catalogue.traits(wanted.engine.name).checked) {
-        if (one.hardware == wanted.chip.name)
-            return {
-                fmt::format("on {} half of them were off by at most {}{}: checked with {} of {} {}",
-                            one.hardware, share_text(one.median_error),
-                            one.rows < 5 ? ""  // which nine of ten?
-                                         : ", nine of ten by at most " + share_text(one.error_90),
-                            counted_text(one.rows, "measured configuration"), wanted.engine.name,
-                            one.of),
-                one.median_error};
-        largest = std::max(largest.value_or(0), one.median_error);
-    }
-    return {fmt::format("not known: none for {} was ever checked with a measurement on {}",
-                        wanted.engine.name, wanted.chip.name),
-            largest};
-}
-
 /// The configuration of which the cost model expects most, of the default and those drawn.
-Configuration best_believed(const StudySetup& setup, std::optional<double>& gain) {
+Configuration best_believed(const StudySetup& setup, std::optional<double>& gain,
+                            std::optional<double>& predicted) {
     const CostBelief belief(simulated(setup.file), setup.problem->objective.leading().metric,
                             setup.file.weighted_workloads());
     constexpr std::size_t most = 1000;  // some 0.2 ms each
@@ -254,11 +318,11 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
             *believed.log_value > *highest - same && believed.margin.value_or(0) >= 0)
             best = smaller;
     }
+    if (highest) predicted = std::exp(*highest);
     return best;
 }
 
 /// Where the study of a guess stands: on no disk.
-const std::string draft_folder = "/suggest";
 const std::string draft_name = "/suggest.yaml";
 
 /// The cost model's guess on so many devices, of the study that `init` would write. Throws where
@@ -266,7 +330,7 @@ const std::string draft_name = "/suggest.yaml";
 Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
     FirstStudy study;
     study.file = draft_name;
-    study.model = wanted.model_file.empty() ? wanted.model : wanted.model_file.string();
+    study.model = wanted.by_hand ? wanted.model_file.string() : wanted.model;
     study.engine = wanted.engine.name;
     study.hardware = wanted.chip.name;
     study.preset = "quick";
@@ -274,17 +338,27 @@ Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
     study.spread_by = parameter_of(wanted.engine, "tensor_parallel_size");
     study.gpus = study.layout = devices;
     study.all_said = true;
-    std::map<std::string, std::string> texts{{study_of_texts, draft_name},
-                                             {draft_name, study.text()}};
-    if (!wanted.model_file.empty())
-        texts[wanted.model_file.string()] = read_file(wanted.model_file);
-    const StudyText draft = StudyText::kept_by(draft_folder, std::move(texts));
-    const StudySetup setup = set_up(load_study(draft, wanted.catalogue));
+    StudyText draft(draft_name);
+    draft.kept.emplace(draft_name, study.text());
+    // A model by its own files is found there again: in a catalogue that has it, it ships.
+    const bool own = !wanted.by_hand && !wanted.model_file.empty();
+    const StudySetup setup =
+        set_up(load_study(draft, own ? Catalogue::standard() : wanted.catalogue));
+    const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
     Suggestion result;
-    Configuration best = best_believed(setup, result.gain);
-    const auto [error_text, error] = error_of_predictions(wanted);
-    result.no_gain = result.gain && (!error || *result.gain <= *error);
-    if (result.no_gain) best = setup.problem->space.default_configuration();
+    Configuration best = best_believed(setup, result.gain, result.predicted);
+    const CostCheck* check = check_of(traits, wanted.chip, wanted.facts->model);
+    // Half of the errors, by the interval of nine of ten, as in a normal distribution.
+    constexpr double half_of_them = 0.41;
+    const auto range = interval_of(check, "total_tokens_per_second", 1);
+    result.no_gain = result.gain &&
+                     (!range || *result.gain <= half_of_them / 2 * (range->second - range->first));
+    if (result.no_gain) {
+        best = setup.problem->space.default_configuration();
+        *result.predicted /= 1 + *result.gain;
+    }
+    if (result.predicted)
+        result.interval = interval_of(check, "total_tokens_per_second", *result.predicted);
     for (const auto& [name, value] : best.entries())
         if (const Parameter& parameter = setup.problem->space.at(name);
             changes_answers(parameter) && value != parameter.default_value)
@@ -296,40 +370,51 @@ Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
         throw UsageError(started.start.cause.empty() ? started.failure->message
                                                      : started.start.cause);
     result.memory = present(started.cost).memory().text();
-    result.error = error_text;
+    result.checked = true;
+    result.error = check != nullptr ? "90 % of " + rows_text(*check, wanted.chip)
+                                    : wanted.engine.name + " was never checked";
     return result;
 }
 
 /// The same on the fewest devices that hold the model; nothing: no number does, and why.
 std::optional<Suggestion> by_cost_model(const SuggestQuery& wanted, std::string& why_not) {
-    for (std::size_t devices = 1; devices <= most_devices; devices *= 2) try {
+    const auto most = static_cast<std::size_t>(
+        wanted.chip.devices_per_node.value_or(static_cast<std::int64_t>(most_devices)));
+    for (std::size_t devices = 1; devices <= most; devices *= 2) try {
             return guess_on(wanted, devices);
         } catch (const IoError&) {  // of a file, whatever the number of devices
             throw;
         } catch (const Error& error) {
+            if (!why_not.empty() && dynamic_cast<const SpaceError*>(&error) != nullptr)
+                continue;  // no layout of so many: that fewer hold too little says more
             why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name,
-                                  with_path(error.what(), draft_folder + draft_name, "its study"));
+                                  with_path(error.what(), draft_name, "its study"));
         }
     return std::nullopt;
 }
 
 OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wanted,
-                            const std::vector<std::string>& passed_over) {
-    OrderedJson json{{"kind", suggestion.match ? "recipe" : "guess"},
-                     {"model", wanted.model},
-                     {"hardware", wanted.chip.name},
-                     {"engine", wanted.engine.name},
-                     {"version", wanted.newest},
-                     {"command", suggestion.command.text()},
-                     {"argv", suggestion.command.argv},
-                     {"environment", suggestion.command.environment},
-                     {"files", suggestion.command.files},
-                     {"devices", suggestion.devices},
-                     {"memory", suggestion.memory},
-                     {"missing", suggestion.missing},
-                     {"served", suggestion.served},
-                     {"elsewhere", suggestion.elsewhere},
-                     {"passed_over", passed_over}};
+                            const PassedOver& passed_over) {
+    OrderedJson json{
+        {"kind", suggestion.match ? "recipe" : "guess"},
+        {"model", wanted.model},
+        {"hardware", wanted.chip.name},
+        {"hardware_note", wanted.chip_note},
+        {"engine", wanted.engine.name},
+        {"version", wanted.newest},
+        {"command", suggestion.command.text()},
+        {"argv", suggestion.command.argv},
+        {"environment", suggestion.command.environment},
+        {"files", suggestion.command.files},
+        {"devices", suggestion.devices},
+        {"memory", suggestion.memory},
+        {"checked", suggestion.checked},
+        {"missing", suggestion.missing},
+        {"served", suggestion.served},
+        {"elsewhere", suggestion.elsewhere},
+        {"facts", wanted.model_file.string()},
+        {"notes", wanted.facts ? wanted.facts->model.notes : std::vector<std::string>{}},
+        {"passed_over", passed_over.recipes}};
     if (suggestion.match) {
         const Recipe& recipe = suggestion.match->recipe;
         json.update(OrderedJson{{"source", recipe.source},
@@ -342,6 +427,8 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wa
     } else
         json.update(OrderedJson{{"predicted_gain", or_null(suggestion.gain)},
                                 {"within_error", suggestion.no_gain},
+                                {"predicted", or_null(suggestion.predicted)},
+                                {"predicted_90_percent", or_null(suggestion.interval)},
                                 {"error", suggestion.error},
                                 {"quality_not_measured", suggestion.unchecked}});
     return json;
@@ -371,58 +458,59 @@ TemplateValues template_values(const nlohmann::ordered_json& json) {
     return result;
 }
 
-std::string gain_text(const Suggestion& suggestion) {
-    if (suggestion.no_gain)
-        return fmt::format(
-            "this is the default: the largest predicted gain, {:+.1f} %, is within the error of "
-            "such predictions",
-            present(suggestion.gain) * 100);
-    if (!suggestion.gain) return "the default would not start there, by the same model";
-    return fmt::format("predicted gain over the default: {:+.1f} % of total tokens/s",
-                       *suggestion.gain * 100);
-}
-
 void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
                       const OrderedJson& json) {
     std::string memory = suggestion.memory;
     const bool lines = memory.ends_with('\n');
     if (lines) memory.pop_back();
     TemplateValues values = template_values(json);
-    values.texts.insert({{"memory_text", (lines ? "\n" : " ") + memory},
-                         {"gain", gain_text(suggestion)},
-                         {"init", Command{{"autotune", "init", "--model", wanted.model, "--engine",
-                                           wanted.engine.name, "--hardware", wanted.chip.name,
-                                           "--gpus", std::to_string(suggestion.devices)}}
-                                      .text()}});
+    values.texts.insert(
+        {{"memory_text", (lines ? "\n" : " ") + memory},
+         {"gain", suggestion.gain ? fmt::format("{:+.1f}", *suggestion.gain * 100) : ""},
+         {"interval",
+          suggestion.interval ? interval_text(suggestion.interval) : "how far off is not known"},
+         {"rate", suggestion.predicted ? number_text(*suggestion.predicted, 0) : ""},
+         {"init",
+          Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
+                   "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
+              .text()}});
     put_text(stdout, fill_template(suggestion_txt_in.text, values));
 }
 
-std::string unknown_text(const SuggestQuery& wanted) {
-    std::set<std::string> known;
-    for (const ModelSpec& spec : wanted.catalogue.all_models()) known.insert(spec.name);
-    constexpr std::size_t few = 5;
-    return fmt::format(
-        "nothing is known of {} on {} with {}: no recipe, and no figures for the cost model. "
-        "Nearest known models: {}. Name a file with its facts as MODEL (search_spaces/FORMAT.md, "
-        "'model'), or measure: autotune init --model {}",
-        wanted.model, wanted.chip.name, wanted.engine.name,
-        listed(nearest_first(wanted.model, std::vector(known.begin(), known.end())), few),
-        Command{{wanted.model}}.text());
-}
-
-/// An answer without a command.
-int no_command(const SuggestArguments& arguments, const std::string& kind, const std::string& why,
-               const std::vector<std::string>& passed_over, ExitCode code) {
+/// An answer without a command; `why` fills the template beside what is asked.
+int no_command(const SuggestArguments& arguments, const SuggestQuery& wanted, TemplateValues why,
+               const PassedOver& passed_over, ExitCode code) {
+    why.texts.insert({{"model", arguments.model},
+                      {"model_word", Command{{arguments.model}}.text()},
+                      {"hardware", wanted.chip.name},
+                      {"architecture", wanted.chip.architecture},
+                      {"engine", wanted.engine.name},
+                      {"passed_over", passed_over.recipes.empty() ? "" : "yes"},
+                      {"too_large", passed_over.too_large ? "yes" : ""}});
+    const std::string text(trimmed(fill_template(no_suggestion_txt_in.text, why)));
     if (arguments.json)
-        put_json(OrderedJson{{"kind", kind},
+        put_json(OrderedJson{{"kind", code == nothing_feasible ? "nothing_fits" : "unknown"},
                              {"model", arguments.model},
-                             {"reason", why},
-                             {"passed_over", passed_over}});
+                             {"reason", text},
+                             {"passed_over", passed_over.recipes}});
     else {
-        put_each(stdout, "passed over: ", passed_over);
-        put(stdout, "{}\n", why);
+        put_each(stdout, "passed over: ", passed_over.recipes);
+        put(stdout, "{}\n", text);
     }
     return code;
+}
+
+/// The same of a model whose figures are not known.
+int unknown_model(const SuggestArguments& arguments, const SuggestQuery& wanted,
+                  const PassedOver& passed_over) {
+    std::vector<std::string> known;
+    for (const ModelSpec& spec : wanted.catalogue.all_models()) known.push_back(spec.name);
+    TemplateValues why{{{"unknown", "yes"}, {"nearest", nearest_text(wanted.model, known)}}};
+    if (const auto named = weights_named(wanted.model))
+        why.texts.insert({{"least", fmt::format("{:.0f}", named->least_devices(wanted.chip))},
+                          {"weights", named->text()}});
+    return no_command(arguments, wanted, why, passed_over,
+                      passed_over.too_large ? nothing_feasible : answer_is_no);
 }
 
 /// Where the engine takes a file: the name that one would have, in place of the id.
@@ -440,7 +528,7 @@ void name_model_file(Suggestion& suggestion, const SuggestQuery& wanted) {
 
 int suggest(const SuggestArguments& arguments) {
     SuggestQuery wanted = wanted_by(arguments);
-    std::vector<std::string> passed_over;
+    PassedOver passed_over;
     std::optional<Suggestion> suggestion;
     const std::optional<MeasuredElsewhere> measured = best_measured(wanted);
     if (arguments.engine.empty()) {
@@ -452,29 +540,21 @@ int suggest(const SuggestArguments& arguments) {
             wanted = with_engine(measured->wanted, measured->wanted.engine);
         }
         if (!suggestion)
-            return no_command(
-                arguments, "unknown",
-                fmt::format("no gain of {} on {} is published with any engine: "
-                            "--engine NAME gives the nearest recipe of one, or a guess",
-                            arguments.model, wanted.chip.name),
-                passed_over, answer_is_no);
+            return no_command(arguments, wanted, {{{"unpublished", "yes"}}}, passed_over,
+                              answer_is_no);
     } else wanted = with_engine(wanted, wanted.catalogue.engine(arguments.engine));
     if (const auto& chips = wanted.engine.architectures;
         !chips.empty() &&
         std::find(chips.begin(), chips.end(), wanted.chip.architecture) == chips.end())
-        return no_command(
-            arguments, "nothing_fits",
-            fmt::format("{} does not run on {} ({}); it runs on {}", wanted.engine.name,
-                        wanted.chip.name, wanted.chip.architecture, listed(chips, chips.size())),
-            {}, nothing_feasible);
+        return no_command(arguments, wanted, {{{"chips", listed(chips, chips.size())}}}, {},
+                          nothing_feasible);
     if (!suggestion) suggestion = by_recipe(wanted, passed_over);
-    if (!suggestion && !wanted.facts)
-        return no_command(arguments, "unknown", unknown_text(wanted), passed_over, answer_is_no);
+    if (!suggestion && !wanted.facts) return unknown_model(arguments, wanted, passed_over);
     std::string why_not;
     if (!suggestion) suggestion = by_cost_model(wanted, why_not);
     if (!suggestion)
-        return no_command(arguments, "nothing_fits", "by the cost model nothing starts " + why_not,
-                          passed_over, nothing_feasible);
+        return no_command(arguments, wanted, {{{"why_not", why_not}}}, passed_over,
+                          nothing_feasible);
     if (measured && (!suggestion->match ||
                      suggestion->match->recipe.measured != measured->match.recipe.measured))
         suggestion->elsewhere = fmt::format("{} serving {}: {}; without --engine that is printed",

@@ -12,7 +12,9 @@ extern const EmbeddedFile pod_yaml_in;           ///< the pod of a trial in a cl
 extern const EmbeddedFile servetune_yaml_in;     ///< what runs a study in a cluster
 extern const EmbeddedFile autotune_pod_yaml_in;  ///< the pod of autotune there, its part `pod`
 
-extern const EmbeddedFile suggestion_txt_in;  ///< what `suggest` prints
+extern const EmbeddedFile suggestion_txt_in, no_suggestion_txt_in;  ///< what `suggest` prints
+
+extern const EmbeddedFile remedies_txt_in;  ///< of `doctor`
 
 extern const EmbeddedFile commands_in;  ///< all commands and options
 extern const EmbeddedFile help_in, command_help_in, manual_1_in, commands_md_in;

@@ -71,6 +71,12 @@ public:
         return boolean(*result);
     }
 
+    /// The same of an expression that need not be a condition.
+    template <class Lookup>
+    [[nodiscard]] std::optional<Value> value(const Lookup& value_of_name) const {
+        return value_at(root_, value_of_name);
+    }
+
     // For the feasible set.
 
     /// A name in a configuration that may be half made.

@@ -119,7 +119,8 @@ struct StudyFile {
     StudyMachine machine;
     std::string name;
     std::string model;
-    /// the user's own model, where the study names one: its facts, and `model` is its name
+    /// of a model whose facts do not ship, the file that has them: as the study names it, or the
+    /// config.json or GGUF file of `model` on this machine
     std::filesystem::path model_file{};
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
@@ -199,6 +200,9 @@ struct MachineSource {
     /// is the one that is kept there; `find` is asked where the journal is of a version that kept
     /// none. Null: the study is to measure.
     std::function<std::map<std::string, std::string>(const StudyFile&)> kept{};
+    /// Of a study with a journal: whether it was written with the model's figures, which may have
+    /// been fetched since. Null: there is none.
+    std::function<bool(const StudyFile&)> knew_facts{};
 };
 
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as
@@ -294,10 +298,9 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {},
 /// The same of containers: images that are not here, nobody who runs them.
 std::vector<std::string> missing_images(const StudySetup& setup);
 
-/// The traits file of an engine of this study: the one that it names under `traits`, else the one
-/// that ships. Throws IoError.
-std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue,
-                                  const std::string& engine);
+/// The files of what is known of an engine of this study, as text: the traits that it names, else
+/// those that ship and the kernels beside them. Throws IoError.
+std::string traits_text(const StudyFile& file, const std::string& engine);
 /// What is known of an engine of this study: the file that it names under `traits`, else the one
 /// that ships.
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue,

@@ -89,7 +89,8 @@ bool is_file_within(const fs::path& file, const fs::path& root) {
 
 /// The first bytes of a file within `root`; empty: there is none.
 std::string small_text(const fs::path& file, const fs::path& root) {
-    constexpr std::size_t most = 256UL << 10UL;  // a config.json has some KiB
+    constexpr std::size_t most = 8UL
+                                 << 20UL;  // a config.json has some KiB, one of mixed types 3 MiB
     if (!is_file_within(file, root)) return {};
     std::ifstream stream(file, std::ios::binary);
     std::string text(most, '\0');
@@ -103,7 +104,7 @@ std::string small_text(const fs::path& file, const fs::path& root) {
 bool writes_text(const std::string& config) {
     constexpr std::array<std::string_view, 3> endings{"ForCausalLM", "ForConditionalGeneration",
                                                       "LMHeadModel"};
-    const auto object = shallow_json<nlohmann::json>(config);
+    const auto object = shallow_json<nlohmann::json>(plain_json(config));
     if (!object.is_object()) return false;
     const auto classes = object.find("architectures");
     if (classes == object.end() || !classes->is_array()) return false;
@@ -115,7 +116,8 @@ bool writes_text(const std::string& config) {
     });
 }
 
-/// Of `model-00001-of-00004.safetensors` how many there are to be, and the name without its number.
+}  // namespace
+
 std::optional<std::pair<std::string, std::size_t>> part_of_model(const std::string& stem) {
     const auto of = stem.rfind("-of-");
     const auto number = of == std::string::npos ? of : stem.rfind('-', of - 1);
@@ -129,6 +131,8 @@ std::optional<std::pair<std::string, std::size_t>> part_of_model(const std::stri
     if (!digits(count) || !digits(own)) return std::nullopt;
     return std::pair(stem.substr(0, number), static_cast<std::size_t>(std::stoul(count)));
 }
+
+namespace {
 
 /// The files of a kind that are whole: of one in parts the first part, where all are there.
 std::vector<fs::path> whole_files(const std::vector<fs::path>& files, const std::string& ending,
@@ -260,6 +264,13 @@ std::vector<CachedModel> cached_models(const std::vector<std::string>& files, Ca
     for (const std::string& pattern : files) add(files_of(pattern, allowance));
     add(models_of_hub(allowance));
     return result;
+}
+
+fs::path hub_snapshot(const std::string& model) {
+    Allowance allowance({});
+    std::error_code trouble;
+    const fs::path root = fs::canonical(hub_cache_folder(), trouble);
+    return trouble ? fs::path() : snapshot_in(folder_of_hub_model(model, {}), root, allowance);
 }
 
 fs::path hub_cache_folder(const std::map<std::string, std::string>& environment) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -33,6 +34,11 @@ struct CacheSearch {
 /// out of its folder is not followed, and what cannot be read is passed over. Nothing throws.
 std::vector<CachedModel> cached_models(const std::vector<std::string>& files,
                                        CacheSearch bounds = {});
+
+/// The folder with the files of a hub's model; empty: it is not in the cache.
+std::filesystem::path hub_snapshot(const std::string& model);
+/// Of `model-00001-of-00004` how many there are to be, and the name without its number.
+std::optional<std::pair<std::string, std::size_t>> part_of_model(const std::string& stem);
 
 /// Where huggingface_hub keeps its files, and the models among them (its reference, "Environment
 /// variables"). `environment` goes before this process's own.

@@ -106,6 +106,7 @@ double graph_sizes(std::int64_t most) {
 /// Whether keys and values are kept in a compressed form that all heads share (MLA): then devices
 /// cannot share them out.
 bool latent_cache(const ModelSpec& model) {
+    if (model.latent_width > 0) return true;
     const auto whole =
         static_cast<double>(2 * model.attention_layers * model.kv_heads * model.head_dim) *
         bytes_16bit;
@@ -114,17 +115,20 @@ bool latent_cache(const ModelSpec& model) {
 
 double bytes_for_one_token(const ModelSpec& model, const ServingSettings& settings,
                            std::int64_t context) {
-    const auto layers = static_cast<double>(model.attention_layers);
-    const auto sliding = static_cast<double>(model.sliding_layers);
-    const double kept = model.sliding_window > 0
-                            ? std::min(1.0, static_cast<double>(model.sliding_window) /
-                                                static_cast<double>(context))
-                            : 1;
-    const double layers_kept = (layers - sliding + sliding * kept) / layers;
+    const double all = model.kv_bytes_per_token_16bit;
+    double sliding = model.sliding_kv_bytes_per_token_16bit;
+    if (sliding == 0 && model.sliding_layers > 0)
+        sliding = all * static_cast<double>(model.sliding_layers) /
+                  static_cast<double>(model.attention_layers);
+    const double dropped = model.sliding_window > 0
+                               ? 1 - std::min(1.0, static_cast<double>(model.sliding_window) /
+                                                       static_cast<double>(context))
+                               : 0;
     const std::int64_t cut =
         latent_cache(model) ? 1 : std::min(settings.tensor_parallel, model.kv_heads);
-    return model.kv_bytes_per_token_16bit * layers_kept * settings.cache_bits / 16 /
-           static_cast<double>(cut * settings.pipeline_parallel);
+    return ((all - sliding * dropped) * settings.cache_bits / 16 / static_cast<double>(cut) +
+            model.fixed_bytes_per_token) /
+           static_cast<double>(settings.pipeline_parallel);
 }
 
 }  // namespace
@@ -235,8 +239,12 @@ void CostModel::plan_memory() {
             cache = plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes;
             break;
     }
-    plan.missing_bytes = std::max(0.0, -cache);
-    cache = settings_.cache_bytes ? *settings_.cache_bytes : std::max(0.0, cache);
+    // What linear layers keep of a sequence is as large at its first token as at its last.
+    plan.state_bytes = target_.model.state_bytes_per_sequence *
+                       static_cast<double>(settings_.max_sequences) / static_cast<double>(group);
+    const double left = settings_.cache_bytes.value_or(cache) - plan.state_bytes;
+    plan.missing_bytes = std::max({0.0, -cache, -left});
+    cache = std::max(0.0, left);
     const double block = plan.cache_bytes_per_token * static_cast<double>(settings_.block_tokens);
     plan.cache_blocks = whole_number_within(cache / block, 0, most_tokens / settings_.block_tokens);
     if (settings_.cache_tokens) {
@@ -247,19 +255,21 @@ void CostModel::plan_memory() {
     }
     plan.cache_tokens = plan.cache_blocks * settings_.block_tokens;
     plan.cache_bytes = static_cast<double>(plan.cache_blocks) * block;
-    plan.free_bytes =
-        plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes - plan.cache_bytes;
+    plan.free_bytes = plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes -
+                      plan.cache_bytes - plan.state_bytes;
 }
 
 CostModel::Kernel CostModel::kernel(const std::string& operation, const std::string& type) const {
     const HardwareSpec& hardware = target_.hardware;
     const EngineTraits& traits = target_.traits;
     const bool attention = operation.ends_with("prefill") || operation.ends_with("decode");
-    std::string computes_in = type;
+    // In 32 bits as in 16, with twice the bytes and the peak of its own.
+    std::string computes_in = type == "fp32" ? "bf16" : type;
     const KernelEfficiency* measured = traits.kernel(hardware.name, operation, computes_in);
     if (measured == nullptr && operation.starts_with("window_"))
         measured = traits.kernel(hardware.name, operation.substr(7), computes_in = type);
     if (measured == nullptr) computes_in = attention ? "bf16" : type;
+    else if (type == "fp32") computes_in = type;
     const auto flops = hardware.flops(computes_in);
     if (!flops)
         throw UsageError("the FLOP/s of " + hardware.name + " in " + computes_in +
@@ -427,20 +437,22 @@ double CostModel::communication_seconds(double tokens) const {
                             std::pow(sending, measured->sharpness),
                         1 / measured->sharpness);
     };
-    const auto tensor = static_cast<double>(settings_.tensor_parallel);
-    const double group =
-        tensor * static_cast<double>(settings_.expert_parallel ? settings_.data_parallel : 1);
-    const double twice_a_layer = 2 * static_cast<double>(model.layers);
-    const std::int64_t stages = settings_.tensor_parallel * settings_.pipeline_parallel;
-    double seconds = static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent, stages);
-    if (tensor > 1)
-        seconds +=
-            twice_a_layer * exchange(sent * 2 * (tensor - 1) / tensor, settings_.tensor_parallel);
-    if (settings_.expert_parallel && model.experts > 0 && group > 1)
-        seconds += twice_a_layer * exchange(sent * static_cast<double>(model.experts_per_token) *
-                                                (group - 1) / group,
-                                            static_cast<std::int64_t>(group));
-    return seconds;
+    // After attention and after the network, or experts, of each layer. Groups that share the
+    // network's weights, or experts, gather the tokens of all and sum the results.
+    const auto reduced = [&](double bytes, std::int64_t devices) {
+        const auto n = static_cast<double>(devices);
+        return devices > 1 ? exchange(bytes * 2 * (n - 1) / n, devices) : 0;
+    };
+    const auto layers = static_cast<double>(model.layers);
+    const std::int64_t groups = settings_.attention_data_parallel;
+    const std::int64_t replicas =
+        settings_.expert_parallel && model.experts > 0 ? settings_.data_parallel : 1;
+    return static_cast<double>(settings_.pipeline_parallel - 1) *
+               exchange(sent, settings_.tensor_parallel * settings_.pipeline_parallel) +
+           layers *
+               reduced(sent / static_cast<double>(groups), settings_.tensor_parallel / groups) +
+           layers *
+               reduced(sent * static_cast<double>(replicas), settings_.tensor_parallel * replicas);
 }
 
 double CostModel::draft_seconds(double sequences) const {
@@ -455,6 +467,15 @@ double CostModel::draft_seconds(double sequences) const {
     return static_cast<double>(settings_.speculation.tokens) *
            (gemm_.time(sequences * operations, bytes) / tensor +
             target_.traits.eager_layer_seconds);
+}
+
+double CostModel::launch_seconds() const {
+    const EngineTraits& traits = target_.traits;
+    const auto layers = static_cast<double>(target_.model.layers);
+    const double with = target_.model.experts > 0 && traits.eager_expert_layer_seconds > 0
+                            ? layers - static_cast<double>(target_.model.dense_layers)
+                            : 0;
+    return (layers - with) * traits.eager_layer_seconds + with * traits.eager_expert_layer_seconds;
 }
 
 StepTime CostModel::step(const StepWork& work) const {
@@ -481,9 +502,9 @@ StepTime CostModel::step(const StepWork& work) const {
                                                   static_cast<double>(target_.model.hidden_size) /
                                                   gemm_.bytes_per_second);
     if (!settings_.compiled) time.device *= traits.uncompiled_factor;
-    if (tokens > static_cast<double>(settings_.graph_max_tokens))
-        time.device = std::max(
-            time.device, static_cast<double>(target_.model.layers) * traits.eager_layer_seconds);
+    const bool graph = tokens <= static_cast<double>(settings_.graph_max_tokens) &&
+                       (work.prefill_tokens == 0 || traits.prompts_in_graphs);
+    if (!graph) time.device = std::max(time.device, launch_seconds());
     time.host = traits.step_overhead_seconds +
                 traits.sequence_overhead_seconds * static_cast<double>(sequences);
     time.total = settings_.overlap ? std::max(time.device, time.host) : time.device + time.host;
@@ -518,6 +539,7 @@ std::string MemoryPlan::text() const {
     row("activations", activation_bytes);
     row("graphs", graph_bytes);
     row("cache", cache_bytes);
+    if (state_bytes > 0) row("state of sequences", state_bytes);
     if (missing_bytes > 0) row("missing", missing_bytes);
     row("left", free_bytes);
     result += "  cache: " + std::to_string(cache_tokens) + " tokens in " +

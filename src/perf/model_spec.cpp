@@ -27,8 +27,8 @@ std::string_view last_part(std::string_view name) {
 }
 
 /// Words of a name that say nothing of shape or weights.
-constexpr std::array<std::string_view, 8> versions{"instruct", "thinking", "base", "chat",
-                                                   "it",       "hf",       "2507", "0528"};
+constexpr std::array<std::string_view, 11> versions{
+    "instruct", "thinking", "base", "chat", "it", "hf", "2507", "0528", "2512", "0324", "0905"};
 
 /// Other spellings of our quantizations, as checkpoints on public hubs are called.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 21> spellings{
@@ -107,7 +107,7 @@ std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
     // not hold for it.
     const auto cached =
         static_cast<double>(4 * model.attention_layers * model.kv_heads * model.head_dim);
-    if (model.kv_heads > 0 && model.kv_bytes_per_token_16bit >= cached) {
+    if (model.kv_heads > 0 && model.latent_width == 0 && model.kv_bytes_per_token_16bit >= cached) {
         facts["model.kv_heads"] = model.kv_heads;
         facts["model.queries_per_kv_head"] = model.attention_heads / model.kv_heads;
     }

@@ -183,7 +183,8 @@ QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
 
     QuickEstimate result;
     const double decoding_seconds = replica.decode_steps() * steady.step_seconds;
-    result.time_to_first_token_seconds = traits.request_overhead_seconds + waiting +
+    result.time_to_first_token_seconds = traits.request_overhead_seconds +
+                                         traits.request_latency_seconds + waiting +
                                          (0.5 + steady.prompt_steps) * steady.step_seconds;
     result.latency_seconds = result.time_to_first_token_seconds + decoding_seconds;
     if (traffic.output_tokens > 1)

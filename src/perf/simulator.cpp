@@ -40,12 +40,14 @@ struct SimulatedReplica {
 struct SimulatedFrontEnds {
     std::vector<double> free_at;  ///< each does one thing after the other
     double request_seconds = 0;
+    double latency_seconds = 0;
     double chunk_seconds = 0;
     std::size_t next = 0;
 
     explicit SimulatedFrontEnds(const CostModel& cost)
         : free_at(static_cast<std::size_t>(cost.settings().front_ends), 0.0),
           request_seconds(cost.target().traits.request_overhead_seconds),
+          latency_seconds(cost.target().traits.request_latency_seconds),
           chunk_seconds(cost.target().traits.chunk_overhead_seconds) {}
 
     /// The process that takes the next request, and when it has done so.
@@ -196,7 +198,7 @@ void Simulation::send(std::size_t index, double scheduled) {
                                traffic_.requests()[*request.follows].output_tokens;
     double taken_at = 0;
     std::tie(flight.front_end, taken_at) = front_ends_.take(now_);
-    push(taken_at, Kind::enter, index);
+    push(taken_at + front_ends_.latency_seconds, Kind::enter, index);
 }
 
 void Simulation::answered(std::size_t index) {

@@ -33,7 +33,8 @@ EngineTraits scaled(EngineTraits traits, const SpeedFactors& factors) {
     }
     for (double* seconds : {&traits.step_overhead_seconds, &traits.sequence_overhead_seconds,
                             &traits.layer_seconds, &traits.eager_layer_seconds,
-                            &traits.request_overhead_seconds, &traits.chunk_overhead_seconds})
+                            &traits.eager_expert_layer_seconds, &traits.request_overhead_seconds,
+                            &traits.request_latency_seconds, &traits.chunk_overhead_seconds})
         *seconds *= factors.overhead;
     return traits;
 }

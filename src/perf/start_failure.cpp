@@ -76,7 +76,11 @@ std::optional<StartResult> out_of_memory(const CostModel& cost) {
     if (plan.missing_bytes > 0 || plan.cache_blocks < 1)
         return exits(cost, "no_cache", loaded,
                      "no memory is left for the cache: " + two_digits(plan.missing_bytes / gib) +
-                         " GiB short");
+                         " GiB short" +
+                         (plan.state_bytes > 0
+                              ? ", states of " + std::to_string(cost.settings().max_sequences) +
+                                    " sequences need " + two_digits(plan.state_bytes / gib)
+                              : ""));
     if (traits.checks_context && cost.max_context_tokens() > plan.cache_tokens)
         return exits(cost, "context", loaded,
                      "one request of " + std::to_string(cost.max_context_tokens()) +

@@ -296,12 +296,12 @@ void read_kernels(Serving& serving, ByConcept& by) {
     serving.target.traits.uncompiled_factor = by_itself ? 1.05 : 1;
     // Without it they launch each small kernel from Python. Steps of 28 layers took 22 ms (vLLM
     // 0.29, A800: vllm-omni issue 7960) and 20.1 ms (vLLM 0.19, A100: SLO-Guard): 7.5e-4 s a layer.
-    constexpr double uncompiled_launches = 2.3;  ///< of eager_layer_seconds, 3.2e-4 s
+    constexpr double uncompiled_launches = 1.3;  ///< of eager_layer_seconds, 5.7e-4 s
     if (by_itself && !settings.compiled)
         serving.target.traits.eager_layer_seconds *= uncompiled_launches;
 }
 
-void read_parallel(ServingSettings& settings, ByConcept& by) {
+void read_parallel(ServingSettings& settings, ByConcept& by, const ServingTarget& target) {
     settings.tensor_parallel = by.integer("tensor_parallel_size", 1);
     settings.pipeline_parallel = by.integer("pipeline_parallel_size", 1);
     settings.data_parallel = by.integer("data_parallel_size", 1);
@@ -310,8 +310,10 @@ void read_parallel(ServingSettings& settings, ByConcept& by) {
         settings.attention_data_parallel = settings.data_parallel > 1
                                                ? std::exchange(settings.data_parallel, 1)
                                                : settings.tensor_parallel;
-    settings.expert_parallel =
-        by.flag("expert_parallel", false) || by.integer("expert_parallel_size", 1) > 1;
+    settings.expert_parallel = by.flag("expert_parallel", false) ||
+                               by.integer("expert_parallel_size", 1) > 1 ||
+                               (target.traits.replicas_share_experts &&
+                                settings.data_parallel > 1 && target.model.experts > 0);
     settings.weight_offload_bytes = by.number("weight_offload_gib").value_or(0) * gib;
 }
 
@@ -388,7 +390,7 @@ Serving ServingReader::read(const Command& command) const {
     by.settle("max_context_tokens", serving.settings.max_context_tokens);
     by.settle("max_batched_tokens", serving.settings.max_batched_tokens);
     read_kernels(serving, by);
-    read_parallel(serving.settings, by);
+    read_parallel(serving.settings, by, serving.target);
     read_speculation(serving.settings, by, models_, traits_);
     check_rules(serving);
     return serving;

@@ -75,7 +75,7 @@ fs::path shipped_folder(const std::string& name, const char* holds, const char* 
 
 fs::path Catalogue::find(const std::string& kind, const std::string& name,
                          const fs::path& beside) const {
-    if (name.find('/') != std::string::npos || names_yaml_file(name)) {
+    if (name.find('/') != std::string::npos || names_model_file(name)) {
         const fs::path file = beside / with_home(name);
         if (!text_exists(file, snapshot_)) throw IoError("there is no file " + file.string());
         return file;
@@ -151,21 +151,27 @@ std::vector<HardwareSpec> Catalogue::all_hardware() const {
     std::vector<HardwareSpec> result;
     for (const fs::path& file : own_hardware_)
         result.push_back(read_hardware(Yaml::load(file, snapshot_)));
-    const std::size_t own = result.size();  // in place of one that ships
     for (const fs::path& file : yaml_files_in(root_ / "hardware")) {
         HardwareSpec shipped = read_hardware(Yaml::load(file, snapshot_));
-        const auto end = result.begin() + static_cast<std::ptrdiff_t>(own);
-        if (std::none_of(result.begin(), end,
-                         [&](const HardwareSpec& one) { return one.name == shipped.name; }))
+        if (std::none_of(result.begin(), result.end(), [&](const HardwareSpec& one) {
+                return one.name == shipped.name;  // of the user's own, in its place
+            }))
             result.push_back(std::move(shipped));
     }
     return result;
 }
 
+ModelSpec Catalogue::model_of(const fs::path& file) const {
+    return names_yaml_file(file.string()) ? read_model(Yaml::load(file, snapshot_))
+                                          : model_from_files(file);
+}
+
 std::vector<ModelSpec> Catalogue::all_models() const {
     std::vector<ModelSpec> result;
-    for (const fs::path& file : own_models_)
-        result.push_back(read_model(Yaml::load(file, snapshot_)));  // found first
+    for (const auto& [file, called] : own_models_) {  // found first
+        result.push_back(model_of(file));
+        if (!called.empty()) result.back().name = called;
+    }
     for (const fs::path& file : yaml_files_in(root_ / "models"))
         result.push_back(read_model(Yaml::load(file, snapshot_)));
     return result;
@@ -174,20 +180,16 @@ std::vector<ModelSpec> Catalogue::all_models() const {
 HardwareSpec Catalogue::hardware(const std::string& name) const {
     if (names_yaml_file(name))
         return read_hardware(Yaml::load(find("hardware", name, fs::current_path()), snapshot_));
-    std::vector<HardwareSpec> known = all_hardware();
-    std::vector<std::string> spelled;
-    for (HardwareSpec& spec : known) {
-        if (spec.name == name) return std::move(spec);
-        spelled.push_back(spec.name);
-    }
+    const std::vector<HardwareSpec> known = all_hardware();
     if (auto mentioned = hardware_in(name, known)) return std::move(*mentioned);
+    std::vector<std::string> spelled;
+    for (const HardwareSpec& spec : known) spelled.push_back(spec.name);
     refuse_name(name, root_ / "hardware", spelled);
 }
 
 ServedModel Catalogue::model(const std::string& name) const {
-    if (names_yaml_file(name)) {
-        ModelSpec spec =
-            read_model(Yaml::load(find("models", name, fs::current_path()), snapshot_));
+    if (names_model_file(name)) {
+        ModelSpec spec = model_of(find("models", name, fs::current_path()));
         const std::string native = spec.native_type;
         return {std::move(spec), native};
     }
@@ -198,9 +200,35 @@ ServedModel Catalogue::model(const std::string& name) const {
     refuse_name(name, root_ / "models", spelled);
 }
 
+namespace {
+
+/// Of each kernel what the newest version has that is not newer, else the oldest.
+void read_kernel_tables(const Yaml& file, const std::string& version, EngineTraits& traits) {
+    const auto& table = keys::kernels;
+    read_table(file, table, traits);
+    for (const Key* needed : {&table.engine, &table.source, &table.licence}) (void)file.at(*needed);
+    for (const auto& [chip, versions] : file.at(table.kernels).entries())
+        for (const auto& [since, rows] : versions.entries())
+            for (const auto& [name, row] : rows.entries()) {
+                std::vector<double> of;
+                read_as(is::list_of<is::number_from<0>>, row, of);
+                if (of.size() != 4) row.fail("[compute, bandwidth, seconds, sharpness] wanted");
+                auto& known = traits.kernels[chip];
+                if (version.empty() || compare_to_bound(version, since) >= 0 ||
+                    !known.contains(name))
+                    known[name] = {of[0], of[1], of[2], of[3]};
+            }
+}
+
+}  // namespace
+
 EngineTraits Catalogue::traits(const std::string& engine, const std::string& version) const {
     const fs::path file = find("traits", engine, root_ / "traits");
-    return read_traits(Yaml::load(file, snapshot_), version);
+    EngineTraits result = read_traits(Yaml::load(file, snapshot_), version);
+    const fs::path kernels = root_ / "kernels" / file.filename();  // of traits that ship
+    if (file.parent_path() == root_ / "traits" && text_exists(kernels, snapshot_))
+        read_kernel_tables(Yaml::load(kernels, snapshot_), version, result);
+    return result;
 }
 
 namespace {
@@ -271,7 +299,7 @@ ModelSpec read_model(const Yaml& file) {
     spec.native_type = checkpoints.front().first;
     for (const auto& [quantization, node] : checkpoints) {
         ModelWeights& weights = spec.weights[quantization];
-        weights.computes_in = product_type_of(quantization);
+        if (weights.computes_in.empty()) weights.computes_in = product_type_of(quantization);
         if (weights.per_token > weights.bytes) node.fail("per_token <= bytes must hold");
     }
     return spec;
@@ -288,41 +316,35 @@ EngineTraits read_traits(const Yaml& file, const std::string& version) {
     check_other_type(file.at(table.compute_efficiency), traits);
     traits.default_attention = file.at(table.attention).entries().front().first;
     if (const Yaml* node = file.find(table.before)) read_earlier(*node, version, traits);
+    std::erase_if(traits.checked, [&](const CostCheck& one) {
+        return !version_within(version, one.since, one.until);
+    });
     check_sources(file);
     return traits;
 }
 
 namespace {
 
-/// What data of a kind cannot do without; `path`: a file.
-struct DatasetNeeds {
-    Dataset::Kind kind;
-    bool path = false;
-    std::vector<Key> keys{};
-};
-
 void check_needs(const Yaml& node, const Dataset& dataset) {
     const auto& table = keys::dataset;
     using Kind = Dataset::Kind;
-    const std::array<DatasetNeeds, 6> needs{{
-        {Kind::sharegpt, true},
-        {Kind::trace, true},
-        {Kind::prompts, true},
-        {Kind::random, false, {table.input_tokens, table.output_tokens}},
-        {Kind::shared_prefix,
-         false,
-         {table.prefix_tokens, table.input_tokens, table.output_tokens}},
-        {Kind::multi_turn, false, {table.turns, table.input_tokens, table.output_tokens}},
-    }};
-    for (const DatasetNeeds& one : needs) {
-        if (one.kind != dataset.kind) continue;
-        std::vector<Key> missing = one.keys;
-        if (one.path) missing.push_back(table.path);
-        std::erase_if(missing, [&](const Key& key) { return node.find(key) != nullptr; });
-        if (!missing.empty())
-            node.fail("a data set of kind " + std::string(name_in(dataset_kinds, one.kind)) +
-                      " needs " + std::string(missing.front().name));
-    }
+    const std::multimap<Kind, Key> needs{
+        {Kind::sharegpt, table.path},
+        {Kind::trace, table.path},
+        {Kind::prompts, table.path},
+        {Kind::random, table.input_tokens},
+        {Kind::random, table.output_tokens},
+        {Kind::shared_prefix, table.prefix_tokens},
+        {Kind::shared_prefix, table.input_tokens},
+        {Kind::shared_prefix, table.output_tokens},
+        {Kind::multi_turn, table.turns},
+        {Kind::multi_turn, table.input_tokens},
+        {Kind::multi_turn, table.output_tokens},
+    };
+    for (const auto& [kind, key] : needs)
+        if (kind == dataset.kind && node.find(key) == nullptr)
+            node.fail("a data set of kind " + std::string(name_in(dataset_kinds, kind)) +
+                      " needs " + std::string(key.name));
 }
 
 Dataset read_dataset(const Yaml& node) {

@@ -4,12 +4,11 @@
 #include "engine/load_level.hpp"
 #include "evaluator_type.hpp"
 #include "keys.hpp"
+#include "perf/cost_check.hpp"
 #include "readers.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_snapshot.hpp"
-
-#include <cmath>
 
 namespace servetune {
 namespace {
@@ -39,6 +38,7 @@ public:
                                  "': a simulated study predicts each workload under its own "
                                  "'arrival'; write the load there, or measure with deploy or "
                                  "attach");
+        check_simulated_names(file);
         auto evaluator = simulated(file);
         if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
             throw SpaceError(file.source.at() + why);
@@ -48,10 +48,7 @@ public:
                 std::map<std::string, std::string>& definition) const override {
         for (const Engine& engine : setup.file.composition->engines())
             definition["evaluator.simulate.traits." + engine.name] =
-                fingerprint_of(
-                    read_text(traits_file(setup.file, setup.file.catalogue(), engine.name),
-                              setup.file.source.snapshot))
-                    .text();
+                fingerprint_of(traits_text(setup.file, engine.name)).text();
     }
     [[nodiscard]] std::string note(const StudyFile& file) const override {
         std::string result = "Simulated: every number here is a prediction of the cost model for " +
@@ -74,9 +71,14 @@ const EvaluatorType& simulate_type() {
     return type;
 }
 
-std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue,
-                                  const std::string& engine) {
-    return catalogue.find("traits", traits_name(file, engine), catalogue.root() / "traits");
+std::string traits_text(const StudyFile& file, const std::string& engine) {
+    const Catalogue catalogue = file.catalogue();
+    const auto kernels = catalogue.root() / "kernels" / (engine + ".yaml");
+    const auto& snapshot = file.source.snapshot;
+    return read_text(
+               catalogue.find("traits", traits_name(file, engine), catalogue.root() / "traits"),
+               snapshot) +
+           (text_exists(kernels, snapshot) ? read_text(kernels, snapshot) : "");
 }
 
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue,
@@ -88,11 +90,12 @@ EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue,
 }
 
 std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::string& hardware) {
-    constexpr double large_error = 0.25;
+    constexpr double large = 2;  ///< highest / lowest of measured / predicted
     const Catalogue catalogue = file.catalogue();
     const auto chip =
         hardware_in(hardware.empty() ? file.machine.chip() : hardware, catalogue.all_hardware());
-    if (!chip) return {};
+    const auto model = served_model(file.model, catalogue.all_models());
+    if (!chip || !model) return {};
     std::vector<std::string> result;
     for (const Engine& engine : file.composition->engines()) {
         EngineTraits traits;
@@ -101,19 +104,24 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
         } catch (const IoError&) {
             continue;  // an engine of the user's own, of which the cost model knows nothing
         }
-        const auto check =
-            std::find_if(traits.checked.begin(), traits.checked.end(),
-                         [&](const CostCheck& one) { return one.hardware == chip->name; });
-        const std::string predicted = "the cost model of " + engine.name;
-        if (check == traits.checked.end())
-            result.push_back(predicted + " was never checked on " + chip->name);
-        else if (check->median_error > large_error)
-            result.push_back(predicted + " is off by " +
-                             text_of(std::round(check->median_error * 100)) + " % on " +
-                             chip->name + " (median over " + std::to_string(check->rows) +
-                             " rows of " + check->of + ")");
+        const CostCheck* check = check_of(traits, *chip, model->model);
+        const auto range = interval_of(check, "tokens_per_second", 1);
+        if (!range)
+            result.push_back("the cost model of " + engine.name + " was never checked on " +
+                             chip->name);
+        else if (range->second > large * range->first)
+            result.push_back("the cost model of " + engine.name +
+                             ": measured / predicted output tokens/s are " + interval_text(range) +
+                             " (90 % of " + rows_text(*check, *chip) + ")");
     }
     return result;
+}
+
+void check_simulated_names(const StudyFile& study, const std::string& hardware) {
+    const Catalogue catalogue = study.catalogue();
+    if (hardware.empty())
+        placed(study.source, "'hardware'", [&] { (void)catalogue.hardware(study.machine.chip()); });
+    placed(study.source, "'model'", [&] { (void)catalogue.model(study.model); });
 }
 
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {

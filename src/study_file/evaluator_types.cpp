@@ -340,7 +340,9 @@ public:
                const RunHooks& /*hooks*/) const override {
         const auto& replay = std::get<ReplayChoice>(file.measuring);
         MeasuredTable table =
-            parse_table(read_text(replay.table, file.source.snapshot), replay.table.string());
+            parse_table(placed(file.source, "'evaluator'",
+                               [&] { return read_text(replay.table, file.source.snapshot); }),
+                        replay.table.string());
         check_objective(file, table);
         if (file.audit != "off") audit_rows(table, file);
         std::vector<Constraint> constraints = file.composition->constraints();

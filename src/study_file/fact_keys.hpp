@@ -4,6 +4,7 @@
 // The keys of files with facts: hardware, models, traits of engines. Tables as in keys.hpp.
 
 #include "keys.hpp"
+#include "model_files.hpp"
 
 namespace servetune::keys {
 
@@ -26,6 +27,9 @@ inline constexpr struct WeightsKeys {
     static constexpr std::string_view called = "weights";
     BOUND_KEY(bytes, is::positive, required);
     BOUND_KEY(per_token, is::positive, required);
+    BOUND_KEY(computes_in, is::name);
+    BOUND_KEY(experts_compute_in, is::name);
+    BOUND_KEY(computed, is::boolean);
 } weights{};
 
 inline constexpr struct ModelKeys : FactsKeys<ModelSpec> {
@@ -44,11 +48,60 @@ inline constexpr struct ModelKeys : FactsKeys<ModelSpec> {
     BOUND_KEY(context_tokens, is::integer_from<1>, required);
     BOUND_KEY(experts, is::integer_from<0>);
     BOUND_KEY(experts_per_token, is::integer_from<0>);
+    BOUND_KEY(expert_parameters, is::number_from<0>);
+    BOUND_KEY(dense_layers, is::integer_from<0>);
     BOUND_KEY(kv_bytes_per_token_16bit, is::positive);
+    BOUND_KEY(sliding_kv_bytes_per_token_16bit, is::number_from<0>);
+    BOUND_KEY(fixed_bytes_per_token, is::number_from<0>);
+    BOUND_KEY(latent_width, is::integer_from<0>);
+    BOUND_KEY(state_bytes_per_sequence, is::number_from<0>);
     BOUND_KEY(sliding_window, is::integer_from<0>);
     BOUND_KEY(sliding_layers, is::integer_from<0>);
     BOUND_KEY(weights, is::some<is::mapping_of<is::keyed<keys::weights>>>, required);
 } model{};
+
+inline constexpr struct LayerChoiceKeys {
+    using T = LayerChoice;
+    static constexpr std::string_view called = "layer_choice";
+    BOUND_KEY(use, is::name, required);
+    BOUND_KEY(when, is::expression, required);
+} layer_choice{};
+
+inline constexpr struct LayerBlockKeys {
+    using T = LayerBlock;
+    static constexpr std::string_view called = "layer_block";
+    BOUND_KEY(facts, is::mapping_of<is::text>);
+    BOUND_KEY(linear, is::mapping_of<is::text>);
+    BOUND_KEY(experts, is::mapping_of<is::text>);
+    BOUND_KEY(other, is::mapping_of<is::text>);
+} layer_block{};
+
+inline constexpr struct WeightFormatKeys {
+    using T = WeightFormat;
+    static constexpr std::string_view called = "weight_format";
+    BOUND_KEY(bits, is::positive, required);
+    BOUND_KEY(experts_only, is::boolean);
+} weight_format{};
+
+inline constexpr struct ModelFamilyKeys {
+    using T = ModelFamily;
+    static constexpr std::string_view called = "model_family";
+    BOUND_KEY(types, is::list_of<is::text>);
+    BOUND_KEY(like, is::text);
+    BOUND_KEY(names, is::mapping_of<is::text>);
+    BOUND_KEY(mixer, is::list_of<is::keyed<keys::layer_choice>>);
+    BOUND_KEY(feed_forward, is::list_of<is::keyed<keys::layer_choice>>);
+    BOUND_KEY(contradictions, is::list_of<is::expression>);
+} model_family{};
+
+inline constexpr struct ModelFamiliesKeys {
+    using T = ModelFamilies;
+    static constexpr std::string_view called = "model_families";
+    BOUND_KEY(usual, is::keyed<keys::model_family>, required);
+    BOUND_KEY(blocks, is::mapping_of<is::keyed<keys::layer_block>>, required);
+    BOUND_KEY(quantizations, is::mapping_of<is::keyed<keys::weight_format>>, required);
+    BOUND_KEY(families, is::list_of<is::keyed<keys::model_family>>, required);
+} model_families{};
 
 inline constexpr struct AttentionKeys : ArchitecturesKeys<&AttentionTraits::architectures> {
     using T = AttentionTraits;
@@ -67,14 +120,16 @@ inline constexpr struct DefaultRuleKeys {
     BOUND_KEY(when, is::conditions);
 } default_rule{};
 
-inline constexpr struct CostCheckKeys {
+inline constexpr struct CostCheckKeys : SinceKeys<&CostCheck::since>, UntilKeys<&CostCheck::until> {
     using T = CostCheck;
     static constexpr std::string_view called = "cost_check";
-    BOUND_KEY(hardware, is::name, required);
+    BOUND_KEY(hardware, is::name);
+    BOUND_KEY(models, is::one_of<checked_families>);
     BOUND_KEY(rows, is::integer_from<1>, required);
-    BOUND_KEY(median_error, is::number_from<0>, required);
-    BOUND_KEY(error_90, is::number_from<0>, required);
     BOUND_KEY(of, is::text, required);
+    BOUND_KEY(output_tokens_per_second, is::some<is::list_of<is::positive>>, required);
+    BOUND_KEY(time_per_output_token, is::some<is::list_of<is::positive>>);
+    BOUND_KEY(time_to_first_token, is::some<is::list_of<is::positive>>);
 } cost_check{};
 
 /// What an engine's version changes. The file must have the first five and may leave out the rest;
@@ -86,12 +141,12 @@ struct VersionTraitsKeys {
     BOUND_KEY(step_overhead_seconds, is::number_from<0>);
     BOUND_KEY(sequence_overhead_seconds, is::number_from<0>);
     BOUND_KEY(request_overhead_seconds, is::number_from<0>);
+    BOUND_KEY(request_latency_seconds, is::number_from<0>);
     BOUND_KEY(layer_seconds, is::number_from<0>);
     BOUND_KEY(layer_bytes_per_token_and_width, is::number_from<0>);
     BOUND_KEY(kernel_call_share, is::number_from<0>);
     BOUND_KEY(kernel_seconds, is::number_from<0>);
     BOUND_KEY(defaults, is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>);
-    BOUND_KEY(checked, is::list_of<is::keyed<keys::cost_check>>);
 };
 
 inline constexpr struct EarlierTraitsKeys : VersionTraitsKeys {
@@ -104,6 +159,9 @@ inline constexpr struct TraitsKeys : VersionTraitsKeys {
     BOUND_KEY(engine, is::text, required);
     WORD_KEY(fraction_of, memory_fractions, required);
     BOUND_KEY(eager_layer_seconds, is::number_from<0>, required);
+    BOUND_KEY(eager_expert_layer_seconds, is::number_from<0>);
+    BOUND_KEY(prompts_in_graphs, is::boolean);
+    BOUND_KEY(replicas_share_experts, is::boolean);
     BOUND_KEY(chunk_overhead_seconds, is::number_from<0>, required);
     BOUND_KEY(attention, is::some<is::mapping_of<is::keyed<keys::attention>>>, required);
     BOUND_KEY(context_bytes, is::number_from<0>, required);
@@ -118,10 +176,21 @@ inline constexpr struct TraitsKeys : VersionTraitsKeys {
     BOUND_KEY(graph_seconds_per_size, is::number_from<0>);
     BOUND_KEY(whole_prompts_raise_budget, is::boolean);
     BOUND_KEY(reserved_share, is::number_from<0>);
+    BOUND_KEY(checked, is::list_of<is::keyed<keys::cost_check>>);
     FREE_KEY(before, is::mapping_of<is::keyed<keys::earlier_traits>>);
     BOUND_KEY(log, is::mapping_of<is::list_of<is::text>>);
     FREE_KEY(sources, is::mapping_of<is::text>, required);
 } traits{};
+
+inline constexpr struct KernelsKeys {
+    static constexpr std::string_view called = "kernels";
+    FREE_KEY(engine, is::text, required);
+    FREE_KEY(source, is::text, required);
+    FREE_KEY(licence, is::text, required);
+    FREE_KEY(kernels,
+             is::mapping_of<is::mapping_of<is::mapping_of<is::list_of<is::number_from<0>>>>>,
+             required);
+} kernels{};
 
 inline constexpr struct RecipeKeys : EnvironmentKeys<&Recipe::command, &Command::environment>,
                                      SinceKeys<&Recipe::since>,

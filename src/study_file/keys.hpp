@@ -40,6 +40,7 @@ inline constexpr Words<bool, 2> on_off{{{true, "on"}, {false, "off"}}};
 inline constexpr std::array<std::string_view, 3> audits{"enforce", "report", "off"};
 inline constexpr std::array<std::string_view, 2> apis{"chat", "completions"};
 inline constexpr std::array<std::string_view, 2> knowledge_words{"cost_model", "recipes"};
+inline constexpr std::array<std::string_view, 2> checked_families{"dense", "experts"};
 inline constexpr std::array<std::string_view, 2> recipe_goals{"throughput", "latency"};
 
 /// Evaluators that need no options of their own.

@@ -45,13 +45,11 @@ Source cost_model(const StudyFile& study) {
             throw UsageError(
                 "it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
-        const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.machine.chip() + " " + study.model;
         for (const Engine& engine : study.composition->engines())
-            rests_on +=
-                read_text(traits_file(study, catalogue, engine.name), study.source.snapshot);
+            rests_on += traits_text(study, engine.name);
         for (const fs::path& own : {study.model_file, study.machine.hardware_file})
-            if (!own.empty()) rests_on += read_text(own, study.source.snapshot);
+            if (!own.empty()) rests_on += text_of_facts(own, study.source);
         auto belief = std::make_shared<CostBelief>(
             std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         const bool estimated =

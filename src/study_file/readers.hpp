@@ -4,6 +4,7 @@
 // Readers of the files that users write, and what they share. All throw ParseError.
 
 #include "servetune/detail/host/devices.hpp"
+#include "servetune/error.hpp"
 #include "servetune/search_space.hpp"
 #include "servetune/study_file.hpp"
 #include "yaml.hpp"
@@ -24,7 +25,8 @@ void read_budget(const Yaml& budget, StudyFile& study);
 std::filesystem::path shipped_folder(const std::string& name, const char* holds,
                                      const char* variable);
 /// `model`: a name, or a file with the facts of the user's own, whose name is served.
-void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study);
+void read_model_name(const Yaml& node, const Catalogue& catalogue, const MachineSource& machine,
+                     StudyFile& study);
 /// `hardware` and what the evaluator lets the engine see, into a study whose evaluator is read:
 /// which chip, and how many of them.
 void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source,
@@ -152,6 +154,29 @@ struct FoundHardware {
 /// Why a chip that a study names is not known, with the nearest names; empty: it is known.
 [[nodiscard]] std::string why_unknown(const std::string& name,
                                       const std::vector<HardwareSpec>& known);
+
+/// What `ask` throws of a file, with the place of what the study says under a key: `'model'`.
+template <class Ask>
+auto placed(const StudySource& source, const std::string& key, const Ask& ask) {
+    try {
+        return ask();
+    } catch (const IoError& error) {
+        throw ParseError(source.at(key) + key + ": " + error.what());
+    }
+}
+
+/// What the facts of a study rest on: the text of their file, of weights the size.
+[[nodiscard]] std::string text_of_facts(const std::filesystem::path& file,
+                                        const StudySource& source);
+
+/// Chip and model that a study names, or the chip in its place, have to be known to simulate it.
+/// Throws ParseError with the place, IoError.
+void check_simulated_names(const StudyFile& study, const std::string& hardware = "");
+
+/// What a name was taken for, where another chip may be meant by it too (`H100`: the SXM one);
+/// empty: it names one.
+[[nodiscard]] std::string why_ambiguous(const std::string& name, const HardwareSpec& chip,
+                                        const std::vector<HardwareSpec>& known);
 
 /// That a study names another chip than this machine has, and what follows; empty: it does not, or
 /// one of both is not known, or its engines start elsewhere.

@@ -44,18 +44,18 @@ std::optional<ServedModel> meant_among(const std::string& served,
     return served_model(served, specs);
 }
 
-/// The chip itself where the recipe is for it, else the first of its chips with the same
-/// architecture; empty: it has none.
-std::string nearest_chip(const Recipe& recipe, const HardwareSpec& wanted,
-                         const std::vector<HardwareSpec>& known) {
-    std::string result;
-    for (const std::string& name : recipe.hardware) {
-        if (name == wanted.name) return name;
-        const bool same_kind =
-            std::any_of(known.begin(), known.end(), [&](const HardwareSpec& chip) {
-                return chip.name == name && chip.architecture == wanted.architecture;
-            });
-        if (same_kind && result.empty()) result = name;
+/// The chip itself where the recipe is for it, else that of its chips with the same architecture
+/// that has the least memory; nothing: it has none.
+const HardwareSpec* nearest_chip(const Recipe& recipe, const HardwareSpec& wanted,
+                                 const std::vector<HardwareSpec>& known) {
+    const HardwareSpec* result = nullptr;
+    for (const HardwareSpec& chip : known) {
+        if (chip.architecture != wanted.architecture ||
+            std::find(recipe.hardware.begin(), recipe.hardware.end(), chip.name) ==
+                recipe.hardware.end())
+            continue;
+        if (chip.name == wanted.name) return &chip;
+        if (result == nullptr || chip.memory_bytes < result->memory_bytes) result = &chip;
     }
     return result;
 }
@@ -93,12 +93,14 @@ std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const Reci
         if (!version_within(wish.version, recipe.since, recipe.until)) continue;
         const auto same = meant_among(wish.model, recipe.models);
         const auto alike = same ? std::nullopt : meant_among(wish.model, recipe.alike);
-        const std::string chip = nearest_chip(recipe, wish.chip, known);
-        if ((!same && !alike) || chip.empty()) continue;
+        const HardwareSpec* chip = nearest_chip(recipe, wish.chip, known);
+        if ((!same && !alike) || chip == nullptr) continue;
         const ServedModel& meant = same ? *same : *alike;
-        result.push_back({recipe, same ? meant.model.name : recipe.models.front(), chip,
-                          same.has_value(), meant.quantization == recipe.quantization,
-                          chip == wish.chip.name});
+        const bool same_quantization = meant.quantization == recipe.quantization;
+        result.push_back(
+            {recipe, same ? meant.model.name : recipe.models.front(), chip->name, same.has_value(),
+             same_quantization, chip->name == wish.chip.name,
+             same && same_quantization && chip->memory_bytes <= wish.chip.memory_bytes});
     }
     std::stable_sort(result.begin(), result.end(), [](const RecipeMatch& a, const RecipeMatch& b) {
         const auto rank = [](const RecipeMatch& match) {

@@ -43,6 +43,7 @@ struct RecipeMatch {
     bool same_model = false;         ///< false: a model of the same family and size class
     bool same_quantization = false;  ///< of the checkpoint
     bool same_chip = false;          ///< false: a chip of the same architecture
+    bool has_room = false;  ///< the same checkpoint was served on a chip with no more memory
 
     /// How it differs from what was wanted: `published for Qwen/Qwen3-8B on h200-sxm`; empty: in
     /// nothing.

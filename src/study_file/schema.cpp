@@ -19,10 +19,10 @@ using Form = KeyType::Form;
 using OrderedJson = nlohmann::ordered_json;
 
 /// The tables that a file of each kind begins with; the others are found through them.
-constexpr std::array<const KeyType*, 8> file_types{
+constexpr std::array<const KeyType*, 9> file_types{
     &is::keyed<keys::engine>, &is::keyed<keys::workload>, &is::keyed<keys::study>,
     &is::keyed<keys::preset>, &is::keyed<keys::hardware>, &is::keyed<keys::model>,
-    &is::keyed<keys::traits>, &is::keyed<keys::recipes>,
+    &is::keyed<keys::traits>, &is::keyed<keys::kernels>,  &is::keyed<keys::recipes>,
 };
 
 OrderedJson number_json(const KeyType& type, double number) {

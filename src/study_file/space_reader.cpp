@@ -207,7 +207,7 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
         if (const std::string why =
                 why_unknown(study.machine.hardware, study.catalogue().all_hardware());
             !why.empty())
-            study.warnings.push_back(why + ". Without it " + then);
+            study.warnings.push_back(study.source.at("'hardware'") + why + ". Without it " + then);
     if (study.machine.hardware.empty() && !found.visible.empty()) {
         FoundHardware chip = hardware_of(found, study.catalogue().all_hardware());
         study.machine.hardware_found = std::move(chip.name);
@@ -229,10 +229,36 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 
 }  // namespace
 
-void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
+namespace {
+
+/// Where the figures do not ship, and the model's own files are on this machine.
+void find_own_facts(const Catalogue& catalogue, const MachineSource& machine, StudyFile& study) {
+    const bool path = study.model.starts_with('/');
+    std::error_code unknown;
+    if (!path && fs::exists(study.model, unknown)) return;  // of this folder: engines have another
+    const auto shipped = path ? std::nullopt : served_model(study.model, catalogue.all_models());
+    if (shipped && shipped->model.weights.contains(shipped->quantization)) return;
+    const fs::path file = catalogue.file_of_model(study.model);
+    if (file.empty() || (machine.knew_facts && !machine.knew_facts(study))) return;
+    try {
+        (void)catalogue.model_from_files(study.model);
+        study.model_file = file;
+    } catch (const Error& error) {
+        study.warnings.push_back(std::string(error.what()) + "; its figures are not used");
+    }
+}
+
+}  // namespace
+
+void read_model_name(const Yaml& node, const Catalogue& catalogue, const MachineSource& machine,
+                     StudyFile& study) {
     study.model = text_with_home(node);
-    if (!names_yaml_file(study.model)) return;
-    study.model_file = fs::absolute(found_by(catalogue, "models", node));
+    study.source.places.emplace("'model'", node.place());
+    if (!names_model_file(study.model)) {
+        find_own_facts(catalogue, machine, study);
+        return;
+    }
+    study.model_file = fs::absolute(found_by(catalogue, "models", node)).lexically_normal();
     study.model = with_home(catalogue.model(study.model_file.string()).model.name);
 }
 
@@ -245,6 +271,7 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
             name = catalogue.hardware(study.machine.hardware_file.string()).name;
         }
         study.machine.hardware = name;
+        study.source.places.emplace("'hardware'", node.place());
     };
     if (const Yaml* hardware = root.find(keys::study.hardware)) {
         read_table(*hardware, keys::machine, study.machine);

@@ -10,6 +10,7 @@
 #include "engine/flag_facts.hpp"
 #include "evaluator_type.hpp"
 #include "keys.hpp"
+#include "servetune/detail/base/number_text.hpp"
 
 #include <unistd.h>
 
@@ -33,6 +34,26 @@ std::string none_of(const std::string& name, const std::vector<HardwareSpec>& kn
 
 std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known) {
     return hardware_in(name, known) ? "" : "'hardware': '" + name + "' is " + none_of(name, known);
+}
+
+std::string why_ambiguous(const std::string& name, const HardwareSpec& chip,
+                          const std::vector<HardwareSpec>& known) {
+    const auto figures = [](const HardwareSpec& one) {
+        return one.name + " (" + in_gib(one.memory_bytes) + ", " +
+               fixed_text(one.memory_bandwidth_bytes_per_second / 1e12, 2) + " TB/s)";
+    };
+    const auto goes_on = [&](const std::string& other) {
+        return lower_case(other).starts_with(lower_case(name)) && other.size() > name.size() &&
+               (other[name.size()] == '-' || other[name.size()] == ' ');
+    };
+    std::string others;
+    for (const HardwareSpec& one : known)
+        if (one.name != chip.name && lower_case(name) != chip.name &&
+            (goes_on(one.name) || std::any_of(one.also.begin(), one.also.end(), goes_on)))
+            others += (others.empty() ? "" : " or ") + figures(one);
+    return others.empty() ? ""
+                          : "'" + name + "' is taken for " + figures(chip) + "; if yours is " +
+                                others + ", write that";
 }
 
 FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known) {

@@ -209,8 +209,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
         {"strategy", file.strategy.name}};
     for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file},
                                       {"hardware.facts", file.machine.hardware_file}})
-        if (!facts.empty())
-            result[what] = fingerprint_of(read_text(facts, file.source.snapshot)).text();
+        if (!facts.empty()) result[what] = fingerprint_of(text_of_facts(facts, file.source)).text();
     add_definition(problem->space, file.objective, result);
     for (std::size_t i = 0; i < knowledge.size(); ++i)
         result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];

@@ -114,9 +114,14 @@ std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() cons
     return result;
 }
 
+std::string text_of_facts(const fs::path& file, const StudySource& source) {
+    return file.extension() == ".gguf" ? std::to_string(fs::file_size(file))
+                                       : read_text(file, source.snapshot);
+}
+
 Catalogue StudyFile::catalogue() const {
     Catalogue result = Catalogue(source.search_spaces).through(source.snapshot);
-    if (!model_file.empty()) result.use_model(model_file);
+    if (!model_file.empty()) result.use_model(model_file, model);
     if (!machine.hardware_file.empty()) result.use_hardware(machine.hardware_file);
     return result;
 }
@@ -154,8 +159,9 @@ bool names_load_test(const Yaml& written) {
 void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside,
                            const MachineSource& machine, AllErrors& errors, StudyFile& study) {
     const bool known = errors.in([&] {
-        study.measuring =
-            read_measuring(spelled_out_evaluator(root.at(keys::study.evaluator)), outside);
+        const Yaml& evaluator = root.at(keys::study.evaluator);
+        study.source.places.emplace("'evaluator'", evaluator.place());
+        study.measuring = read_measuring(spelled_out_evaluator(evaluator), outside);
     });
     if (!known)
         study.measuring.emplace<DeployChoice>();  // only to read the rest: the study is refused
@@ -278,7 +284,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
             root.at(keys::study.study)
                 .fail("a study's name is its folder's: no '/', no leading '.'");
     });
-    errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, study); });
+    errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, machine, study); });
     read_what_is_searched(root, catalogue, outside, machine, errors, study);
     read_traffic(root, catalogue, own_space, errors, study);
     read_goals(root, written, outside, errors, study);

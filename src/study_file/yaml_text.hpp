@@ -24,6 +24,11 @@ inline bool names_yaml_file(std::string_view name) noexcept {
     return name.ends_with(".yaml") || name.ends_with(".yml");
 }
 
+/// The same of a file with the facts of a model, in YAML or as its publisher wrote it.
+inline bool names_model_file(std::string_view name) noexcept {
+    return names_yaml_file(name) || name.ends_with("config.json");
+}
+
 /// A file of another program's as JSON text: `true` and `3` are no texts, unless they are quoted.
 /// Throws ParseError for a word that YAML 1.1 and 1.2 read differently (`on`, `yes`, `0444`):
 /// nobody knows which one is meant.

@@ -89,16 +89,20 @@ TEST_CASE(
     const Home home;
     home.put_hub("Qwen--Qwen3-8B",
                  {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"});
+    home.put_hub("nvidia--mamba", {"model.safetensors"},  // as Python writes it
+                 replaced(causal, "{", R"({"time_step_limit": [0.0, Infinity], "a": NaN, )"));
     home.put_hub("org--half", {"model-00001-of-00002.safetensors"});
     home.put_hub("org--bert", {"model.safetensors"}, R"({"architectures": ["BertModel"]})");
     home.put_hub("org--adapter", {"adapter_model.safetensors"}, "{}");
-    home.put_hub("gpt2", {"pytorch_model.bin"}, R"({"architectures": ["GPT2LMHeadModel"]})");
+    home.put_hub("gpt2", {"pytorch_model.bin"},  // as Python writes it
+                 R"({"limits": [-Infinity, Infinity, NaN], "architectures": ["GPT2LMHeadModel"]})");
     home.put_hub("org--lost", {"model.safetensors"});
     fs::remove(home.path(Home::hub + "/models--org--lost/blobs/model.safetensors"));
     home.put_hub("org--files", {"m-Q4.gguf", "mmproj-m.gguf"});
     written_before(home.path(Home::hub + "/models--gpt2/snapshots/0123abc"), 1);
     written_before(home.path(Home::hub + "/models--Qwen--Qwen3-8B/snapshots/0123abc"), 2);
     written_before(home.path(Home::hub + "/models--org--files/snapshots/0123abc"), 3);
+    written_before(home.path(Home::hub + "/models--nvidia--mamba/snapshots/0123abc"), 4);
     const std::string file =
         fs::canonical(home.path(Home::hub)) / "models--org--files/snapshots/0123abc/m-Q4.gguf";
     CHECK(Home::found() == Names{"gpt2", "Qwen/Qwen3-8B", file});

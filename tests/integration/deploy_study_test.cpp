@@ -56,7 +56,7 @@ struct StudySetting {
         composition = std::make_unique<Composition>(std::move(description));
         options.folder = folder.path() / "study";
         options.deploy.environment = {
-            {"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 50 " + simengine_options},
+            {"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 25 " + simengine_options},
             {"SERVETUNE_SEARCH_SPACES", (source / "search_spaces").string()}};
         options.deploy.mark = options.folder.string();
         options.deploy.stop_within_seconds = 3;

@@ -139,6 +139,28 @@ TEST_CASE("start failure: weights that do not fit the device") {
     }
 }
 
+TEST_CASE("start failure: what linear layers keep of each sequence does not fit") {
+    ServingTarget target = target_of("vllm");
+    target.model.state_bytes_per_sequence = 1e9;
+    ServingSettings settings = settings_of();
+    settings.max_sequences = 10;
+    const StartResult fits = started(target, settings);
+    CHECK(fits.serves);
+    const MemoryPlan plan = CostModel(target, settings).memory();
+    CHECK(plan.state_bytes == 1e10);
+    target.model.state_bytes_per_sequence = 0;
+    const MemoryPlan without = CostModel(target, settings).memory();
+    CHECK(without.cache_bytes - plan.cache_bytes == Approx(1e10).epsilon(1e-3));
+    CHECK(without.free_bytes == Approx(plan.free_bytes).margin(1e8));
+    target.model.state_bytes_per_sequence = 1e9;
+    settings.max_sequences = 100;
+    CHECK(has(started(target, settings).cause, "states of 100 sequences need 93.13"));
+    settings.tensor_parallel = 2;  // each device has half of the heads
+    target.hardware.link_bytes_per_second = 9e11;
+    target.traits.link_efficiency = 1;
+    CHECK(CostModel(target, settings).memory().state_bytes == 5e10);
+}
+
 TEST_CASE("start failure: no memory left for the cache") {
     for (const std::string engine : {"vllm", "sglang", "tensorrt-llm"}) {
         ServingTarget target = target_of(engine);

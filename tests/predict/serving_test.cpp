@@ -278,7 +278,7 @@ TEST_CASE("serving: an engine that compiles by itself launches more without it")
             .target.traits.eager_layer_seconds;
     };
     // A step of 28 layers: 20.1 ms (SLO-Guard, Qwen2-1.5B) and 22 ms (vllm-omni issue 7960).
-    CHECK(28 * launches("vllm", vllm) < 10e-3);
+    CHECK(28 * launches("vllm", vllm) < 17e-3);
     CHECK(28 * launches("vllm", vllm + " --enforce-eager") == Approx(21e-3).epsilon(0.05));
     CHECK(launches("sglang", sglang + " --disable-cuda-graph") == launches("sglang", sglang));
 }
@@ -407,7 +407,8 @@ TEST_CASE(
     const StepWork prompt{.prefill_sequences = 1, .prefill_tokens = 4096};
     for (const std::string& command : {vllm, sglang}) {
         const CostModel narrow = cost(command), wide = cost(command + "--dtype=float32");
-        CHECK(wide.step(one).linear / narrow.step(one).linear == Approx(2).epsilon(0.01));  // read
+        const double read = wide.step(one).linear / narrow.step(one).linear;
+        CHECK((read > 1.8 && read < 2.01));  // each call has seconds of its own
         CHECK(wide.step(prompt).linear / narrow.step(prompt).linear > 1.9);  // computed
         CHECK(cost(command + "--dtype=float").step(one).linear == wide.step(one).linear);
         CHECK(cost(command + "--dtype=float16").step(one).linear == narrow.step(one).linear);

@@ -28,6 +28,7 @@ struct MemoryPlan {
     double activation_bytes = 0;  ///< at the largest step that the settings allow
     double graph_bytes = 0;
     double cache_bytes = 0;  ///< given to keys and values
+    double state_bytes = 0;  ///< of linear layers, for as many sequences as the settings allow
     double free_bytes =
         0;  ///< left on the device beside all of these; negative: something will not fit
     double missing_bytes =
@@ -134,6 +135,8 @@ private:
     [[nodiscard]] double linear_seconds(double tokens, double sampled) const;
     [[nodiscard]] double attention_seconds(const StepWork& work, double checked) const;
     [[nodiscard]] double communication_seconds(double tokens) const;
+    /// Without a graph the host launches each kernel.
+    [[nodiscard]] double launch_seconds() const;
     [[nodiscard]] double draft_seconds(double sequences) const;
 };
 

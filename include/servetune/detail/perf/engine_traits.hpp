@@ -56,14 +56,19 @@ struct DefaultRule {
     std::vector<Condition> when{};        ///< and where the command sets all of these
 };
 
-/// How far the figures were from measured rows of one chip, judged by a fit to the rows of other
-/// sources only where there are others (benchmarks/accuracy). Errors: |predicted / measured - 1|.
+/// What nine of ten measured / predicted were within, in a group of measured rows predicted by
+/// figures that were fitted without any row of their model (benchmarks/accuracy). Of a list the
+/// first that fits counts.
 struct CostCheck {
-    std::string hardware;
+    std::string since{};  ///< engine versions of the rows; empty: any
+    std::string until{};
+    std::string hardware{};  ///< a chip, or an architecture; empty: any
+    std::string models{};    ///< `dense` or `experts`; empty: any
     std::size_t rows = 0;
-    double median_error = 0;
-    double error_90 = 0;  ///< nine of ten are within it
-    std::string of{};     ///< engine versions and models
+    std::string of{};                              ///< the models of the rows
+    std::vector<double> output_tokens_per_second;  ///< lowest, highest; empty: not known
+    std::vector<double> time_per_output_token;
+    std::vector<double> time_to_first_token;
 };
 
 /// What the cost model knows of an engine: a handful of factors, each measured, fitted
@@ -99,10 +104,17 @@ struct EngineTraits {
     double kernel_seconds = 0;  ///< of each call on a chip without measured kernels
     /// device: more for each layer, of a step's tokens x hidden size: element-wise kernels
     double layer_bytes_per_token_and_width = 0;
-    double eager_layer_seconds = 0;  ///< launching the kernels of one layer without a graph
-    double uncompiled_factor = 1;    ///< of the device's time without torch.compile, >= 1
+    double eager_layer_seconds = 0;         ///< launching the kernels of one layer without a graph
+    double eager_expert_layer_seconds = 0;  ///< the same of a layer with experts; 0: no more
+    bool prompts_in_graphs = true;          ///< steps with prompts run as recorded graphs, too
+    /// experts are spread over data-parallel replicas, which then work in step, unless told
+    bool replicas_share_experts = false;
+    double uncompiled_factor = 1;  ///< of the device's time without torch.compile, >= 1
     double request_overhead_seconds =
         0;  ///< front end: parsing, template, tokenizer; one request after the other per process
+    /// front end: more until a request is at the scheduler and its first token at the client,
+    /// which keeps no other waiting
+    double request_latency_seconds = 0;
     double chunk_overhead_seconds = 0;  ///< front end: detokenizer and one streamed event
     /// latency of one exchange between devices: 7 to 15 us (vLLM pull requests 24111 and 42324)
     double all_reduce_seconds = 1e-5;
@@ -170,7 +182,9 @@ struct EngineTraits {
         }
     }
     [[nodiscard]] double compute(std::string_view type) const {
-        const auto found = compute_efficiency.find(type);
+        const auto found = compute_efficiency.find(type == "fp8_block" ? "fp8"
+                                                   : type == "int4"    ? "bf16"
+                                                                       : type);
         return found != compute_efficiency.end() ? found->second : compute_efficiency.at("other");
     }
 };

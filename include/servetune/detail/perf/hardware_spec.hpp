@@ -38,7 +38,8 @@ struct HardwareSpec {
 
     /// Operations per second in a number type; where the chip has none of it, those of the next
     /// wider type that it has, as kernels then compute in it (fp4 -> fp8 -> bf16); fp8 with scales
-    /// of blocks (fp8_block) and mxfp4 that is multiplied in fp8 (mxfp4_fp8) have those of fp8. Nothing when
+    /// of blocks (fp8_block) and mxfp4 that is multiplied in fp8 (mxfp4_fp8) have those of
+    /// fp8. Nothing when
     /// none is known. fp32 that no file lists has half of bf16's, the most that matrix units give
     /// it (TF32 on an A100: 156 of 312); without TF32 it is slower.
     [[nodiscard]] std::optional<double> flops(std::string_view type) const {
