@@ -105,8 +105,8 @@ TEST_CASE(
     written_before(home.path(Home::hub + "/models--nvidia--mamba/snapshots/0123abc"), 4);
     const std::string file =
         fs::canonical(home.path(Home::hub)) / "models--org--files/snapshots/0123abc/m-Q4.gguf";
-    CHECK(Home::found() == Names{"gpt2", "Qwen/Qwen3-8B", file});
-    CHECK(cached_models(gguf_files).back().ending == ".gguf");
+    CHECK(Home::found() == Names{"gpt2", "Qwen/Qwen3-8B", file, "nvidia/mamba"});
+    CHECK(cached_models(gguf_files).at(2).ending == ".gguf");
     CHECK(cached_models(gguf_files).front().ending.empty());
     CHECK(cached_models(gguf_files).front().where == "the hub's cache");
 }

@@ -107,8 +107,8 @@ TEST_CASE("speed fit: the factors of a machine are found again, and one wild fig
                 CHECK(figures_of(*fitted, one).at(name).value ==
                       Approx(metric.value).epsilon(0.05));
     INFO(found.text());
-    CHECK(found.compute >
-          1.5);  // the host's seconds are hidden behind the device's: nothing tells them
+    // Small steps tell little of it: they read, and the host's seconds hide behind the device's.
+    CHECK(found.compute > 1.1);
     CHECK(fitted_by() == found);
 
     Metrics wild = figures_of(*faster, trials.back().configuration);
@@ -126,7 +126,7 @@ TEST_CASE("speed fit: shares of a peak stay shares") {
     const EngineTraits traits = scaled(Catalogue(search_spaces).traits("vllm"), {100, 100, 2});
     CHECK(traits.bandwidth_efficiency == 1);
     for (const auto& [type, efficiency] : traits.compute_efficiency) CHECK(efficiency == 1);
-    CHECK(traits.step_overhead_seconds == Approx(2.8e-3));
+    CHECK(traits.step_overhead_seconds == Approx(3.8e-3));
     CHECK(scaled(Catalogue(search_spaces).traits("vllm"), {1e-9, 1, 1}).compute("bf16") ==
           Approx(0.01));
 }

@@ -144,7 +144,7 @@ TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator d
         quick.push_back(*believed.log_value);
         slow.push_back(std::log(measurement->metrics.at(study.objective.leading().metric).value));
     }
-    CHECK(correlation(ranks(quick), ranks(slow)) > 0.8);
+    CHECK(correlation(ranks(quick), ranks(slow)) > 0.75);
     CHECK(refused_wrongly <= 5);
     std::vector<double> off;
     for (std::size_t i = 0; i < quick.size(); ++i) off.push_back(std::abs(quick[i] - slow[i]));
