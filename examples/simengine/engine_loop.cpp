@@ -167,9 +167,10 @@ void EngineLoop::run(TimePoint now, int most_deliveries) {
 void EngineLoop::arrive(const Planned& planned) {
     const auto found = requests_.find(planned.event.id);
     if (found == requests_.end()) return;  // its client has left
-    const double seconds = cost_.target().traits.request_overhead_seconds;
-    plan(through_front_end(found->second.front_end, planned.at, seconds), What::admit, nowhere,
-         planned.event);
+    const servetune::EngineTraits& traits = cost_.target().traits;
+    const TimePoint taken = through_front_end(found->second.front_end, planned.at,
+                                              traits.request_overhead_seconds);
+    plan(taken + real(traits.request_latency_seconds), What::admit, nowhere, planned.event);
 }
 
 void EngineLoop::admit(const Planned& planned) {
