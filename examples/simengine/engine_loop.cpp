@@ -168,8 +168,8 @@ void EngineLoop::arrive(const Planned& planned) {
     const auto found = requests_.find(planned.event.id);
     if (found == requests_.end()) return;  // its client has left
     const servetune::EngineTraits& traits = cost_.target().traits;
-    const TimePoint taken = through_front_end(found->second.front_end, planned.at,
-                                              traits.request_overhead_seconds);
+    const TimePoint taken =
+        through_front_end(found->second.front_end, planned.at, traits.request_overhead_seconds);
     plan(taken + real(traits.request_latency_seconds), What::admit, nowhere, planned.event);
 }
 

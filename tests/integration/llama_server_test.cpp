@@ -323,15 +323,17 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
     CHECK(figures.server.output_tokens == figures.output_tokens);
     CHECK(figures.server.input_tokens == figures.input_tokens);
     std::string found, late;
-    // On a machine that is busy with other things the client may be late, and then many tokens come
-    // in one read (order: a median gap of 0); what it says of the server still has to fit.
+    // On a machine that is busy with other things the server may slow down (steady) and the client
+    // be late, and then many tokens come in one read (order: a median gap of 0); the counts still
+    // have to fit.
     const auto& findings = result.validity.findings;
     const bool was_late = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
         return finding.id == "client";
     });
     for (const Finding& finding : findings)
-        (was_late && (finding.id == "client" || finding.id == "order") ? late : found) +=
-            "; " + finding.id + ": " + finding.left + " against " + finding.right;
+        (finding.id == "steady" || finding.id == "client" || (was_late && finding.id == "order")
+             ? late
+             : found) += "; " + finding.id + ": " + finding.left + " against " + finding.right;
     INFO(found);
     CHECK(found.empty());
     WARN("llama-server: " << *figures.output_tokens_per_second << " tokens/s, "

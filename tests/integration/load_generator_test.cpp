@@ -481,8 +481,11 @@ TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
     const LoadTestResult result = run_load_test(test);
     for (const Finding& finding : result.validity.findings)
         UNSCOPED_INFO(finding.id + ": " + finding.left + " against " + finding.right);
-    for (const Finding& finding : result.validity.findings)
-        CHECK(finding.id == "client");  // a busy machine may be slow, never inconsistent
+    for (const Finding& finding : result.validity.findings) {
+        // A busy machine may be slow, or slower at the end; never inconsistent.
+        const bool of_the_machine = finding.id == "client" || finding.id == "steady";
+        CHECK(of_the_machine);
+    }
     const BenchmarkResult& figures = result.statistics.result;
     CHECK(result.plan.lengths_exact);
     CHECK(figures.input_tokens == 64 * 40);
