@@ -89,8 +89,8 @@ BENCHMARK(count_rows)
 void count_engine(benchmark::State& state, const char* name) {
     const SearchSpace space = engine_space(name);
     for (auto _ : state) benchmark::DoNotOptimize(FeasibleSet(space).size());
-    state.counters["parameters"] = static_cast<double>(space.parameters().size());
-    state.counters["states"] = static_cast<double>(FeasibleSet(space).states());
+    state.counters["parameters"] = double(space.parameters().size());
+    state.counters["states"] = double(FeasibleSet(space).states());
 }
 BENCHMARK_CAPTURE(count_engine, vllm, "vllm")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(count_engine, sglang, "sglang")->Unit(benchmark::kMillisecond);
@@ -108,7 +108,7 @@ void step_in_engine(benchmark::State& state, const char* name) {
     const Configuration at = space.default_configuration();
     std::size_t found = 0;
     for (auto _ : state) found = neighbours(space, at).size();
-    state.counters["neighbours"] = static_cast<double>(found);
+    state.counters["neighbours"] = double(found);
 }
 BENCHMARK_CAPTURE(step_in_engine, vllm, "vllm")->Unit(benchmark::kMillisecond);
 
@@ -119,7 +119,7 @@ void journal_events(benchmark::State& state) {
     SqliteJournal journal = SqliteJournal::open(folder, {"benchmark", {}, "0"});
     std::uint64_t id = 0;
     for (auto _ : state) {
-        journal.asked({id, Configuration({{"max_num_seqs", static_cast<std::int64_t>(id)}})});
+        journal.asked({id, Configuration({{"max_num_seqs", std::int64_t(id)}})});
         journal.started(id, 0);
         journal.told(id++, Measurement{{{"total_tokens_per_second", {1.0}}}}, 1);
     }

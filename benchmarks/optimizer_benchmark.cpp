@@ -92,7 +92,7 @@ struct Study {
     explicit Study(const benchmark::State& state, const std::vector<std::size_t>& earlier = {})
         : problem(space(static_cast<Size>(state.range(1))), {},
                   {Decision::Rule::significant, 0.01, 0.03}),
-          history(history_of(problem, static_cast<std::size_t>(state.range(0)))),
+          history(history_of(problem, std::size_t(state.range(0)))),
           strategy(options(problem, earlier)) {}
     static Bayesian::Options options(const Problem& problem,
                                      const std::vector<std::size_t>& earlier) {
@@ -116,7 +116,7 @@ struct Study {
 double peak_megabytes() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
+    return double(usage.ru_maxrss) * 1024 / 1e6;
 }
 
 void ask(benchmark::State& state, const std::vector<std::size_t>& earlier) {
@@ -142,7 +142,7 @@ void ask_with_knowledge(benchmark::State& state) { ask(state, {60, 200, 1500}); 
 double processor_milliseconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+    return double(now.tv_sec) * 1e3 + double(now.tv_nsec) * 1e-6;
 }
 
 /// The same ask many times, each after another result: counters p50_ms and p99_ms.
@@ -160,7 +160,7 @@ void many_asks_after_a_result(benchmark::State& state) {
     }
     std::sort(times.begin(), times.end());
     const auto at = [&](double share) {
-        return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+        return times[std::size_t(share * double(times.size() - 1))];
     };
     state.counters["p50_ms"] = at(0.5);
     state.counters["p99_ms"] = at(0.99);

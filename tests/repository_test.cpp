@@ -147,8 +147,7 @@ TEST_CASE(
         std::map<std::string, std::string> owners;
         if (std::string(together) == "src") owners = of_headers;
         for (const auto& [file, text] : files_below(source / together)) {
-            const bool is_unit_test = std::find(modules.begin(), modules.end(),
-                                                file.parent_path().filename()) != modules.end();
+            const bool is_unit_test = contains(modules, file.parent_path().filename());
             if (file.extension() != ".cpp" || (std::string(together) == "tests" && !is_unit_test))
                 continue;
             for (const std::string& helper : helpers_of(text)) {
@@ -171,7 +170,7 @@ TEST_CASE("repository: an include goes down, or stays in its own module") {
                 continue;  // includes what a program needs, of several modules
             INFO(file.string());
             const std::string from = module_of(file, headers);
-            REQUIRE(std::find(modules.begin(), modules.end(), from) != modules.end());
+            REQUIRE(contains(modules, from));
             for (const std::string& included : includes(text)) {
                 INFO(included);
                 fs::path target;
@@ -181,7 +180,7 @@ TEST_CASE("repository: an include goes down, or stays in its own module") {
                         target = fs::canonical(folder / included);
                 if (target.empty()) continue;  // a library of others
                 const std::string to = module_of(target, headers);
-                REQUIRE(std::find(modules.begin(), modules.end(), to) != modules.end());
+                REQUIRE(contains(modules, to));
                 CHECK(may_include(from, to));
                 ++arrows;
             }
@@ -247,10 +246,10 @@ TEST_CASE("repository: no code names an engine or its flags, so that a new engin
     const auto named = [&](const std::string& text) {
         std::vector<std::string> result;
         for (const std::string& literal : literals(text)) {
-            const bool names_one = std::any_of(names.begin(), names.end(),
-                                               [&, low = lower(literal)](const std::string& name) {
-                                                   return low.find(name) != std::string::npos;
-                                               });
+            const bool names_one =
+                any_of(names, [&, low = lower(literal)](const std::string& name) {
+                    return low.find(name) != std::string::npos;
+                });
             if (names_one || flags.contains(literal)) result.push_back(literal);
         }
         return result;

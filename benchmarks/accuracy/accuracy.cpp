@@ -60,6 +60,7 @@ constexpr std::array<std::pair<const char*, double Figures::*>, 3> figures{
 struct Row {
     std::string source, engine, version, hardware, command;
     std::string lengths{};  ///< as the file has them
+    std::string setup{};    ///< what is the same of configurations that one would choose among
     std::string model{};    ///< the name of its figures, else as the command says
     std::string why_not{};  ///< it cannot be predicted
     Serving serving{};
@@ -99,8 +100,7 @@ Figures simulated(const Row& row, const EngineTraits& traits) {
                    figure("time_to_first_token_mean_seconds")};
     // as the source's tokens/s were derived: without the end, when places stay empty
     if (row.lengths == spread_lengths || row.source.starts_with("gap analysis"))
-        result.tokens = static_cast<double>(row.traffic.arrival().in_flight) *
-                        row.means.output_tokens /
+        result.tokens = double(row.traffic.arrival().in_flight) * row.means.output_tokens /
                         (result.ttft + result.tpot * (row.means.output_tokens - 1));
     return result;
 }
@@ -125,8 +125,8 @@ SimulatedTraffic traffic_of(const std::vector<PlannedRequest>& spread, const std
     double in = 0;
     double out = 0;
     for (const PlannedRequest& shape : spread) {
-        in += static_cast<double>(shape.input_tokens) / static_cast<double>(spread.size());
-        out += static_cast<double>(shape.output_tokens) / static_cast<double>(spread.size());
+        in += double(shape.input_tokens) / double(spread.size());
+        out += double(shape.output_tokens) / double(spread.size());
     }
     Rng rng(3);
     const auto drawn = [&](double mean) { return mean / 0.9 * (0.8 + 0.2 * rng.uniform()); };
@@ -134,9 +134,8 @@ SimulatedTraffic traffic_of(const std::vector<PlannedRequest>& spread, const std
     for (std::size_t i = 0; i < result.size(); ++i) {
         if (lengths == "chat") {
             const PlannedRequest& shape = spread[i % spread.size()];
-            result[i].input_tokens = whole(input * static_cast<double>(shape.input_tokens) / in);
-            result[i].output_tokens =
-                whole(output * static_cast<double>(shape.output_tokens) / out);
+            result[i].input_tokens = whole(input * double(shape.input_tokens) / in);
+            result[i].output_tokens = whole(output * double(shape.output_tokens) / out);
             continue;
         }
         const bool alike = lengths != spread_lengths;
@@ -167,6 +166,7 @@ void read_rows(const std::string& file, const Catalogue& catalogue, std::vector<
                 .traffic = traffic_of(chat, cell[5], number(7), number(8), number(9), arrival),
                 .measured = {number(10), number(11), number(12)}};
         row.means = TrafficMeans::of(row.traffic);
+        for (const std::size_t same : {0, 2, 3, 8, 9}) row.setup += cell[same] + " ";
         const std::string key = row.engine + row.version + row.hardware;
         if (!readers.contains(key)) {
             const Engine engine = catalogue.engine(row.engine);
@@ -450,7 +450,8 @@ Residual residual_of(const Row& row, const Figures& predicted) {
                     .architecture = row.serving.target.hardware.architecture,
                     .family = family_of(row.serving.target.model),
                     .model = row.model,
-                    .configuration = row.hardware + row.version + row.command};
+                    .configuration = row.hardware + row.version + row.command,
+                    .setup = row.setup + row.model};
     for (std::size_t i = 0; i < figures.size(); ++i) {
         const double measured = row.measured.*figures[i].second;
         const double of = predicted.*figures[i].second;
@@ -482,15 +483,15 @@ double rank_correlation(const std::vector<double>& one, const std::vector<double
     const auto ranks = [](const std::vector<double>& values) {
         std::vector<double> result;
         for (const double value : values)
-            result.push_back(static_cast<double>(std::count_if(
-                values.begin(), values.end(), [&](double its) { return its < value; })));
+            result.push_back(double(std::count_if(values.begin(), values.end(),
+                                                  [&](double its) { return its < value; })));
         return result;
     };
     const std::vector<double> a = ranks(one);
     const std::vector<double> b = ranks(other);
     double sum = 0;
     for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-    const auto n = static_cast<double>(a.size());
+    const auto n = double(a.size());
     return 1 - 6 * sum / (n * (n * n - 1));
 }
 
@@ -512,7 +513,7 @@ void print_ranks(const std::vector<Row>& rows, const std::vector<Figures>& predi
                 one.push_back(predicted[i].tokens);
                 other.push_back(rows[i].measured.tokens);
             }
-            const double weight = static_cast<double>(all.size() - 1);
+            const double weight = double(all.size() - 1);
             sum += weight * rank_correlation(one, other);
             weights += weight;
             ++count;

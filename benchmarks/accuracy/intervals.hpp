@@ -4,6 +4,7 @@
 // Which 90 % intervals predictions have, by rows that they were not fitted to.
 
 #include "engine/version.hpp"
+#include "search/output_scale.hpp"
 #include "servetune/detail/perf/engine_traits.hpp"
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ inline constexpr std::array<std::vector<double> CostCheck::*, 3> checked_figures
 struct Residual {
     std::string version{}, chip{}, architecture{}, family{}, model{}, configuration{};
     std::array<std::optional<double>, 3> logs{};
+    std::string setup{};  ///< source, version, chip, model and lengths
 };
 
 inline bool within_range(const std::vector<double>& range, double log) {
@@ -58,9 +60,30 @@ inline std::vector<double> range_of(const std::vector<const Residual*>& rows, st
         return weighted.back().first;
     };
     const double middle = quantile(0.5);
-    const double apart = 1 + 1 / static_cast<double>(per_model.size());
+    const double apart = 1 + 1 / double(per_model.size());
     return {std::exp(std::min(0.0, middle + (quantile(0.05) - middle) * apart)),
             std::exp(std::max(0.0, middle + (quantile(0.95) - middle) * apart))};
+}
+
+/// Standard deviation of tokens/s around the median of the setup, by the median of what is off: of
+/// setups of three rows, each without the row nearest to its median, which is off by nothing.
+/// Nothing: of fewer than ten rows.
+inline double within_setups(const std::vector<const Residual*>& rows) {
+    std::map<std::string, std::vector<double>> setups;
+    for (const Residual* row : rows)
+        if (row->logs[0]) setups[row->setup].push_back(*row->logs[0]);
+    std::vector<double> off;
+    std::size_t count = 0;
+    for (auto& [setup, logs] : setups) {
+        if (logs.size() < 3) continue;
+        count += logs.size();
+        const double middle = median_of(logs);
+        for (double& log : logs) log = std::abs(log - middle);
+        std::sort(logs.begin(), logs.end());
+        off.insert(off.end(), logs.begin() + 1, logs.end());
+    }
+    constexpr double of_normal = 1.4826;
+    return count < 10 ? 0 : of_normal * median_of(std::move(off));
 }
 
 /// Groups from narrow to wide: chip and kind of model with the versions that were run, without
@@ -76,6 +99,7 @@ inline std::vector<CostCheck> checks_of(const std::vector<Residual>& rows) {
         return row.version.substr(0, row.version.find_first_of(".p", dot + 1));
     };
     std::vector<CostCheck> result;
+    std::vector<const Residual*> firsts;  // a row of each
     std::vector<std::map<std::string, Group>> levels(5);
     const auto keys_of = [&](const Residual& row) {
         return std::array<std::string, 5>{row.chip + " " + row.family + " " + release(row),
@@ -113,7 +137,21 @@ inline std::vector<CostCheck> checks_of(const std::vector<Residual>& rows) {
             group.check.of = fmt::format("{}", fmt::join(models, ", "));
             for (std::size_t figure = 0; figure < checked_figures.size(); ++figure)
                 group.check.*checked_figures[figure] = range_of(group.rows, figure);
+            const auto keys = keys_of(*group.rows.front());
+            // Of a chip without rows nobody knows more than of those with them.
+            for (std::size_t i = 0; i < result.size(); ++i)
+                for (const auto figure : checked_figures)
+                    if (keys_of(*firsts[i])[level] == keys[level] && !(result[i].*figure).empty() &&
+                        !(group.check.*figure).empty()) {
+                        auto& range = group.check.*figure;
+                        range.front() = std::min(range.front(), (result[i].*figure).front());
+                        range.back() = std::max(range.back(), (result[i].*figure).back());
+                    }
+            for (std::size_t wider = level; wider < keys.size() && !(group.check.within > 0);
+                 ++wider)
+                group.check.within = within_setups(levels[wider].at(keys[wider]).rows);
             result.push_back(group.check);
+            firsts.push_back(group.rows.front());
         }
     return result;
 }
@@ -150,8 +188,7 @@ inline std::array<double, 3> coverage(const std::vector<Residual>& rows) {
     }
     std::array<double, 3> result{};
     for (std::size_t figure = 0; figure < all.size(); ++figure)
-        result[figure] = static_cast<double>(within[figure]) /
-                         static_cast<double>(std::max<std::size_t>(1, all[figure]));
+        result[figure] = double(within[figure]) / double(std::max<std::size_t>(1, all[figure]));
     return result;
 }
 
@@ -168,6 +205,7 @@ inline std::string text_of(const CostCheck& check) {
     for (std::size_t figure = 0; figure < names.size(); ++figure)
         if (const auto& range = check.*checked_figures[figure]; !range.empty())
             text += fmt::format(", {}: [{:.3g}, {:.3g}]", names[figure], range[0], range[1]);
+    if (check.within > 0) text += fmt::format(", within: {:.2g}", check.within);
     return text + "}";
 }
 

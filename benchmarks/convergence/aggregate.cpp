@@ -40,7 +40,7 @@ struct Draw {
 std::vector<Figures> figures_of(const Regrets& regrets, const Draw& draw) {
     const std::size_t contenders = regrets.contenders.size();
     std::vector<Figures> result(contenders);
-    const auto count = static_cast<double>(draw.tasks.size());
+    const auto count = double(draw.tasks.size());
     for (std::size_t k = 0; k < draw.tasks.size(); ++k) {
         std::vector<double> means(contenders);
         for (std::size_t c = 0; c < contenders; ++c) {
@@ -50,7 +50,7 @@ std::vector<Figures> figures_of(const Regrets& regrets, const Draw& draw) {
                 means[c] += regret;
                 near += regret <= near_best ? 1 : 0;
             }
-            const auto seeds = static_cast<double>(draw.seeds[k].size());
+            const auto seeds = double(draw.seeds[k].size());
             means[c] /= seeds;
             result[c].near += near / seeds / count;
             result[c].regret += means[c] / count;
@@ -106,15 +106,15 @@ Regrets regrets_of(const ByTask& runs,
 std::string behind(const Regrets& regrets, std::size_t trials, const std::string& reference) {
     const auto mine = std::find(regrets.contenders.begin(), regrets.contenders.end(), reference) -
                       regrets.contenders.begin();
-    if (static_cast<std::size_t>(mine) == regrets.contenders.size()) return "";
+    if (std::size_t(mine) == regrets.contenders.size()) return "";
     std::string rows;
     std::size_t looked = 0;
     std::size_t found = 0;
     for (std::size_t task = 0; task < regrets.tasks.size(); ++task)
         for (std::size_t c = 0; c < regrets.contenders.size(); ++c) {
-            if (c == static_cast<std::size_t>(mine)) continue;
+            if (c == std::size_t(mine)) continue;
             ++looked;
-            std::vector<double> differences = regrets.of[static_cast<std::size_t>(mine)][task];
+            std::vector<double> differences = regrets.of[std::size_t(mine)][task];
             for (std::size_t i = 0; i < differences.size(); ++i)
                 differences[i] -= regrets.of[c][task][i];
             const double by = mean(differences);
@@ -138,7 +138,7 @@ std::map<std::string, double> mean_lengths(
             for (const std::uint64_t seed : of_task) {
                 const Run& run = *tasks.at(task).at(seed);
                 seconds += run.seconds.empty() ? 0 : run.seconds.back();
-                trials += static_cast<double>(run.seconds.size());
+                trials += double(run.seconds.size());
             }
         result[task] = seconds / std::max(trials, 1.0);
     }
@@ -156,9 +156,9 @@ std::string coverage(const ByTask& runs,
         for (const auto& [task, of_task] : seeds)
             for (const std::uint64_t seed : of_task) {
                 const Run& run = *tasks.at(task).at(seed);
-                predicted += static_cast<double>(run.predicted);
-                half += static_cast<double>(run.in_half);
-                most += static_cast<double>(run.in_nine_tenths);
+                predicted += double(run.predicted);
+                half += double(run.in_half);
+                most += double(run.in_nine_tenths);
             }
         if (predicted > 0)
             rows += fmt::format("| {} | {:.0f} | {:.1f} % | {:.1f} % |\n", contender, predicted,
@@ -181,11 +181,11 @@ std::optional<std::size_t> median_arrival(const std::vector<Run>& runs) {
         else ++at[run.key.budget].second;
     }
     double surviving = 1;
-    auto at_risk = static_cast<double>(runs.size());
+    auto at_risk = double(runs.size());
     for (const auto& [trial, counts] : at) {
-        surviving *= 1 - static_cast<double>(counts.first) / at_risk;
+        surviving *= 1 - double(counts.first) / at_risk;
         if (counts.first > 0 && surviving <= 0.5 + 1e-12) return trial;
-        at_risk -= static_cast<double>(counts.first + counts.second);
+        at_risk -= double(counts.first + counts.second);
     }
     return std::nullopt;
 }
@@ -208,7 +208,7 @@ std::string task_by_task(const ByTask& runs,
             std::vector<double> crashes;
             for (const std::uint64_t seed : of_task) {
                 mine.push_back(*tasks.at(task).at(seed));
-                crashes.push_back(static_cast<double>(mine.back().crashes));
+                crashes.push_back(double(mine.back().crashes));
             }
             const auto arrival = median_arrival(mine);
             rows += fmt::format("| {} | {} | {:.1f} | {} |", task, contender, mean(crashes),
@@ -243,12 +243,10 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
         if (!by_task.empty())
             for (const auto& [task, of_task] : by_task.begin()->second)
                 for (const auto& [seed, run] : of_task)
-                    if (std::all_of(by_task.begin(), by_task.end(),
-                                    [&, &task = task, &seed = seed](const auto& contender) {
-                                        const auto found = contender.second.find(task);
-                                        return found != contender.second.end() &&
-                                               found->second.contains(seed);
-                                    }))
+                    if (all_of(by_task, [&, &task = task, &seed = seed](const auto& contender) {
+                            const auto found = contender.second.find(task);
+                            return found != contender.second.end() && found->second.contains(seed);
+                        }))
                         seeds[task].push_back(seed);
         if (seeds.empty()) continue;
         std::size_t all = 0;
@@ -299,7 +297,7 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
                     with_interval(point, draws, c, 0, 100, [](const Figures& f) { return f.near; }),
                     with_interval(point, draws, c, 1, 100,
                                   [](const Figures& f) { return f.regret; }),
-                    crashes / static_cast<double>(all));
+                    crashes / double(all));
             }
             text += "\n";
             return regrets;
@@ -315,7 +313,7 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
         for (const std::size_t trials : looks) {
             if (3 * trials > 2 * budget) break;  // runs of short trials end before their time
             table(fmt::format("after the time of {} mean trials", trials), [&](const Run& run) {
-                return trials_within(run, static_cast<double>(trials) * lengths.at(run.key.task));
+                return trials_within(run, double(trials) * lengths.at(run.key.task));
             });
         }
         text += fmt::format(

@@ -25,27 +25,31 @@ std::unique_ptr<Strategy> bayesian(std::size_t budget, std::uint64_t seed, Belie
     return std::make_unique<Bayesian>(options);
 }
 
-/// The reverse of what a cost model says.
-class Flipped : public PriorMean {
+/// The reverse of what a cost model says, or (`sign` 0) the same of all, and as sure of itself.
+class Turned : public PriorMean {
 public:
-    explicit Flipped(std::shared_ptr<const PriorMean> belief) : belief_(std::move(belief)) {}
+    Turned(std::shared_ptr<const PriorMean> belief, double sign)
+        : belief_(std::move(belief)), sign_(sign) {}
     [[nodiscard]] std::string name() const override { return "the cost model"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
         PriorBelief belief = belief_->belief(configuration);
-        if (belief.log_value) *belief.log_value *= -1;
-        if (belief.margin) *belief.margin *= -1;
+        if (belief.log_value) *belief.log_value *= sign_;
+        if (belief.margin) *belief.margin *= sign_;
+        for (auto& margin : belief.limits)
+            if (margin) *margin *= sign_;
         return belief;
     }
 
 private:
     std::shared_ptr<const PriorMean> belief_;
+    double sign_;
 };
 
-Maker knowing(bool flipped) {
+Maker knowing(double sign) {
     return [=](const Problem&, const Task& task, std::size_t budget, std::uint64_t seed) {
         std::shared_ptr<const PriorMean> belief = task.belief();
         if (!belief) throw UsageError("the task has no cost model to know");
-        if (flipped) belief = std::make_shared<Flipped>(belief);
+        if (sign < 1) belief = std::make_shared<Turned>(belief, sign);
         return bayesian(budget, seed, Beliefs({belief}));
     };
 }
@@ -75,8 +79,7 @@ std::unique_ptr<Strategy> staged_over(const SearchSpace& space) {
 /// predictive intervals are calibrated: a 90 % interval holds a value whose chance is between 0.05
 /// and 0.95. O(n^3).
 std::vector<double> chances_of(const Surrogate& surrogate) {
-    std::vector<double> result(static_cast<std::size_t>(surrogate.experts().front().process.size()),
-                               0.0);
+    std::vector<double> result(std::size_t(surrogate.experts().front().process.size()), 0.0);
     for (const Expert& expert : surrogate.experts()) {
         const std::vector<Prediction> predictions = expert.process.leave_one_out();
         for (std::size_t i = 0; i < result.size(); ++i) {
@@ -101,8 +104,9 @@ const std::map<std::string, Maker>& makers() {
         {"bayesian", [](const Problem&, const Task&, std::size_t budget,
                         std::uint64_t seed) { return bayesian(budget, seed, {}); }},
         {"bayesian_learning", learning},
-        {"bayesian_knowing", knowing(false)},
-        {"bayesian_misled", knowing(true)},
+        {"bayesian_knowing", knowing(1)},
+        {"bayesian_misled", knowing(-1)},
+        {"bayesian_flat", knowing(0)},
     };
     return map;
 }
@@ -171,7 +175,7 @@ std::size_t workers_of(const std::string& described) {
     const auto workers = integer_of(described.substr(at + 1));
     if (!workers || *workers < 1)
         throw UsageError("a number of workers wanted after the '@' of '" + described + "'");
-    return static_cast<std::size_t>(*workers);
+    return std::size_t(*workers);
 }
 
 bool knows_budget(const std::string& described) {

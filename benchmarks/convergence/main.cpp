@@ -55,7 +55,7 @@ std::vector<std::string> split(const std::string& text) {
 std::size_t whole(const std::string& text) {
     const auto number = integer_of(text);
     if (!number || *number < 0) throw UsageError("a whole number wanted, got '" + text + "'");
-    return static_cast<std::size_t>(*number);
+    return std::size_t(*number);
 }
 
 double noise_of(const std::string& text) {
@@ -115,8 +115,7 @@ std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
         for (Task::Definition& definition : table_tasks(folder))
             definitions.push_back(std::move(definition));
     const auto wanted = [&](const std::string& name) {
-        return options.tasks.empty() ||
-               std::find(options.tasks.begin(), options.tasks.end(), name) != options.tasks.end();
+        return options.tasks.empty() || contains(options.tasks, name);
     };
     const auto in_half = [&](const Task::Definition& definition) {
         return options.half.empty() || held_back(definition) == (options.half == "test");
@@ -134,8 +133,7 @@ std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
         if (wanted(definition.name) && in_half(definition))
             tasks.push_back(std::make_unique<Task>(std::move(definition)));
     for (const std::string& name : options.tasks)
-        if (std::none_of(tasks.begin(), tasks.end(),
-                         [&](const auto& task) { return task->name() == name; }))
+        if (none_of(tasks, [&](const auto& task) { return task->name() == name; }))
             throw UsageError("no task '" + name +
                              "'; tables need --tables, the simulated study --study, other "
                              "simulated ones --landscapes");
@@ -226,7 +224,7 @@ void run_all(const Options& options) {
 /// Of the tasks and contenders that are named; of all where none is.
 std::vector<Run> runs_of(const Options& options) {
     const auto wanted = [](const std::vector<std::string>& names, const std::string& name) {
-        return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+        return names.empty() || contains(names, name);
     };
     std::vector<Run> runs;
     for (Run& run : read_runs(options.results))
@@ -234,7 +232,7 @@ std::vector<Run> runs_of(const Options& options) {
             runs.push_back(std::move(run));
     if (runs.empty()) throw UsageError("no results in " + options.results.string());
     const auto ran = [&](const Run& run) { return run.key.contender == options.against; };
-    if (!options.against.empty() && std::none_of(runs.begin(), runs.end(), ran))
+    if (!options.against.empty() && none_of(runs, ran))
         throw UsageError("--against: no run of '" + options.against + "' in " +
                          options.results.string());
     return runs;

@@ -34,8 +34,7 @@ double level_distance(const Parameter& parameter, const Value* a, const Value* b
         if (parameter.level(i) == *a) from = i;
         if (parameter.level(i) == *b) to = i;
     }
-    return static_cast<double>(std::max(from, to) - std::min(from, to)) /
-           static_cast<double>(parameter.level_count() - 1);
+    return double(std::max(from, to) - std::min(from, to)) / double(parameter.level_count() - 1);
 }
 
 /// An answer that breaks a known constraint costs no trial: the nearest of those that are possible
@@ -182,8 +181,7 @@ private:
         char* line = nullptr;
         std::size_t size = 0;
         const ssize_t got = getline(&line, &size, from_);
-        const std::string text =
-            got > 0 ? std::string(line, static_cast<std::size_t>(got)) : std::string();
+        const std::string text = got > 0 ? std::string(line, std::size_t(got)) : std::string();
         std::free(line);
         if (text.empty()) throw IoError(name_ + " (" + command_ + ") ended in the middle of a run");
         return Json::parse(text);

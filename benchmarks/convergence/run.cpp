@@ -35,8 +35,8 @@ char letter_of(const std::string& why, bool repeated) {
 }
 
 double median_of_last(const std::vector<double>& values, std::size_t count) {
-    std::vector<double> last(
-        values.end() - static_cast<std::ptrdiff_t>(std::min(count, values.size())), values.end());
+    std::vector<double> last(values.end() - std::ptrdiff_t(std::min(count, values.size())),
+                             values.end());
     if (last.empty()) return 0;
     std::sort(last.begin(), last.end());
     return last[last.size() / 2];
@@ -85,7 +85,7 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
         const std::vector<double> chances = contender.leave_one_out_chances(history);
         const auto within = [&](double share) {
             const auto inside = [&](double chance) { return std::abs(chance - 0.5) <= share / 2; };
-            return static_cast<std::size_t>(std::count_if(chances.begin(), chances.end(), inside));
+            return std::size_t(std::count_if(chances.begin(), chances.end(), inside));
         };
         looked.back().predicted = chances.size();
         looked.back().in_half = within(0.5);
@@ -111,8 +111,7 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
             if (const auto* next = std::get_if<Proposal>(&confirming)) {
                 asked = {next->configuration, next->why, 0};
                 purpose = Purpose::confirm;
-            } else if (std::holds_alternative<Waiting>(confirming) ||
-                       std::any_of(history.begin(), history.end(), confirms))
+            } else if (std::holds_alternative<Waiting>(confirming) || any_of(history, confirms))
                 asked.configuration.reset();
             else asked = contender.ask(history);
             asks.push_back(seconds_since(start));
@@ -170,8 +169,8 @@ double at_trial(const std::vector<double>& curve, std::size_t trial) {
 }
 
 std::size_t trials_within(const Run& run, double seconds) {
-    return static_cast<std::size_t>(
-        std::upper_bound(run.seconds.begin(), run.seconds.end(), seconds) - run.seconds.begin());
+    return std::size_t(std::upper_bound(run.seconds.begin(), run.seconds.end(), seconds) -
+                       run.seconds.begin());
 }
 
 std::vector<Run> read_runs(const std::filesystem::path& file) {
@@ -186,11 +185,10 @@ std::vector<Run> read_runs(const std::filesystem::path& file) {
         if (row.cells.size() != columns.size() || row.cells[0] == columns[0])
             continue;  // a header, or a line cut short
         const auto whole = [&](std::size_t i) {
-            return static_cast<std::size_t>(integer_of(row.cells[i]).value());
+            return std::size_t(integer_of(row.cells[i]).value());
         };
         const auto real = [&](std::size_t i) { return real_of(row.cells[i]).value(); };
-        Run run{
-            {row.cells[0], row.cells[1], real(2), whole(3), static_cast<std::uint64_t>(whole(4))}};
+        Run run{{row.cells[0], row.cells[1], real(2), whole(3), std::uint64_t(whole(4))}};
         run.trials = whole(5);
         run.crashes = whole(6);
         run.repeats = whole(7);

@@ -14,7 +14,7 @@ namespace servetune::convergence {
 inline double mean(const std::vector<double>& values) {
     double sum = 0;
     for (const double value : values) sum += value;
-    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+    return values.empty() ? 0 : sum / double(values.size());
 }
 
 /// Of the mean; 0 where fewer than two values say nothing of it.
@@ -23,7 +23,7 @@ inline double standard_error(const std::vector<double>& values) {
     const double centre = mean(values);
     double squares = 0;
     for (const double value : values) squares += (value - centre) * (value - centre);
-    const auto n = static_cast<double>(values.size());
+    const auto n = double(values.size());
     return std::sqrt(squares / (n - 1) / n);
 }
 

@@ -66,10 +66,9 @@ public:
             const auto& measurement = std::get<Measurement>(outcome);
             line += fmt::format(" {}", name_in(verdicts, measurement.validity.verdict));
             for (const auto& [name, metric] : measurement.metrics)
-                if (std::any_of(wanted_.begin(), wanted_.end(),
-                                [&, &name = name](const std::string& one) {
-                                    return name == one || name.starts_with(one + "@");
-                                }))
+                if (any_of(wanted_, [&, &name = name](const std::string& one) {
+                        return name == one || name.starts_with(one + "@");
+                    }))
                     line += fmt::format(" {} {}", name, text_of(metric.value));
         }
         (void)read(line);
@@ -114,8 +113,8 @@ private:
         return fingerprint_of(configuration.text()).bits;
     }
     std::size_t place_of(const std::string& name) {
-        const auto place = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) -
-                                                    names_.begin());
+        const auto place =
+            std::size_t(std::find(names_.begin(), names_.end(), name) - names_.begin());
         if (place == names_.size()) names_.push_back(name);
         return place;
     }
@@ -157,8 +156,7 @@ public:
     Believed(std::shared_ptr<const StudyFile> file, SearchSpace whole)
         : file_(std::move(file)),
           whole_(std::move(whole)),
-          model_(simulated(*file_), file_->objective.leading().metric,
-                 file_->weighted_workloads()) {}
+          model_(simulated(*file_), file_->objective, file_->weighted_workloads()) {}
     [[nodiscard]] std::string name() const override { return "the cost model"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
         return model_.belief(whole_.completed(configuration.assignment()));
@@ -189,8 +187,7 @@ Task::Definition task_of(const std::filesystem::path& study,
         if (searched(parameter.name)) task.parameters.push_back(parameter);
     for (const Constraint& constraint : whole.constraints()) {
         const auto names = names_of(constraint);
-        if (std::all_of(names.begin(), names.end(), searched))
-            task.constraints.push_back(constraint);
+        if (all_of(names, searched)) task.constraints.push_back(constraint);
     }
     const SearchSpace part(task.parameters, task.constraints);
     auto truths = std::make_shared<Truths>(file->objective);

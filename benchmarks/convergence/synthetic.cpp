@@ -116,8 +116,8 @@ Task::Definition tangled() {
     task.truth = [tables](const Configuration& c) -> Outcome {
         std::array<std::size_t, 6> at{};
         for (std::size_t p = 0; p < 6; ++p)
-            at[p] = static_cast<std::size_t>(
-                std::get<std::string>(*c.find("p" + std::to_string(p))).front() - 'a');
+            at[p] =
+                std::size_t(std::get<std::string>(*c.find("p" + std::to_string(p))).front() - 'a');
         double sum = 0;
         for (std::size_t p = 0; p < 6; ++p) {
             sum += tables->alone[p][at[p]];

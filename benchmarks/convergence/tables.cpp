@@ -2,6 +2,7 @@
 // Tables of measurements that others made.
 #include "base/files.hpp"
 #include "study/table.hpp"
+#include "table_belief.hpp"
 #include "table_choices.hpp"
 #include "task.hpp"
 
@@ -18,13 +19,12 @@ namespace {
 std::string rows_of(const TableChoice& choice, const std::filesystem::path& file) {
     const std::vector<CsvRow> rows = parse_csv(read_file(file), file.string());
     const std::vector<std::string>& header = rows.at(0).cells;
-    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") -
-                                                 header.begin());
+    const auto status =
+        std::size_t(std::find(header.begin(), header.end(), "status") - header.begin());
     const auto wanted = [&](const std::string& metric) {
         const auto bounds = [&](const Limit& limit) { return limit.metric == metric; };
         const std::vector<Limit>& limits = choice.objective.limits;
-        return metric == choice.objective.leading().metric ||
-               std::any_of(limits.begin(), limits.end(), bounds);
+        return metric == choice.objective.leading().metric || any_of(limits, bounds);
     };
     std::string text;
     for (const CsvRow& row : rows) {
@@ -102,9 +102,8 @@ Task::Definition task_of(const TableChoice& choice, const std::filesystem::path&
             values.insert(value_of(row.cells[i].value_or("")));
         if (values.size() < 2) continue;
         const bool none = values.erase(Unset{}) > 0;  // no flag
-        const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) {
-            return number_of(value).has_value();
-        });
+        const bool numbers =
+            all_of(values, [](const Value& value) { return number_of(value).has_value(); });
         columns.push_back(i);
         allow.names.push_back(table.parameters[i]);
         Parameter parameter =
@@ -112,6 +111,7 @@ Task::Definition task_of(const TableChoice& choice, const std::filesystem::path&
         task.parameters.push_back(none ? std::move(parameter).or_unset() : std::move(parameter));
     }
     std::map<Configuration, std::vector<Outcome>> measured;
+    std::vector<std::pair<Configuration, TableCells>> cells;
     for (const MeasuredTable::Row& row : table.rows) {
         Allow::Row allowed;
         Assignment assignment;
@@ -125,16 +125,20 @@ Task::Definition task_of(const TableChoice& choice, const std::filesystem::path&
             !measurement->metrics.contains(choice.objective.leading().metric))
             continue;
         allow.rows.insert(std::move(allowed));
-        measured[Configuration::of(assignment)].push_back(row.outcome);
+        cells.emplace_back(Configuration::of(assignment), choice.fixed);
+        for (std::size_t i = 0; i < table.parameters.size(); ++i)
+            cells.back().second[table.parameters[i]] = row.cells[i].value_or("");
+        measured[cells.back().first].push_back(row.outcome);
     }
     auto truth = std::make_shared<std::map<Configuration, Outcome>>();
     for (const auto& [configuration, repetitions] : measured)
         truth->emplace(configuration, averaged(repetitions));
+    task.belief = belief_of(choice, cells);
     task.known_before = choice.known_before;
     if (choice.rules) task.constraints = rules_for(allow, *choice.rules);
     else task.constraints = {std::move(allow)};
     const SearchSpace space(task.parameters, task.constraints);
-    if (const double size = FeasibleSet(space).size(); size != static_cast<double>(truth->size()))
+    if (const double size = FeasibleSet(space).size(); size != double(truth->size()))
         throw ParseError(file.string() + ": its rules leave " + text_of(size) +
                          " configurations, it has " + std::to_string(truth->size()));
     for (const auto& [configuration, outcome] : *truth)

@@ -16,9 +16,8 @@ constexpr std::uint64_t default_stream =
 bool passing(const Outcome& outcome, const Objective& objective) {
     const auto* measurement = std::get_if<Measurement>(&outcome);
     if (measurement == nullptr || measurement->validity.verdict == Verdict::unsound) return false;
-    return std::none_of(objective.limits.begin(), objective.limits.end(), [&](const Limit& limit) {
-        return limit.holds(measurement->metrics) == false;
-    });
+    return none_of(objective.limits,
+                   [&](const Limit& limit) { return limit.holds(measurement->metrics) == false; });
 }
 
 }  // namespace
@@ -40,18 +39,17 @@ Task::Task(Definition definition) : definition_(std::move(definition)) {
     std::sort(values.begin(), values.end(),
               [&](double a, double b) { return objective.leading().better(a, b); });
     best_ = values.front();
-    const auto count = static_cast<double>(configurations_);
-    failing_share_ = 1 - static_cast<double>(values.size()) / count;
+    const auto count = double(configurations_);
+    failing_share_ = 1 - double(values.size()) / count;
     if (definition_.success_share > 0) {
-        const auto last = static_cast<std::size_t>(std::ceil(definition_.success_share *
-                                                             static_cast<double>(values.size()))) -
-                          1;
+        const auto last =
+            std::size_t(std::ceil(definition_.success_share * double(values.size()))) - 1;
         good_regret_ = 1 - 1 / (1 + objective.leading().gain(best_, values[last])) + 1e-12;
     }
     std::size_t good = 0;
     for (const double value : values)
         good += 1 - 1 / (1 + objective.leading().gain(best_, value)) <= good_regret_ ? 1 : 0;
-    good_share_ = static_cast<double>(good) / count;
+    good_share_ = double(good) / count;
 }
 
 std::shared_ptr<const Problem> Task::problem(double noise_cv, std::uint64_t seed) const {

@@ -55,22 +55,22 @@ using Figures = std::vector<std::pair<std::string, double>>;
 double mean(const std::vector<double>& values) {
     double sum = 0;
     for (const double value : values) sum += value;
-    return values.empty() ? std::nan("") : sum / static_cast<double>(values.size());
+    return values.empty() ? std::nan("") : sum / double(values.size());
 }
 
 double quantile(std::vector<double>& values, double share) {
     if (values.empty()) return std::nan("");
-    const auto at = static_cast<std::ptrdiff_t>(std::min(share * static_cast<double>(values.size()),
-                                                         static_cast<double>(values.size() - 1)));
+    const auto at =
+        std::ptrdiff_t(std::min(share * double(values.size()), double(values.size() - 1)));
     std::nth_element(values.begin(), values.begin() + at, values.end());
-    return values[static_cast<std::size_t>(at)];
+    return values[std::size_t(at)];
 }
 
 double processor_seconds() {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
-    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-           static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+    return double(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           double(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 /// A line of /proc/self/status, in bytes.
@@ -85,7 +85,7 @@ double memory_bytes(const std::string& line) {
 void pin(int core) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    CPU_SET(static_cast<std::size_t>(core), &cores);
+    CPU_SET(std::size_t(core), &cores);
     if (sched_setaffinity(0, sizeof cores, &cores) != 0)
         throw std::runtime_error("cannot run on core " + std::to_string(core) + " only");
 }
@@ -116,7 +116,7 @@ Comparison compare(const LoadRun& run, const Truth& truth) {
         double stamp = run.started_at_monotonic_seconds + *record.first_token;
         result.receive_lag.push_back(stamp - request.sent.front());
         for (std::size_t i = 0; i < record.gaps.size(); ++i) {
-            const auto gap = static_cast<double>(record.gaps[i]);
+            const auto gap = double(record.gaps[i]);
             stamp += gap;
             result.receive_lag.push_back(stamp - request.sent[i + 1]);
             result.gaps.push_back(gap);
@@ -130,8 +130,7 @@ Figures measure(const Case& test, const std::string& server_program) {
     const double gap = 1 / test.tokens_per_second;
     const Server server(server_program, "0.2," + std::to_string(gap) + "," + test.pace);
     std::vector<PlannedRequest> plan(test.streams);
-    const auto tokens =
-        static_cast<std::int64_t>(std::llround(test.seconds * test.tokens_per_second));
+    const auto tokens = std::int64_t(std::llround(test.seconds * test.tokens_per_second));
     for (std::size_t i = 0; i < plan.size(); ++i) {
         plan[i].text = "r" + std::to_string(i);
         for (int word = 1; word < 32; ++word) plan[i].text += " word";
@@ -146,30 +145,30 @@ Figures measure(const Case& test, const std::string& server_program) {
     const Truth truth = server.truth();
     Comparison seen = compare(run, truth);
 
-    const double sent = static_cast<double>(tokens) * static_cast<double>(test.streams),
-                 of_good = 1 - static_cast<double>(seen.failed) / static_cast<double>(test.streams);
+    const double sent = double(tokens) * double(test.streams),
+                 of_good = 1 - double(seen.failed) / double(test.streams);
     const double milli = 1e3;
     double short_gaps = 0;
     for (const double value : seen.gaps) short_gaps += value < 0.001 ? 1 : 0;
-    return {{"tok/s offered", static_cast<double>(test.streams) * test.tokens_per_second},
-            {"tok/s", sent * of_good / run.duration_seconds},
-            {"CPU %", 100 * used / run.duration_seconds},
-            {"us/token", used / sent * 1e6},
-            {"TTFT error mean", mean(seen.first_token_error) * milli},
-            {"p99", quantile(seen.first_token_error, 0.99) * milli},
-            {"send lag p50", quantile(seen.send_lag, 0.5) * milli},
-            {"p99 ", quantile(seen.send_lag, 0.99) * milli},
-            {"receive lag p50", quantile(seen.receive_lag, 0.5) * milli},
-            {"mean", mean(seen.receive_lag) * milli},
-            {"p99  ", quantile(seen.receive_lag, 0.99) * milli},
-            {"ITL p50", quantile(seen.gaps, 0.5) * milli},
-            {"p99   ", quantile(seen.gaps, 0.99) * milli},
-            {"mean abs. ITL error", mean(seen.gap_error) * milli},
-            {"ITL < 1 ms",
-             seen.gaps.empty() ? std::nan("") : short_gaps / static_cast<double>(seen.gaps.size())},
-            {"KB/stream", bytes / 1024 / static_cast<double>(test.streams)},
-            {"server late p99", truth.late_p99_seconds * milli},
-            {"failed", static_cast<double>(seen.failed)}};
+    return {
+        {"tok/s offered", double(test.streams) * test.tokens_per_second},
+        {"tok/s", sent * of_good / run.duration_seconds},
+        {"CPU %", 100 * used / run.duration_seconds},
+        {"us/token", used / sent * 1e6},
+        {"TTFT error mean", mean(seen.first_token_error) * milli},
+        {"p99", quantile(seen.first_token_error, 0.99) * milli},
+        {"send lag p50", quantile(seen.send_lag, 0.5) * milli},
+        {"p99 ", quantile(seen.send_lag, 0.99) * milli},
+        {"receive lag p50", quantile(seen.receive_lag, 0.5) * milli},
+        {"mean", mean(seen.receive_lag) * milli},
+        {"p99  ", quantile(seen.receive_lag, 0.99) * milli},
+        {"ITL p50", quantile(seen.gaps, 0.5) * milli},
+        {"p99   ", quantile(seen.gaps, 0.99) * milli},
+        {"mean abs. ITL error", mean(seen.gap_error) * milli},
+        {"ITL < 1 ms", seen.gaps.empty() ? std::nan("") : short_gaps / double(seen.gaps.size())},
+        {"KB/stream", bytes / 1024 / double(test.streams)},
+        {"server late p99", truth.late_p99_seconds * milli},
+        {"failed", double(seen.failed)}};
 }
 
 /// The median of each figure over the runs.

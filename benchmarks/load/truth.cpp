@@ -19,14 +19,14 @@ namespace servetune::benchmark {
 double Truth::mean_first_token_seconds() const {
     double sum = 0;
     for (const TrueRequest& request : requests) sum += request.sent.front() - request.received;
-    return sum / static_cast<double>(requests.size());
+    return sum / double(requests.size());
 }
 
 double Truth::mean_gap_seconds() const {
     double sum = 0, count = 0;
     for (const TrueRequest& request : requests) {
         sum += request.sent.back() - request.sent.front();
-        count += static_cast<double>(request.sent.size() - 1);
+        count += double(request.sent.size() - 1);
     }
     return sum / count;
 }
@@ -80,9 +80,9 @@ Truth Server::truth() const {
     for (const auto& request : asked("/simengine/requests")) {
         TrueRequest& one = result.requests.emplace_back();
         one.label = request.at("label").get<std::string>();
-        one.received = static_cast<double>(request.at("received_ns").get<std::int64_t>()) / 1e9;
+        one.received = double(request.at("received_ns").get<std::int64_t>()) / 1e9;
         for (const auto& stamp : request.at("sent_ns"))
-            one.sent.push_back(static_cast<double>(stamp.get<std::int64_t>()) / 1e9);
+            one.sent.push_back(double(stamp.get<std::int64_t>()) / 1e9);
         if (one.sent.empty()) result.requests.pop_back();
     }
     return result;

@@ -253,15 +253,14 @@ int main(int count, char** words) {
             double before = 0;
             for (const Ways& ways : {Ways{"before"}, Ways{"now", true, 0.1, true}}) {
                 const Night found = night(study, ways, hours, seed);
-                if (before == 0) before = static_cast<double>(found.judged);
+                if (before == 0) before = double(found.judged);
                 const TimeSpent& spent = found.spent;
                 fmt::print(
                     "{:<38} {:<8} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} "
                     "{:>5.1f}% {:>6.2f}\n",
                     study.name, ways.name, found.judged, found.trials, spent.starts / 3600,
                     spent.warm_up / 3600, spent.loads / 3600, spent.saved / 3600, found.ended_early,
-                    found.left_out, (found.best - 1) * 100,
-                    static_cast<double>(found.judged) / before);
+                    found.left_out, (found.best - 1) * 100, double(found.judged) / before);
                 std::fflush(stdout);
             }
         }

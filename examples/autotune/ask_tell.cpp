@@ -14,10 +14,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
-#include <memory>
-#include <optional>
-
 namespace autotune {
 
 using namespace servetune;

@@ -35,7 +35,7 @@ void check_keys(const OrderedJson& object, const char* what,
     if (!object.is_object())
         throw ParseError(fmt::format("{} is a JSON object, got {}", what, shown(object)));
     for (const auto& [key, value] : object.items())
-        if (std::find(known.begin(), known.end(), key) == known.end())
+        if (!contains(known, key))
             throw ParseError(fmt::format("'{}' is no key of {}; known: {}", key, what,
                                          listed(nearest_first(key, known))));
 }

@@ -13,11 +13,9 @@
 #include "study/table.hpp"
 #include "study_file/audit_context.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <sstream>
 #include <tuple>
@@ -62,8 +60,8 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
     const std::vector<CsvRow> rows = parse_csv(text, name);
     if (rows.empty()) throw ParseError(name + ":1: a table starts with a line of column names");
     const std::vector<std::string>& header = rows.front().cells;
-    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") -
-                                                 header.begin());
+    const auto status =
+        std::size_t(std::find(header.begin(), header.end(), "status") - header.begin());
     std::vector<Block> blocks;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::vector<std::string>& cells = cells_of(rows[r], header.size(), name);
@@ -116,7 +114,7 @@ Dialect dialect_of(const PublishedResult& result) {
 /// request. Its findings count where nothing of the same id was found in the figures again.
 void add_said(const Validity& said, Validity& validity, std::vector<NotChecked>& skipped) {
     const auto has = [](const auto& list, const std::string& id) {
-        return std::any_of(list.begin(), list.end(), [&](const auto& one) { return one.id == id; });
+        return any_of(list, [&](const auto& one) { return one.id == id; });
     };
     Validity more{said.verdict, {}};
     for (const Finding& finding : said.findings)
@@ -152,9 +150,7 @@ std::vector<Command> commands_in(const std::filesystem::path& file, std::string_
                                  const Known& known) {
     if (!known.study || file.extension() != ".csv" || is_result_table(text)) return {};
     const std::vector<CsvRow> rows = parse_csv(text, file.string());
-    if (std::find(rows.front().cells.begin(), rows.front().cells.end(), "status") ==
-        rows.front().cells.end())
-        return {};
+    if (!contains(rows.front().cells, "status")) return {};
     return commands_of(parse_table(text, file.string()), *known.study);
 }
 
@@ -188,7 +184,7 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         if (workload != nullptr) {
             describe(context, *workload, published.result);
             if (workload->requests && !block.arguments_derived)
-                context.requested_requests = static_cast<double>(*workload->requests);
+                context.requested_requests = double(*workload->requests);
         }
         // A model from prose counts where the file names none for this result.
         std::string beside = known.given_model.empty() ? published.model : known.given_model;
@@ -259,9 +255,8 @@ void print_json(const std::vector<Audited>& all, OrderedJson list) {
 
 void print_table(const std::vector<Audited>& all, bool several_files) {
     std::string file;
-    const bool wide = std::any_of(all.begin(), all.end(), [](const Audited& one) {
-        return one.validity.verdict == Verdict::unchecked;
-    });
+    const bool wide =
+        any_of(all, [](const Audited& one) { return one.validity.verdict == Verdict::unchecked; });
     std::map<Verdict, std::size_t> counts;
     std::map<std::pair<std::string, std::string>, std::size_t> skipped;
     for (const Audited& one : all) {
@@ -269,8 +264,7 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
         file = one.file;
         std::vector<std::string> ids;
         for (const Finding& finding : one.validity.findings)
-            if (std::find(ids.begin(), ids.end(), finding.id) == ids.end())
-                ids.push_back(finding.id);
+            if (!contains(ids, finding.id)) ids.push_back(finding.id);
         put(stdout, "{:>4}  {:{}}  {:60}  {}\n", one.block.published.index,
             name_in(verdicts, one.validity.verdict), wide ? 9 : 7, one.block.label,
             fmt::join(ids, " "));
@@ -351,9 +345,8 @@ int audit(const AuditArguments& arguments) {
     if (unreadable > 0 && arguments.files.size() > 1)
         put(stderr, "autotune: {} of {} files without results\n", unreadable,
             arguments.files.size());
-    const bool refused = std::any_of(all.begin(), all.end(), [](const Audited& one) {
-        return one.validity.verdict == Verdict::unsound;
-    });
+    const bool refused =
+        any_of(all, [](const Audited& one) { return one.validity.verdict == Verdict::unsound; });
     return refused || record_differs ? answer_is_no
            : !all_were_read          ? usage_error
            : unreadable > 0          ? without_results

@@ -23,17 +23,11 @@
 #include "servetune/rng.hpp"
 #include "study_file/readers.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <cstdio>
-#include <optional>
 #include <random>
-#include <string_view>
-#include <utility>
 
 namespace autotune {
 
@@ -92,7 +86,7 @@ Workload workload_of(const LoadTestArguments& arguments, const Catalogue& catalo
                       lengths->first, lengths->second)
                 : "\"" + said + "\"";
     Workload workload = workload_in(catalogue, Yaml::parse(yaml, "--workload"));
-    if (arguments.requests) workload.requests = static_cast<std::int64_t>(*arguments.requests);
+    if (arguments.requests) workload.requests = std::int64_t(*arguments.requests);
     if (arguments.seed) workload.seed = *arguments.seed;
     if (arguments.ignore_eos) workload.ignore_eos = true;
     return workload;
@@ -110,12 +104,11 @@ std::pair<std::string, std::string> header_of(const std::string& text) {
     };
     const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
     const char* wrong = colon == text.npos ? "there is no colon"
-                        : name.empty() || !std::all_of(name.begin(), name.end(), is_token)
+                        : name.empty() || !all_of(name, is_token)
                             ? "a name has letters, digits and -, and no blanks"
-                        : value.empty() ? "there is no value"
-                        : std::any_of(value.begin(), value.end(), is_control)
-                            ? "the value has control characters"
-                            : nullptr;
+                        : value.empty()             ? "there is no value"
+                        : any_of(value, is_control) ? "the value has control characters"
+                                                    : nullptr;
     if (wrong != nullptr)
         throw UsageError(std::string("--header wants NAME:VALUE, such as 'X-Tenant: 7'; ") + wrong);
     return {name, value};
@@ -189,7 +182,7 @@ void set_arrival(LoadTest& test, const BenchArguments& arguments) {
         test.options.most_in_flight = *arguments.concurrency;
     else if (arguments.concurrency)
         workload.arrival = {.kind = Arrival::Kind::concurrency,
-                            .in_flight = static_cast<std::int64_t>(*arguments.concurrency)};
+                            .in_flight = std::int64_t(*arguments.concurrency)};
     if (workload.arrival.searched())
         throw UsageError("'" + workload.name +
                          "' looks for its largest load, which `autotune capacity` does; give "
@@ -238,14 +231,14 @@ std::optional<std::size_t> requests_for(double seconds, LoadTest& test,
     if (arrival.kind == Arrival::Kind::rate) {
         if (warmup != std::size_t{0} && !warmed_up(test, warmup.value_or(0), line, stop))
             return std::nullopt;
-        return static_cast<std::size_t>(std::ceil(seconds * arrival.requests_per_second));
+        return std::size_t(std::ceil(seconds * arrival.requests_per_second));
     }
     if (arrival.kind != Arrival::Kind::concurrency)
         throw UsageError("--duration goes with --rate or --concurrency");
-    const auto in_flight = static_cast<std::size_t>(arrival.in_flight);
+    const auto in_flight = std::size_t(arrival.in_flight);
     const auto rate = warmed_up(test, std::max(warmup.value_or(0), 4 * in_flight), line, stop);
     if (!rate) return std::nullopt;
-    return std::max(in_flight, static_cast<std::size_t>(std::ceil(seconds * *rate)));
+    return std::max(in_flight, std::size_t(std::ceil(seconds * *rate)));
 }
 
 bool known_figure(const std::string& metric) {
@@ -356,7 +349,7 @@ int bench(const BenchArguments& arguments) {
         const auto requests = requests_for(*arguments.duration_seconds, test, arguments.warmup,
                                            line, signals.token());
         if (!requests) return signals.token().stop_requested() ? stopped : answer_is_no;
-        test.workload.requests = static_cast<std::int64_t>(*requests);
+        test.workload.requests = std::int64_t(*requests);
     } else if (arguments.warmup != std::size_t{0} &&
                !warmed_up(test, arguments.warmup.value_or(0), line, signals.token())) {
         return signals.token().stop_requested() ? stopped : answer_is_no;

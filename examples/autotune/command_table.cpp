@@ -11,7 +11,6 @@
 #include "study_file/schema.hpp"
 #include "study_file/yaml.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -22,8 +21,6 @@
 #include <memory>
 #include <sstream>
 #include <stdexcept>
-#include <string_view>
-#include <type_traits>
 
 namespace autotune {
 namespace {
@@ -448,7 +445,7 @@ std::string OptionBounds::why_wrong(std::string& text) const {
         const char* const last = text.data() + text.size();
         const auto [end, error] = std::from_chars(text.data(), last, value);
         if (error == std::errc() && end == last && value >= least && value <= most) return "";
-        return wanted(most < static_cast<std::uint64_t>(std::numeric_limits<int>::max())
+        return wanted(most < std::uint64_t(std::numeric_limits<int>::max())
                           ? fmt::format("an integer from {} to {}", least, most)
                           : fmt::format("an integer of at least {}", least));
     }

@@ -18,19 +18,13 @@
 #include "trial/comparable_figures.hpp"
 #include "trial/metric_text.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace autotune {
 
@@ -317,7 +311,7 @@ std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side
     const Comparison none(
         {arguments.margin, std::min<std::size_t>(3, arguments.pairs), arguments.pairs,
          gate ? Comparison::Question::not_worse : Comparison::Question::which_is_better,
-         0.05 / static_cast<double>(all.size())});
+         0.05 / double(all.size())});
     std::vector<GoalCheck> result;
     for (auto& [goal, workload] : all) {
         GoalCheck& check = result.emplace_back(GoalCheck{goal, workload, none});
@@ -500,10 +494,9 @@ struct Asked {
     [[nodiscard]] std::vector<GoalCheck> goals() const { return goal_checks(arguments, a, b); }
     [[nodiscard]] bool open() const {
         const std::vector<GoalCheck> all = goals();
-        return std::none_of(
-                   all.begin(), all.end(),
-                   [](const GoalCheck& one) { return one.verdict() == PairVerdict::worse; }) &&
-               std::any_of(all.begin(), all.end(), [](const GoalCheck& one) { return one.open(); });
+        return none_of(all,
+                       [](const GoalCheck& one) { return one.verdict() == PairVerdict::worse; }) &&
+               any_of(all, [](const GoalCheck& one) { return one.open(); });
     }
     [[nodiscard]] Ending ending() const {
         if (auto work = length_mismatch(a, b)) return *work;

@@ -9,13 +9,11 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstdlib>
-#include <string>
 #include <system_error>
 
 namespace autotune {

@@ -24,7 +24,6 @@
 #include "servetune/error.hpp"
 #include "study/study_lock.hpp"
 
-#include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -34,14 +33,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 namespace autotune {
 
@@ -208,7 +203,7 @@ AllFound shared_memory() {
     struct statvfs disk {};
     if (statvfs("/dev/shm", &disk) != 0)
         return worth_knowing("is not there; engines on several GPUs need it");
-    const double bytes = static_cast<double>(disk.f_blocks) * static_cast<double>(disk.f_frsize);
+    const double bytes = double(disk.f_blocks) * double(disk.f_frsize);
     if (bytes >= gib_bytes) return fine(gib_text(bytes));
     return worth_knowing(gib_text(bytes) + ": too little for an engine on several GPUs");
 }
@@ -237,7 +232,7 @@ fs::path nearest_there(fs::path folder) {
 double free_bytes(const fs::path& folder) {
     struct statvfs disk {};
     if (statvfs(folder.c_str(), &disk) != 0) return std::numeric_limits<double>::max();
-    return static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+    return double(disk.f_bavail) * double(disk.f_frsize);
 }
 
 /// Why nothing can be written there; empty: it can.
@@ -321,7 +316,7 @@ int doctor(bool json) {
                 : found.remedy != nullptr
                     ? found.remedy
                     : trimmed(fill_template(remedies_txt_in.text, {{{name, "yes"}}})));
-            const std::string_view word = state_words.at(static_cast<std::size_t>(found.state));
+            const std::string_view word = state_words.at(std::size_t(found.state));
             stopping += found.state == State::stops ? 1 : 0;
             list.push_back({{"name", name},
                             {"state", word},

@@ -4,10 +4,7 @@
 
 #include "engine/flag_facts.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <cstdio>
 
 namespace autotune {
 

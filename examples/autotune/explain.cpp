@@ -5,10 +5,6 @@
 
 #include "report/explain_report.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdio>
-
 namespace autotune {
 
 using namespace servetune;

@@ -3,6 +3,8 @@
 
 #include "templates.hpp"
 
+#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/engine.hpp"
@@ -13,7 +15,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
+#include <regex>
 
 namespace autotune {
 
@@ -119,6 +123,49 @@ std::optional<std::pair<std::int64_t, std::int64_t>> lengths_in(const std::strin
     if (!input || !output || std::min(*input, *output) < 1 || std::max(*input, *output) > most)
         return std::nullopt;
     return std::pair(*input, *output);
+}
+
+std::string NamedWeights::text() const {
+    return fmt::format("{:.4g}e9 parameters x {:.3g} bytes = {:.0f} GB{}", parameters / 1e9,
+                       bytes_each, parameters * bytes_each / 1e9,
+                       says_type ? "" : " (16 bits, as it says no other type)");
+}
+
+std::optional<NamedWeights> weights_named(const std::string& model) {
+    static const std::regex size(
+        "[-_](?:([0-9]{1,4})x|[ae])?([0-9]{1,5}(?:\\.[0-9]+)?)b(?=[-_.]|$)");
+    static const std::regex types(
+        "[-_.](?:(gguf|i?q[1-8]|exl|hqq|int[23]|[2356]-?bit|mlx)|"
+        "(int4|4-?bit|nvfp4|mxfp4|fp4|awq|gptq|w4a)|(fp8|float8|int8|8-?bit|w8a))");
+    const std::string name = "-" + lower_case(model.substr(model.rfind('/') + 1));
+    NamedWeights result;
+    for (std::sregex_iterator one(name.begin(), name.end(), size), end; one != end; ++one) {
+        constexpr double own = 0.75;  // of 8x22B: the experts share attention (8x7B has 46.7e9)
+        const double copies = (*one)[1].matched ? own * std::stod((*one)[1]) : 1;
+        result.parameters = std::max(result.parameters, copies * std::stod((*one)[2]) * 1e9);
+    }
+    for (std::sregex_iterator one(name.begin(), name.end(), types), end; one != end; ++one) {
+        if ((*one)[1].matched) return std::nullopt;
+        result.says_type = true;
+        result.bytes_each = std::min(result.bytes_each, (*one)[2].matched ? 0.5 : 1.0);
+    }
+    return result.parameters > 0 ? std::optional(result) : std::nullopt;
+}
+
+std::string unknown_text(const std::string& model, const HardwareSpec& chip,
+                         const Catalogue& catalogue) {
+    std::vector<std::string> known;
+    for (const ModelSpec& spec : catalogue.all_models()) known.push_back(spec.name);
+    std::string text = "its figures are not known" + nearest_text(model, known);
+    if (const auto named = weights_named(model))
+        text += fmt::format(". By its name it takes at least {} of {}: {}",
+                            named->least_devices(chip), chip.name, named->text());
+    return text;
+}
+
+std::size_t devices_by_name(const std::string& model, const HardwareSpec& chip) {
+    const auto named = weights_named(model);
+    return named ? std::bit_ceil(named->least_devices(chip)) : 1;
 }
 
 std::string parameter_of(const Engine& engine, std::string_view called) {

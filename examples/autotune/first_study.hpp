@@ -3,6 +3,7 @@
 
 #include "servetune/catalogue.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -40,6 +41,29 @@ struct FirstStudy {
 
 /// `512x128`: tokens in and out.
 std::optional<std::pair<std::int64_t, std::int64_t>> lengths_in(const std::string& text);
+
+/// The weights that a name speaks of: `Qwen3-235B-A22B-FP8` has 235e9 parameters of one byte.
+struct NamedWeights {
+    double parameters = 0, bytes_each = 2;
+    bool says_type = false;
+
+    [[nodiscard]] std::string text() const;
+    /// Sizes in names are rounded (gpt-oss-120b has 116.8e9).
+    [[nodiscard]] std::size_t least_devices(const servetune::HardwareSpec& chip) const {
+        constexpr double rounded = 0.95;
+        return std::size_t(std::ceil(rounded * parameters * bytes_each / chip.memory_bytes));
+    }
+};
+
+/// Nothing: it says no size, or a type of no certain width (GGUF).
+std::optional<NamedWeights> weights_named(const std::string& model);
+
+/// What there is to say of a model whose figures are not known: the nearest names, and what its own
+/// says that it takes.
+std::string unknown_text(const std::string& model, const servetune::HardwareSpec& chip,
+                         const servetune::Catalogue& catalogue);
+/// The devices to take for it, a power of two; 1: its name says no size.
+std::size_t devices_by_name(const std::string& model, const servetune::HardwareSpec& chip);
 
 /// The engine's parameter of a concept, such as `tensor_parallel_size`; empty: it has none.
 std::string parameter_of(const servetune::Engine& engine, std::string_view called);

@@ -8,14 +8,10 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/version.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <string_view>
-#include <utility>
 
 namespace autotune {
 namespace {

@@ -16,16 +16,11 @@
 #include "study_file/readers.hpp"
 #include "study_file/yaml_text.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
 #include <map>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace autotune {
 

@@ -17,15 +17,12 @@
 #include "servetune/version.hpp"
 #include "study_file/readers.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <iostream>
-#include <optional>
 
 namespace autotune {
 
@@ -231,26 +228,37 @@ StudySetup drafted(const FirstStudy& study, const Catalogue& catalogue) {
     }
 }
 
-/// How many devices the model has to be spread over to fit, by the cost model, be there so many or
-/// not; 1: it fits one, it fits no number that was tried, or nobody knows.
-std::size_t devices_needed(FirstStudy study, const Catalogue& catalogue) {
+/// How many devices the model has to be spread over, be there so many or not, by the cost model;
+/// nothing: none that was tried, or nobody knows.
+struct DevicesNeeded {
+    std::optional<std::size_t> by_default{};  ///< for the default; else by the model's name
+    std::optional<std::size_t> by_any{};      ///< for one of the configurations
+};
+
+DevicesNeeded devices_needed(FirstStudy study, const Catalogue& catalogue) {
+    DevicesNeeded needed;
     if (study.spread_by.empty() || study.gpus < 1 || study.hardware.empty() ||
         !study.attach.empty())
-        return 1;
-    for (std::size_t devices = 1; devices <= std::max(study.gpus, most_devices); devices *= 2) {
+        return needed;
+    study.as.clear();  // a simulated study that cannot start is none
+    for (std::size_t devices = 1;
+         devices <= std::max(study.gpus, most_devices) && !needed.by_default; devices *= 2) {
         study.gpus = std::max(study.gpus, devices);
         study.layout = devices;
         try {
             const StudySetup setup = drafted(study, catalogue);
-            if (!simulated(setup.file)
-                     ->started(setup.problem->space.default_configuration())
-                     .failure)
-                return devices;
+            const auto evaluator = simulated(setup.file);
+            if (!evaluator->started(setup.problem->space.default_configuration()).failure)
+                needed.by_default = devices;
+            constexpr std::size_t tries = 200;
+            if (!needed.by_any && why_nothing_starts(*evaluator, *setup.problem, tries).empty())
+                needed.by_any = devices;
         } catch (const Error&) {
-            if (devices == 1) return 1;  // no such model or hardware; of more: not of so many
+            if (devices == 1)  // no such model or hardware; of more: not of so many
+                return {devices_by_name(study.model, catalogue.hardware(study.hardware)), {}};
         }
     }
-    return 1;
+    return needed;
 }
 
 void check_output(const fs::path& output, bool force) {
@@ -267,18 +275,24 @@ void check_output(const fs::path& output, bool force) {
 
 /// What a person should know of the study before it runs.
 void put_warnings(const StudySetup& setup, const FirstStudy& study, std::size_t needed) {
+    const auto named = [&](std::vector<std::string> texts) {
+        for (std::string& text : texts)
+            text = with_path(std::move(text), setup.file.source.file, study.file);
+        return texts;
+    };
     if (!setup.file.model_file.empty()) put(stdout, "facts: {}\n", setup.file.model_file.string());
     std::vector<std::string> missing = missing_models(setup.file);
     if (study.as.empty())
         for (std::string& one : missing_here(setup)) missing.push_back(std::move(one));
-    put_each(stdout, "missing: ", missing);
-    if (needed > std::max<std::size_t>(study.gpus, 1))
+    put_each(stdout, "missing: ", named(missing));
+    if (needed > study.gpus)
         put(stdout,
-            "warning: by the cost model the model needs at least {} GPUs of this kind ({} of 1, 2, "
-            "4 and so on), and the study has {}\n",
+            "warning: by the cost model nothing starts on fewer than {} GPUs of this kind ({} of "
+            "1, 2, 4 and so on), and the study has {}\n",
             needed, study.spread_by, study.gpus);
-    if (const std::string memory = memory_text(setup); !memory.empty())
-        put_text(stdout, "warning: " + memory + "\n");
+    std::vector<std::string> warnings = warnings_of(setup, setup.file.name, false);
+    for (std::string& fact : facts_to_know(setup.file)) warnings.push_back(std::move(fact));
+    for (const std::string& text : named(warnings)) put_text(stdout, "warning: " + text + "\n");
 }
 
 fs::path manifest_beside(const fs::path& study) { return study.parent_path() / "servetune.yaml"; }
@@ -350,8 +364,9 @@ int init(const InitArguments& arguments) {
         pod.emplace(output.parent_path() / "pod.yaml");
         pod->write(filled_yaml(pod_yaml_in, cluster));
     }
-    const std::size_t needed = devices_needed(study, catalogue);
-    study.layout = needed <= study.gpus ? needed : 1;
+    const DevicesNeeded needed = devices_needed(study, catalogue);
+    for (const auto& devices : {needed.by_any, needed.by_default})
+        if (devices && *devices <= study.gpus) study.layout = *devices;
     const StudySetup setup = drafted(study, catalogue);
     write_file(output, study.text());
     if (pod) {
@@ -360,7 +375,7 @@ int init(const InitArguments& arguments) {
     }
     put(stdout, "wrote {}\n", output.string());
     put_text(stdout, plan_of(setup, setup.file.name).text() + "\n");
-    put_warnings(setup, study, needed);
+    put_warnings(setup, study, needed.by_any.value_or(0));
     if (for_kubernetes) write_manifest(study, cluster);
     else
         put(stdout, "next: {}, then {}\n",

@@ -18,15 +18,11 @@
 #include "servetune/study.hpp"
 #include "study_file/yaml.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <map>
 #include <sstream>
 
 namespace autotune {
@@ -151,7 +147,7 @@ std::string machine_text(const StudyFile& file) {
     }
     if (machine.devices)
         parts.push_back("a trial may take " +
-                        counted_text(static_cast<std::size_t>(*machine.devices), "device"));
+                        counted_text(std::size_t(*machine.devices), "device"));
     if (!machine.gpus().empty())
         parts.push_back(
             "nvidia-smi finds " + machine.gpus() +

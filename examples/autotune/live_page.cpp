@@ -16,7 +16,6 @@
 #include "trial/metric_text.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,12 +32,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace autotune {
 

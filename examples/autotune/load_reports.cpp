@@ -12,7 +12,6 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
-#include <string_view>
 #include <utility>
 
 namespace autotune {
@@ -116,9 +115,9 @@ std::string with_verdict(const std::string& json, const LoadTestResult& result,
     for (const auto& [metric, interval] : result.statistics.intervals)
         ours["intervals"][metric] = {interval.low, interval.high};
     ours["refused_fields"] = result.handshake.refused_fields;
-    ours["tokens_are_estimated"] = std::any_of(
-        result.run.records.begin(), result.run.records.end(),
-        [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
+    ours["tokens_are_estimated"] = any_of(result.run.records, [](const RequestRecord& record) {
+        return record.succeeded() && !record.output_tokens;
+    });
     ours["failures"] = OrderedJson::array();
     for (const FailedRequests& failed : failed_requests(result.run.records))
         ours["failures"].push_back(

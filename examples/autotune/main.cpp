@@ -10,11 +10,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
-#include <exception>
-#include <span>
-#include <type_traits>
-
 namespace {
 
 using namespace autotune;
@@ -57,7 +52,7 @@ void relate(CLI::App& app, const OptionRow& row) {
 
 int dispatch(int argc, char** argv) {
     const std::vector<CommandRow> all = commands();
-    const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
+    const std::span<const char* const> words(argv, std::size_t(argc));
     if (argc > 2 && std::string_view(words[1]) == "completion" &&
         std::string_view(words[2]) == "words") {
         put_controls(stdout, completions(all, words.subspan(3)));

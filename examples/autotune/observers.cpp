@@ -16,19 +16,13 @@
 #include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace autotune {
 
@@ -38,11 +32,11 @@ using OrderedJson = nlohmann::ordered_json;
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
     std::optional<double> each = spent.expected;
-    if (spent.told > 0) each = spent.trials_seconds / static_cast<double>(spent.told);
+    if (spent.told > 0) each = spent.trials_seconds / double(spent.told);
     if (each && spent.all) {
-        const auto trials_left = static_cast<double>(spent.all->trials) -
-                                 static_cast<double>(std::min(spent.all->trials, spent.searched));
-        left = std::min(left, trials_left * *each / static_cast<double>(spent.at_once));
+        const auto trials_left =
+            double(spent.all->trials) - double(std::min(spent.all->trials, spent.searched));
+        left = std::min(left, trials_left * *each / double(spent.at_once));
     }
     return std::max(left, 0.0);
 }
@@ -376,7 +370,7 @@ void RunLog::say(const std::string& line) {
 void RunLog::resumed(std::span<const Trial> history) {
     const auto told = std::count_if(history.begin(), history.end(),
                                     [](const Trial& trial) { return trial.told(); });
-    say("resumes after " + counted_text(static_cast<std::size_t>(told), "trial"));
+    say("resumes after " + counted_text(std::size_t(told), "trial"));
     if (next_ != nullptr) next_->resumed(history);
 }
 

@@ -7,7 +7,6 @@
 #include "servetune/error.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -17,10 +16,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
-#include <exception>
-#include <filesystem>
 #include <system_error>
-#include <utility>
 
 namespace autotune {
 
@@ -193,7 +189,7 @@ std::string joined_parts(const std::vector<LinePart>& parts) {
 }  // namespace
 
 std::size_t columns_of(std::string_view text) noexcept {
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return std::size_t(std::count_if(text.begin(), text.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
     }));
 }
@@ -334,7 +330,7 @@ void Screen::put(std::string_view bytes) noexcept {
         if (wrote < 0 && errno == EINTR) continue;
         stuck_ = wrote <= 0;
         if (stuck_) return;
-        bytes.remove_prefix(static_cast<std::size_t>(wrote));
+        bytes.remove_prefix(std::size_t(wrote));
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.hpp"
 
+#include "first_study.hpp"
 #include "machine_facts.hpp"
 #include "observers.hpp"
 #include "study_journal.hpp"
@@ -24,7 +25,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <ctime>
 #include <limits>
 #include <set>
@@ -84,7 +84,7 @@ std::string size_text(double configurations) {
 
 std::optional<double> Plan::seconds() const {
     if (!trial_seconds || by_time) return at_most_seconds;
-    const double all = *trial_seconds * static_cast<double>(trials + report_trials);
+    const double all = *trial_seconds * double(trials + report_trials);
     return at_most_seconds ? std::min(all, *at_most_seconds) : all;
 }
 
@@ -146,7 +146,7 @@ double next_time_of_day(int minutes) {
         then = std::mktime(&day);
         ++day.tm_mday;
     } while (then <= now);
-    return static_cast<double>(then);
+    return double(then);
 }
 
 namespace {
@@ -158,8 +158,7 @@ double each_once(const StudySetup& setup, double repeated) {
     const double configurations = setup.problem->feasible.size();
     const std::size_t every =
         setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
-    const double again =
-        every == 0 ? 0 : std::floor((configurations - 1) / static_cast<double>(every));
+    const double again = every == 0 ? 0 : std::floor((configurations - 1) / double(every));
     return configurations + std::max(repeated, again);
 }
 
@@ -173,11 +172,11 @@ std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Bud
     for (const Trial& trial : search_history(problem, history))
         if (confirms(trial)) ++confirming;
         else if (!seen.insert(trial.configuration).second) ++repeated;
-    double all = confirming == 0 ? each_once(setup, static_cast<double>(repeated))
-                                 : static_cast<double>(seen.size() + repeated);
-    if (problem.is_confirmed()) all += static_cast<double>(std::max(confirming, 2 * least_rounds));
-    if (all < static_cast<double>(budget.trials))
-        return TrialsExpected{static_cast<std::size_t>(all), !problem.is_confirmed()};
+    double all =
+        confirming == 0 ? each_once(setup, double(repeated)) : double(seen.size() + repeated);
+    if (problem.is_confirmed()) all += double(std::max(confirming, 2 * least_rounds));
+    if (all < double(budget.trials))
+        return TrialsExpected{std::size_t(all), !problem.is_confirmed()};
     if (budget.trials >= trials_of_a_time) return std::nullopt;
     return TrialsExpected{budget.trials};
 }
@@ -196,20 +195,49 @@ std::string changed_since(const StudySetup& setup, const std::filesystem::path& 
     }
 }
 
+namespace {
+
+/// `31 of 200 configurations, drawn evenly, do`.
+std::string how_many_start(const SimulateEvaluator& evaluator, const FeasibleSet& feasible) {
+    constexpr std::size_t most = 200;
+    const bool all = feasible.finite() && feasible.size() <= double(most);
+    const std::size_t tries = all ? std::size_t(feasible.size()) : most;
+    Rng rng(1);
+    std::size_t starting = 0;
+    for (std::size_t i = 0; i < tries; ++i)
+        if (!evaluator.started(all ? feasible.at(double(i)) : feasible.sample(rng)).failure)
+            ++starting;
+    return fmt::format("{} of {} configurations{} do", starting, tries,
+                       all ? "" : ", drawn evenly,");
+}
+
+}  // namespace
+
 std::string memory_text(const StudySetup& setup) {
-    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) ||
-        setup.file.machine.chip().empty())
+    const StudyFile& file = setup.file;
+    if (!std::holds_alternative<DeployChoice>(file.measuring) || file.machine.chip().empty())
         return "";
+    const Configuration default_ = setup.problem->space.default_configuration();
+    const std::int64_t devices = file.composition->devices_of(default_);
+    constexpr const char* unchecked = "memory was not checked: ";
     try {
-        const auto evaluator = simulated(setup.file);
-        const SimulateEvaluator::Started default_ =
-            evaluator->started(setup.problem->space.default_configuration());
-        if (!default_.failure) return "";
+        const Catalogue catalogue = file.catalogue();
+        const HardwareSpec chip = catalogue.hardware(file.machine.chip());
+        if (!served_model(file.model, catalogue.all_models()))
+            return fmt::format("{}nothing is known of {}: {}; the default takes {}", unchecked,
+                               file.model, unknown_text(file.model, chip, catalogue), devices);
+        const auto evaluator = simulated(file);
+        const auto started = evaluator->started(default_);
+        if (!started.failure) return "";
+        if (started.failure->kind == FailureKind::unsupported && started.start.cause.empty())
+            return unchecked + started.failure->message;
         constexpr std::size_t tries = 200;
         if (const std::string why = why_nothing_starts(*evaluator, *setup.problem, tries);
             !why.empty())
             return "by the cost model " + why;
-        return "by the cost model the default would not start: " + default_.failure->message;
+        return fmt::format("by the cost model the default does not start on {} x {}, {}: {}",
+                           devices, chip.name, how_many_start(*evaluator, setup.problem->feasible),
+                           started.failure->message);
     } catch (const Error&) {
         return "";  // it knows no such model or hardware
     }
@@ -227,10 +255,9 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     plan.at_most = all.at_most;
     if (all.at_most && plan.done == 0)
         plan.to_confirm = all.trials - search_trials(*setup.problem, all.trials);
-    plan.reaches_all = file.strategy.name != "exhaustive" || plan.by_time ||
-                       !setup.problem->feasible.finite() ||
-                       each_once(setup, 0) <=
-                           static_cast<double>(search_trials(*setup.problem, file.budget.trials));
+    plan.reaches_all =
+        file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite() ||
+        each_once(setup, 0) <= double(search_trials(*setup.problem, file.budget.trials));
     plan.report_trials = 2 * file.report_workloads.size();
     if (std::isfinite(file.budget.wall_clock_seconds))
         plan.at_most_seconds = file.budget.wall_clock_seconds;
@@ -239,12 +266,12 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         plan.at_most_seconds = std::min(plan.at_most_seconds.value_or(until), until);
     }
     if (spent.trials_seconds > 0) {
-        plan.trial_seconds = spent.trials_seconds / static_cast<double>(spent.told);
+        plan.trial_seconds = spent.trials_seconds / double(spent.told);
         plan.source = "as the trials so far took";
     } else estimate_trial(setup, plan);
     if (const std::size_t workers = 1 + setup.neighbours.size();
         workers > 1 && plan.trial_seconds) {
-        *plan.trial_seconds /= static_cast<double>(workers);
+        *plan.trial_seconds /= double(workers);
         plan.source += fmt::format(", {} trials at once", workers);
     }
     return plan;
@@ -378,7 +405,7 @@ std::vector<std::string> flag_problems(const StudySetup& setup, bool ask_install
                 const std::vector<std::string> problems = known.problems(command, engine, &flags);
                 for (std::size_t k = 0; k < problems.size(); ++k)
                     if (std::string text = place_of_flag(file, engine, flags[k]) + problems[k];
-                        std::find(result.begin(), result.end(), text) == result.end())
+                        !contains(result, text))
                         result.push_back(std::move(text));
             }
         }
@@ -438,6 +465,32 @@ std::vector<std::string> warnings_of(const StudySetup& setup, const std::filesys
     return result;
 }
 
+std::pair<std::string, std::string> sentence_and_memory(const std::string& why) {
+    const auto end = std::min(why.find('\n'), why.size());
+    return {why.substr(0, end), why.substr(std::min(end + 1, why.size()))};
+}
+
+std::string context_text(const StudyFile& file) {
+    const auto served = served_model(file.model, file.catalogue().all_models());
+    const std::int64_t context = served ? served->model.context_tokens : 0;
+    for (const Workload& workload : file.workloads)
+        if (context > 0) try {
+                const auto requests = plan_requests(workload).requests;
+                const auto longer =
+                    std::count_if(requests.begin(), requests.end(), [&](const PlannedRequest& one) {
+                        return one.input_tokens + one.output_tokens > context;
+                    });
+                if (longer > 0)
+                    return fmt::format(
+                        "the model's context of {} tokens is shorter than the "
+                        "prompts of {} with their answers ({} of {})",
+                        context, workload.name, longer, requests.size());
+            } catch (const Error&) {
+                continue;  // `run` says what is wrong with its data
+            }
+    return "";
+}
+
 std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware) {
     std::vector<std::string> result;
     const Catalogue catalogue = file.catalogue();
@@ -449,13 +502,12 @@ std::vector<std::string> facts_to_know(const StudyFile& file, const std::string&
             if (!note.empty()) result.push_back(std::move(note));
     if (const auto served = served_model(file.model, catalogue.all_models())) {
         result.insert(result.end(), served->model.notes.begin(), served->model.notes.end());
-        if (std::string note = note_of(*served, file.model); !note.empty())
-            result.push_back(std::move(note));
+        for (std::string note : {note_of(*served, file.model), context_text(file)})
+            if (!note.empty()) result.push_back(std::move(note));
     }
-    const bool believed = std::any_of(file.knowledge.begin(), file.knowledge.end(),
-                                      [](const KnowledgeChoice& choice) {
-                                          return choice.kind == KnowledgeChoice::Kind::cost_model;
-                                      });
+    const bool believed = any_of(file.knowledge, [](const KnowledgeChoice& choice) {
+        return choice.kind == KnowledgeChoice::Kind::cost_model;
+    });
     if (believed || !hardware.empty() || std::holds_alternative<SimulateChoice>(file.measuring))
         for (std::string& doubt : doubts_of_cost_model(file, hardware))
             result.push_back(std::move(doubt));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace autotune {
@@ -67,8 +68,16 @@ std::optional<TrialsExpected> trials_expected(const servetune::StudySetup& setup
 std::string changed_since(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
 /// What the cost model says of memory, of a study that starts engines on hardware that it knows:
-/// that the default, or nothing, would start. Empty: it starts, or is not known.
+/// that the default, or nothing, starts, or that the model is not known. Empty: the default starts,
+/// or the hardware is not known.
 std::string memory_text(const servetune::StudySetup& setup);
+
+/// Of what `why_nothing_starts` says the sentence, and the memory plan below it.
+std::pair<std::string, std::string> sentence_and_memory(const std::string& why);
+
+/// That the model's context is too short for requests of a workload; empty: it is not, or not
+/// known.
+std::string context_text(const servetune::StudyFile& file);
 
 /// `40 s`, `12 min`, `8 h`.
 std::string duration_text(double seconds);

@@ -15,11 +15,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace autotune {
 
 using namespace servetune;
@@ -234,7 +229,7 @@ int recommend_as(const RecommendArguments& arguments) {
             measured != nullptr && trial.configuration == result.recommended)
             if (const auto copies = measured->metrics.find("replicas");
                 copies != measured->metrics.end())
-                options.replicas = static_cast<std::int64_t>(copies->second.value);
+                options.replicas = std::int64_t(copies->second.value);
     if (arguments.into || arguments.check)
         return recommend_into(arguments, setup, result.recommended, options);
     const Artefact artefact = artefact_of(arguments.as, setup, result.recommended, options);

@@ -12,13 +12,9 @@
 #include "servetune/result_file.hpp"
 #include "study_file/secrets.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace autotune {
 

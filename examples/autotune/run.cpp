@@ -16,17 +16,10 @@
 #include "servetune/study.hpp"
 #include "servetune/workers.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <optional>
-#include <stop_token>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace autotune {
 
@@ -224,8 +217,8 @@ int run(const RunArguments& arguments) {
     Headline headline = headline_of(setup, trials);
     const bool by_clock =
         summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
-    const bool no_time = by_clock && std::none_of(trials.begin(), trials.end(),
-                                                  [](const Trial& trial) { return trial.told(); });
+    const bool no_time =
+        by_clock && none_of(trials, [](const Trial& trial) { return trial.told(); });
     if (no_time) headline.reason = "The budget's time was over before anything was measured.";
     if (page)
         page->ended(reason, fmt::format("The run has ended: {}. {} has the report.", headline.title,

@@ -15,15 +15,11 @@
 #include "servetune/report.hpp"
 #include "study/study_lock.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
-#include <memory>
-#include <optional>
 
 namespace autotune {
 
@@ -36,7 +32,7 @@ namespace {
 /// dies at once is given up within minutes.
 class Restarts {
 public:
-    explicit Restarts(std::size_t most) : most_(static_cast<double>(most)) {}
+    explicit Restarts(std::size_t most) : most_(double(most)) {}
 
     std::optional<double> fell(double served_seconds) {
         constexpr double seconds_for_a_fall = 3600, longest_pause_seconds = 60;

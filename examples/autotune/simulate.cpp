@@ -11,13 +11,10 @@
 #include "servetune/error.hpp"
 #include "study_file/readers.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
-#include <thread>
 
 namespace autotune {
 
@@ -44,7 +41,7 @@ std::optional<std::pair<double, double>> interval(const SimulateEvaluator& evalu
                                                   const PredictedTrial& prediction,
                                                   const std::string& metric) {
     const auto started = evaluator.started(prediction.configuration);
-    if (!started.cost) return std::nullopt;
+    if (!started.cost || std::holds_alternative<Failure>(prediction.outcome)) return std::nullopt;
     const ServingTarget& target = started.cost->target();
     return interval_of(check_of(target.traits, target.hardware, target.model), metric,
                        value_of(prediction, metric));
@@ -54,20 +51,24 @@ OrderedJson prediction_json(const StudyFile& file, const Objective& objective,
                             const PredictedTrial& prediction, const SimulateEvaluator& evaluator) {
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     OrderedJson metrics = OrderedJson::object();
-    for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics)
-        metrics[name] = metric.value;
-    return {{"configuration", prediction.configuration.text()},
-            {"command", command.text()},
-            {"argv", command.argv},
-            {"predicted", metrics[objective.leading().metric]},
-            {"predicted_90_percent",
-             or_null(interval(evaluator, prediction, objective.leading().metric))},
-            {"metrics", metrics}};
+    if (const auto* measured = std::get_if<Measurement>(&prediction.outcome))
+        for (const auto& [name, metric] : measured->metrics) metrics[name] = metric.value;
+    const std::string& metric = objective.leading().metric;
+    OrderedJson json{{"configuration", prediction.configuration.text()},
+                     {"command", command.text()},
+                     {"argv", command.argv},
+                     {"predicted", metrics.value(metric, OrderedJson())},
+                     {"predicted_90_percent", or_null(interval(evaluator, prediction, metric))},
+                     {"metrics", metrics}};
+    if (const auto* failure = std::get_if<Failure>(&prediction.outcome))
+        json["failure"] = failure->message;
+    else if (!passes(prediction, objective)) json["failure"] = "it breaks a limit";
+    return json;
 }
 
 void print_predictions(const StudyFile& file, const std::string& hardware, const Problem& problem,
                        const std::vector<PredictedTrial>& predictions,
-                       const std::vector<PredictedTrial>& best,
+                       const std::vector<PredictedTrial>& best, const std::string& reason,
                        const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.leading().metric;
     put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n",
@@ -80,7 +81,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
     for (const auto& [kind, count] : failures_of(predictions)) put(stdout, ", {} {}", count, kind);
     put(stdout, "\n\n");
     if (best.empty()) {
-        put(stdout, "none of them serves within the limits\n");
+        put(stdout, "{}\n", reason);
         return;
     }
     const PredictedTrial& default_ = predictions.front();
@@ -104,10 +105,12 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
             interval_text(interval(evaluator, trial, metric)), gain,
             file.composition->render(trial.configuration, {file.model, {}, 0}).text());
     }
-    put(stdout, "  ({} of each and its 90 % interval; flags that change no figure are left out)\n",
+    put(stdout,
+        "  ({} of each and its 90 % interval, of the study's requests with their start and end, "
+        "where 'suggest' says the steady state; flags that change no figure are left out)\n",
         metric);
     put_text(stdout,
-             "\nmemory of the first:\n" +
+             "\nmemory of the best:\n" +
                  present(evaluator.started(best.front().configuration).cost).memory().text());
     put(stdout,
         "\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' "
@@ -129,23 +132,32 @@ int simulate(const SimulateArguments& arguments) {
     const Problem problem(
         SearchSpace(file.composition->parameters(), file.composition->constraints()),
         file.objective, file.decision);
-    if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty())
-        throw UsageError(why);
+    const std::string why = why_nothing_starts(*evaluator, problem);
+    if (why.find("the default: it cannot be simulated") != std::string::npos) throw UsageError(why);
+    if (!why.empty() && !arguments.json) {
+        put_text(stderr, "autotune: " + why + "\n");
+        return nothing_feasible;
+    }
+    auto [reason, memory] = sentence_and_memory(why);
     const PredictionSearch search{arguments.configurations, 3, arguments.configurations * 4, 1,
                                   std::max(1U, std::thread::hardware_concurrency())};
-    std::vector<PredictedTrial> predictions =
-        search_predictions(*evaluator, problem, search, signals.token());
+    std::vector<PredictedTrial> predictions;
+    if (why.empty()) predictions = search_predictions(*evaluator, problem, search, signals.token());
     std::erase_if(predictions, [](const PredictedTrial& p) {
         return p.configuration.entries().empty();
     });  // not reached before a stop
     const auto best = distinct(*evaluator, problem, ranked(predictions, file.objective),
                                arguments.top, signals.token());
+    if (best.empty() && reason.empty()) reason = context_text(file);
+    if (best.empty() && reason.empty()) reason = "none of them serves within the limits";
     const std::string hardware =
         arguments.hardware.empty() ? file.machine.hardware : arguments.hardware;
     if (arguments.json) {
-        OrderedJson list = OrderedJson::array();
+        OrderedJson list = OrderedJson::array(), default_;
         for (const PredictedTrial& shown : best)
             list.push_back(prediction_json(file, file.objective, shown, *evaluator));
+        if (!predictions.empty())
+            default_ = prediction_json(file, file.objective, predictions.front(), *evaluator);
         put_json(OrderedJson{{"study", file.name},
                              {"kind", "prediction"},
                              {"hardware", hardware},
@@ -154,8 +166,11 @@ int simulate(const SimulateArguments& arguments) {
                              {"simulated", predictions.size()},
                              {"failures", failures_of(predictions)},
                              {"objective", file.objective.leading().metric},
+                             {"reason", text_or_null(reason)},
+                             {"memory", text_or_null(memory)},
+                             {"default", default_},
                              {"best", list}});
-    } else print_predictions(file, hardware, problem, predictions, best, *evaluator);
+    } else print_predictions(file, hardware, problem, predictions, best, reason, *evaluator);
     if (signals.token().stop_requested()) return stopped;
     return best.empty() ? nothing_feasible : done;
 }

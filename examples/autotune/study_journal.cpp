@@ -17,8 +17,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 

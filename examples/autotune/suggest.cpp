@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "first_study.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "templates.hpp"
 
 #include "base/nearest.hpp"
@@ -19,17 +20,12 @@
 #include "study_file/readers.hpp"
 #include "study_file/recipes.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <optional>
-#include <regex>
 #include <set>
+#include <tuple>
 
 namespace autotune {
 
@@ -68,54 +64,21 @@ struct Suggestion {
     std::string error{};                                  ///< by which rows
     std::string missing{};    ///< what the command needs before it works
     std::string served{};     ///< another checkpoint than was asked for
+    std::string fewer{};      ///< why it takes no fewer devices, where the context decides
     std::string elsewhere{};  ///< a gain that was measured with another engine or checkpoint
 };
+
+/// What nobody has compared the answers of.
+void note_unchecked(const Parameter& parameter, const Value& value, Suggestion& of) {
+    if (changes_answers(parameter) && value != parameter.default_value)
+        of.unchecked.push_back(parameter.name);
+}
 
 /// What was passed over, each with the reason.
 struct PassedOver {
     std::vector<std::string> recipes{};
     bool too_large = false;  ///< one of them by the name's own count of parameters
 };
-
-/// The weights that a name speaks of: `Qwen3-235B-A22B-FP8` has 235e9 parameters of one byte.
-struct NamedWeights {
-    double parameters = 0, bytes_each = 2;
-    bool says_type = false;
-
-    [[nodiscard]] double bytes() const { return parameters * bytes_each; }
-    [[nodiscard]] std::string text() const {
-        return fmt::format("{:.4g}e9 parameters x {:.3g} bytes = {:.0f} GB{}", parameters / 1e9,
-                           bytes_each, bytes() / 1e9,
-                           says_type ? "" : " (16 bits, as it says no other type)");
-    }
-    /// Sizes in names are rounded (gpt-oss-120b has 116.8e9).
-    [[nodiscard]] double least_devices(const HardwareSpec& chip) const {
-        constexpr double rounded = 0.95;
-        return std::ceil(rounded * bytes() / chip.memory_bytes);
-    }
-};
-
-/// Nothing: it says no size, or a type of no certain width (GGUF).
-std::optional<NamedWeights> weights_named(const std::string& model) {
-    static const std::regex size(
-        "[-_](?:([0-9]{1,4})x|[ae])?([0-9]{1,5}(?:\\.[0-9]+)?)b(?=[-_.]|$)");
-    static const std::regex types(
-        "[-_.](?:(gguf|i?q[1-8]|exl|hqq|int[23]|[2356]-?bit|mlx)|"
-        "(int4|4-?bit|nvfp4|mxfp4|fp4|awq|gptq|w4a)|(fp8|float8|int8|8-?bit|w8a))");
-    const std::string name = "-" + lower_case(model.substr(model.rfind('/') + 1));
-    NamedWeights result;
-    for (std::sregex_iterator one(name.begin(), name.end(), size), end; one != end; ++one) {
-        constexpr double own = 0.75;  // of 8x22B: the experts share attention (8x7B has 46.7e9)
-        const double copies = (*one)[1].matched ? own * std::stod((*one)[1]) : 1;
-        result.parameters = std::max(result.parameters, copies * std::stod((*one)[2]) * 1e9);
-    }
-    for (std::sregex_iterator one(name.begin(), name.end(), types), end; one != end; ++one) {
-        if ((*one)[1].matched) return std::nullopt;
-        result.says_type = true;
-        result.bytes_each = std::min(result.bytes_each, (*one)[2].matched ? 0.5 : 1.0);
-    }
-    return result.parameters > 0 ? std::optional(result) : std::nullopt;
-}
 
 /// The one known model whose id ends in this name; else the name.
 std::string full_name(const std::string& name, const Catalogue& catalogue) {
@@ -134,6 +97,16 @@ SuggestQuery with_engine(SuggestQuery wanted, Engine engine) {
     return wanted;
 }
 
+/// The name of a folder counts only where its files have the shape of the model of that name.
+bool is_what_it_is_called(const SuggestQuery& wanted) {
+    if (!std::filesystem::path(wanted.model).is_absolute() || !wanted.facts) return true;
+    const auto named = served_model(wanted.model, Catalogue::standard().all_models());
+    const auto shape = [](const ModelSpec& of) {
+        return std::tuple(of.layers, of.hidden_size, of.attention_heads, of.vocabulary, of.experts);
+    };
+    return named && shape(named->model) == shape(wanted.facts->model);
+}
+
 /// The figures of the model: those that ship, else those of its own files. A file that a person
 /// names has to be right.
 void find_facts(SuggestQuery& wanted) {
@@ -144,8 +117,13 @@ void find_facts(SuggestQuery& wanted) {
     if (!is_path) {
         wanted.model = full_name(wanted.model, wanted.catalogue);
         wanted.facts = served_model(wanted.model, wanted.catalogue.all_models());
-        if (wanted.facts && wanted.facts->model.weights.contains(wanted.facts->quantization))
+        if (wanted.facts && wanted.facts->model.weights.contains(wanted.facts->quantization)) {
+            ModelSpec& model = wanted.facts->model;
+            if (wanted.facts->quantization == model.native_type)
+                if (std::string note = note_of(*wanted.facts, wanted.model); !note.empty())
+                    model.notes.push_back(std::move(note));
             return;
+        }
         wanted.facts.reset();  // what it weighs is not known
         if (wanted.catalogue.file_of_model(wanted.model).empty()) return;
     } else if (!wanted.by_hand) wanted.model = (std::filesystem::canonical(wanted.model)).string();
@@ -163,6 +141,10 @@ void find_facts(SuggestQuery& wanted) {
     if (wanted.by_hand) wanted.model = wanted.facts->model.name;
     wanted.facts->quantization = wanted.facts->model.native_type;
     wanted.catalogue.use_model(wanted.model_file, wanted.model);
+    if (!is_what_it_is_called(wanted))
+        if (const auto named = served_model(wanted.model, Catalogue::standard().all_models()))
+            wanted.facts->model.notes.push_back("the folder is called like " + named->model.name +
+                                                ", and its files are of another model");
 }
 
 SuggestQuery wanted_by(const SuggestArguments& arguments) {
@@ -224,17 +206,21 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQu
         result.devices = composition.devices_of(configuration);
         if (!result.checked && !match.has_room) {
             const auto named = weights_named(wanted.model);
-            if (named && named->least_devices(wanted.chip) > static_cast<double>(result.devices)) {
+            if (named && named->least_devices(wanted.chip) > std::size_t(result.devices)) {
                 passed_over.too_large = true;
                 return pass_over(fmt::format(
                     "it does not fit by the name's own count: {}, and {} x {} have {:.0f} GB",
                     named->text(), result.devices, wanted.chip.name,
-                    static_cast<double>(result.devices) * wanted.chip.memory_bytes / 1e9));
+                    double(result.devices) * wanted.chip.memory_bytes / 1e9));
             }
             return pass_over(match.difference() + ", and nobody can tell whether it fits: memory " +
                              result.memory);
         }
         result.command = composition.render(configuration, {wanted.model, {}, 0});
+        for (const EngineParameter& one : wanted.engine.parameters)
+            if (const auto said = result.applied.values.find(one.parameter.name);
+                said != result.applied.values.end())
+                note_unchecked(one.parameter, said->second, result);
         for (const auto& [name, value] : result.applied.environment)
             result.command.environment.emplace(name, value);
         result.match = match;
@@ -245,6 +231,7 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQu
 }
 
 std::vector<RecipeMatch> matches_of(const SuggestQuery& wanted) {
+    if (!is_what_it_is_called(wanted)) return {};
     return matching(recipes_of(wanted.catalogue, wanted.engine.name),
                     {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
 }
@@ -289,11 +276,13 @@ std::optional<MeasuredElsewhere> best_measured(const SuggestQuery& wanted) {
 /// The configuration of which the cost model expects most, of the default and those drawn.
 Configuration best_believed(const StudySetup& setup, std::optional<double>& gain,
                             std::optional<double>& predicted) {
-    const CostBelief belief(simulated(setup.file), setup.problem->objective.leading().metric,
+    const CostBelief belief(simulated(setup.file), setup.problem->objective,
                             setup.file.weighted_workloads());
     constexpr std::size_t most = 1000;  // some 0.2 ms each
     const Configuration default_ = setup.problem->space.default_configuration();
-    const std::optional<double> value_of_default = belief.belief(default_).log_value;
+    const PriorBelief of_default = belief.belief(default_);
+    const std::optional<double> value_of_default =
+        of_default.margin.value_or(0) < 0 ? std::nullopt : of_default.log_value;
     Configuration best = default_;
     std::optional<double> highest = value_of_default;
     Rng rng(1);
@@ -325,9 +314,8 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
 /// Where the study of a guess stands: on no disk.
 const std::string draft_name = "/suggest.yaml";
 
-/// The cost model's guess on so many devices, of the study that `init` would write. Throws where
-/// nothing starts there.
-Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
+/// The study that `init` would write for so many devices.
+StudyFile first_study(const SuggestQuery& wanted, std::size_t devices) {
     FirstStudy study;
     study.file = draft_name;
     study.model = wanted.by_hand ? wanted.model_file.string() : wanted.model;
@@ -342,8 +330,11 @@ Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
     draft.kept.emplace(draft_name, study.text());
     // A model by its own files is found there again: in a catalogue that has it, it ships.
     const bool own = !wanted.by_hand && !wanted.model_file.empty();
-    const StudySetup setup =
-        set_up(load_study(draft, own ? Catalogue::standard() : wanted.catalogue));
+    return load_study(draft, own ? Catalogue::standard() : wanted.catalogue);
+}
+
+/// The cost model's guess of it. Throws where nothing starts.
+Suggestion guess_of(const SuggestQuery& wanted, const StudySetup& setup) {
     const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
     Suggestion result;
     Configuration best = best_believed(setup, result.gain, result.predicted);
@@ -360,36 +351,54 @@ Suggestion guess_on(const SuggestQuery& wanted, std::size_t devices) {
     if (result.predicted)
         result.interval = interval_of(check, "total_tokens_per_second", *result.predicted);
     for (const auto& [name, value] : best.entries())
-        if (const Parameter& parameter = setup.problem->space.at(name);
-            changes_answers(parameter) && value != parameter.default_value)
-            result.unchecked.push_back(name);
+        note_unchecked(setup.problem->space.at(name), value, result);
     result.command = setup.command(best);
     result.devices = setup.file.composition->devices_of(best);
     const auto started = simulated(setup.file)->started(best);
     if (started.failure)
         throw UsageError(started.start.cause.empty() ? started.failure->message
                                                      : started.start.cause);
-    result.memory = present(started.cost).memory().text();
+    const MemoryPlan& memory = present(started.cost).memory();
+    if (memory.free_bytes < 0)
+        throw UsageError("a full step of prompts does not fit beside the cache:\n" + memory.text());
+    result.memory = memory.text();
     result.checked = true;
-    result.error = check != nullptr ? "90 % of " + rows_text(*check, wanted.chip)
-                                    : wanted.engine.name + " was never checked";
+    result.error = check != nullptr
+                       ? "90 % of " + rows_text(*check, wanted.chip, wanted.facts->model)
+                       : wanted.engine.name + " was never checked";
     return result;
 }
 
 /// The same on the fewest devices that hold the model; nothing: no number does, and why.
 std::optional<Suggestion> by_cost_model(const SuggestQuery& wanted, std::string& why_not) {
-    const auto most = static_cast<std::size_t>(
-        wanted.chip.devices_per_node.value_or(static_cast<std::int64_t>(most_devices)));
+    const auto most =
+        std::size_t(wanted.chip.devices_per_node.value_or(std::int64_t(most_devices)));
+    std::vector<std::pair<std::string, std::string>> tried;  // numbers of devices, and why not
+    std::string memory, context;
     for (std::size_t devices = 1; devices <= most; devices *= 2) try {
-            return guess_on(wanted, devices);
+            StudyFile study = first_study(wanted, devices);
+            why_not = context_text(study);
+            if (!why_not.empty()) return std::nullopt;
+            Suggestion result = guess_of(wanted, set_up(std::move(study)));
+            result.fewer = context;
+            return result;
         } catch (const IoError&) {  // of a file, whatever the number of devices
             throw;
         } catch (const Error& error) {
-            if (!why_not.empty() && dynamic_cast<const SpaceError*>(&error) != nullptr)
-                continue;  // no layout of so many: that fewer hold too little says more
-            why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name,
-                                  with_path(error.what(), draft_name, "its study"));
+            auto [why, plan] = sentence_and_memory(
+                with_path(with_path(error.what(), draft_name + ": ", ""), draft_name, "its study"));
+            why.erase(std::min(why.find("; predicted, "), why.size()));
+            if (!plan.empty()) memory = plan;
+            if (plan.starts_with("the context of "))
+                context = fmt::format("on {} of {} {}", devices, wanted.chip.name,
+                                      plan.substr(0, plan.find(", where")));
+            if (!tried.empty() && tried.back().second == why)
+                tried.back().first += fmt::format(", {}", devices);
+            else tried.emplace_back(std::to_string(devices), why);
         }
+    for (why_not = "by the cost model nothing starts"; const auto& [devices, why] : tried)
+        why_not += fmt::format("\non {} of {}: {}", devices, wanted.chip.name, why);
+    why_not += "\n" + memory;
     return std::nullopt;
 }
 
@@ -409,7 +418,9 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wa
         {"devices", suggestion.devices},
         {"memory", suggestion.memory},
         {"checked", suggestion.checked},
+        {"quality_not_measured", suggestion.unchecked},
         {"missing", suggestion.missing},
+        {"fewer_devices", suggestion.fewer},
         {"served", suggestion.served},
         {"elsewhere", suggestion.elsewhere},
         {"facts", wanted.model_file.string()},
@@ -429,8 +440,7 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const SuggestQuery& wa
                                 {"within_error", suggestion.no_gain},
                                 {"predicted", or_null(suggestion.predicted)},
                                 {"predicted_90_percent", or_null(suggestion.interval)},
-                                {"error", suggestion.error},
-                                {"quality_not_measured", suggestion.unchecked}});
+                                {"error", suggestion.error}});
     return json;
 }
 
@@ -458,6 +468,12 @@ TemplateValues template_values(const nlohmann::ordered_json& json) {
     return result;
 }
 
+std::string init_command(const SuggestQuery& wanted, std::size_t devices) {
+    return Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
+                    "--hardware", wanted.chip.name, "--gpus", std::to_string(devices)}}
+        .text();
+}
+
 void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
                       const OrderedJson& json) {
     std::string memory = suggestion.memory;
@@ -470,10 +486,7 @@ void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
          {"interval",
           suggestion.interval ? interval_text(suggestion.interval) : "how far off is not known"},
          {"rate", suggestion.predicted ? number_text(*suggestion.predicted, 0) : ""},
-         {"init",
-          Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
-                   "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
-              .text()}});
+         {"init", init_command(wanted, suggestion.devices)}});
     put_text(stdout, fill_template(suggestion_txt_in.text, values));
 }
 
@@ -481,7 +494,6 @@ void print_suggestion(const Suggestion& suggestion, const SuggestQuery& wanted,
 int no_command(const SuggestArguments& arguments, const SuggestQuery& wanted, TemplateValues why,
                const PassedOver& passed_over, ExitCode code) {
     why.texts.insert({{"model", arguments.model},
-                      {"model_word", Command{{arguments.model}}.text()},
                       {"hardware", wanted.chip.name},
                       {"architecture", wanted.chip.architecture},
                       {"engine", wanted.engine.name},
@@ -495,7 +507,7 @@ int no_command(const SuggestArguments& arguments, const SuggestQuery& wanted, Te
                              {"passed_over", passed_over.recipes}});
     else {
         put_each(stdout, "passed over: ", passed_over.recipes);
-        put(stdout, "{}\n", text);
+        put_text(stdout, text + "\n");
     }
     return code;
 }
@@ -503,13 +515,10 @@ int no_command(const SuggestArguments& arguments, const SuggestQuery& wanted, Te
 /// The same of a model whose figures are not known.
 int unknown_model(const SuggestArguments& arguments, const SuggestQuery& wanted,
                   const PassedOver& passed_over) {
-    std::vector<std::string> known;
-    for (const ModelSpec& spec : wanted.catalogue.all_models()) known.push_back(spec.name);
-    TemplateValues why{{{"unknown", "yes"}, {"nearest", nearest_text(wanted.model, known)}}};
-    if (const auto named = weights_named(wanted.model))
-        why.texts.insert({{"least", fmt::format("{:.0f}", named->least_devices(wanted.chip))},
-                          {"weights", named->text()}});
-    return no_command(arguments, wanted, why, passed_over,
+    const std::string text = unknown_text(wanted.model, wanted.chip, wanted.catalogue);
+    const std::size_t devices = devices_by_name(wanted.model, wanted.chip);
+    return no_command(arguments, wanted,
+                      {{{"unknown", text}, {"init", init_command(wanted, devices)}}}, passed_over,
                       passed_over.too_large ? nothing_feasible : answer_is_no);
 }
 
@@ -544,8 +553,7 @@ int suggest(const SuggestArguments& arguments) {
                               answer_is_no);
     } else wanted = with_engine(wanted, wanted.catalogue.engine(arguments.engine));
     if (const auto& chips = wanted.engine.architectures;
-        !chips.empty() &&
-        std::find(chips.begin(), chips.end(), wanted.chip.architecture) == chips.end())
+        !chips.empty() && !contains(chips, wanted.chip.architecture))
         return no_command(arguments, wanted, {{{"chips", listed(chips, chips.size())}}}, {},
                           nothing_feasible);
     if (!suggestion) suggestion = by_recipe(wanted, passed_over);

@@ -8,7 +8,6 @@
 #include "servetune/error.hpp"
 
 #include <csignal>
-#include <memory>
 
 namespace autotune {
 

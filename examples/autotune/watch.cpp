@@ -15,7 +15,6 @@
 #include "servetune/error.hpp"
 #include "study/clocks.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -172,7 +172,7 @@ std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::
 
 std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request,
                                     std::int64_t context) {
-    const auto input = static_cast<std::int64_t>(request.prompt.size());
+    const auto input = std::int64_t(request.prompt.size());
     const std::int64_t output = request.max_tokens.value_or(1);
     const std::string_view message = input >= context && !dialect.long_prompt.empty()
                                          ? dialect.long_prompt

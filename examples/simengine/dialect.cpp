@@ -123,7 +123,7 @@ std::string quoted(const std::vector<std::string>& values) {
 
 }  // namespace
 
-const Dialect& dialect_of(EngineKind kind) { return dialects[static_cast<std::size_t>(kind)]; }
+const Dialect& dialect_of(EngineKind kind) { return dialects[std::size_t(kind)]; }
 
 std::string base_name(std::string_view name) {
     return std::string(name.substr(name.find_last_of('/') + 1));

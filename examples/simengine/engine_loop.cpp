@@ -23,15 +23,13 @@ constexpr std::size_t nowhere = ~std::size_t{0};  ///< no replica yet
 EngineLoop::EngineLoop(const servetune::CostModel& cost, const EngineLoopOptions& options,
                        Deliver deliver)
     : cost_(cost), options_(options), deliver_(std::move(deliver)) {
-    front_end_free_at_.resize(
-        static_cast<std::size_t>(std::max<std::int64_t>(1, cost.settings().front_ends)));
+    front_end_free_at_.resize(std::size_t(std::max<std::int64_t>(1, cost.settings().front_ends)));
     make_cores();
 }
 
 void EngineLoop::make_cores() {
     cores_.clear();
-    const auto replicas =
-        static_cast<std::size_t>(std::max<std::int64_t>(1, cost_.settings().data_parallel));
+    const auto replicas = std::size_t(std::max<std::int64_t>(1, cost_.settings().data_parallel));
     for (std::size_t i = 0; i < replicas; ++i)
         cores_.push_back({servetune::EngineCore(cost_, servetune::derive_seed(options_.seed, i),
                                                 options_.noise)});
@@ -82,7 +80,7 @@ void EngineLoop::begin_pace(const Request& request, TimePoint now) {
         std::chrono::duration<double>(now - started_).count() + pace.first_seconds * request.slower;
     if (pace.kind == Pace::Kind::staggered) {
         // Multiples of the golden ratio spread evenly, however many there are.
-        const double share = static_cast<double>(request.waiting.id) * 0.6180339887498949;
+        const double share = double(request.waiting.id) * 0.6180339887498949;
         due += (share - std::floor(share)) * pace.gap_seconds;
     } else if (pace.kind == Pace::Kind::lockstep && pace.gap_seconds > 0)
         due = std::ceil(due / pace.gap_seconds) * pace.gap_seconds;
@@ -103,8 +101,8 @@ void EngineLoop::send_at_pace(const Planned& planned) {
     event.tokens = std::min(cost_.settings().stream_interval, request.output_tokens);
     request.output_tokens -= event.tokens;
     event.finished = request.output_tokens == 0;
-    if (event.first) paced_.prompt_tokens += static_cast<std::uint64_t>(request.input_tokens);
-    paced_.generated_tokens += static_cast<std::uint64_t>(event.tokens);
+    if (event.first) paced_.prompt_tokens += std::uint64_t(request.input_tokens);
+    paced_.generated_tokens += std::uint64_t(event.tokens);
     if (event.finished) {
         ++paced_.requests_finished;
         requests_.erase(found);
@@ -181,7 +179,7 @@ void EngineLoop::admit(const Planned& planned) {
         [](const Replica& a, const Replica& b) { return a.assigned < b.assigned; });
     --in_front_ends_;
     ++fewest->assigned;
-    found->second.replica = static_cast<std::size_t>(fewest - cores_.begin());
+    found->second.replica = std::size_t(fewest - cores_.begin());
     fewest->core.add(std::move(found->second.waiting));
     if (!fewest->stepping) begin_step(found->second.replica, planned.at);
 }
@@ -254,7 +252,7 @@ std::size_t EngineLoop::waiting() const {
 double EngineLoop::cache_use() const {
     double sum = 0;
     for (const Replica& replica : cores_) sum += replica.core.cache_use();
-    return sum / static_cast<double>(cores_.size());
+    return sum / double(cores_.size());
 }
 
 }  // namespace simengine

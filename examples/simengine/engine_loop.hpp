@@ -21,9 +21,8 @@ namespace simengine {
 class Lateness {
 public:
     void add(std::int64_t nanoseconds) {
-        const double bucket =
-            nanoseconds < 1 ? 0.0 : 8 * std::log2(static_cast<double>(nanoseconds));
-        ++counts_[std::min(counts_.size() - 1, static_cast<std::size_t>(bucket))];
+        const double bucket = nanoseconds < 1 ? 0.0 : 8 * std::log2(double(nanoseconds));
+        ++counts_[std::min(counts_.size() - 1, std::size_t(bucket))];
         ++count_;
     }
     [[nodiscard]] std::uint64_t count() const { return count_; }
@@ -32,9 +31,8 @@ public:
     [[nodiscard]] double quantile_seconds(double share) const {
         std::uint64_t seen = 0;
         for (std::size_t i = 0; i < counts_.size(); ++i)
-            if ((seen += counts_[i]) > 0 &&
-                static_cast<double>(seen) >= share * static_cast<double>(count_))
-                return std::exp2(static_cast<double>(i + 1) / 8) / 1e9;
+            if ((seen += counts_[i]) > 0 && double(seen) >= share * double(count_))
+                return std::exp2(double(i + 1) / 8) / 1e9;
         return 0;
     }
 

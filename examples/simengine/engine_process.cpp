@@ -134,8 +134,7 @@ int Life::run() {
     }
     from_cache_ = takes_weights(setup_);
     if (!options_.devices.empty()) {
-        const auto count =
-            static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
+        const auto count = std::size_t(servetune::present(setup_.cost).settings().devices());
         const std::string why = claim_devices(options_.devices, count,
                                               from_cache_ ? DevicePart::engine : DevicePart::all);
         if (!why.empty()) {
@@ -182,7 +181,7 @@ void Life::begin_start() {
     // A start that goes well says what it does while it does it; one that fails says so at its end.
     const std::size_t soon = setup_.start.serves && !lines.empty() ? lines.size() - 1 : 0;
     for (std::size_t i = 0; i < soon; ++i)
-        after(seconds * static_cast<double>(i + 1) / static_cast<double>(lines.size()), [this, i] {
+        after(seconds * double(i + 1) / double(lines.size()), [this, i] {
             if (!options_.quiet) say({setup_.start.log[i]});
         });
     plan_end_of_start(seconds);
@@ -289,8 +288,8 @@ void Life::after(double seconds, std::function<void()> action) {
 
 void Life::flood() {
     constexpr double every_seconds = 0.01;
-    const auto bytes = static_cast<std::size_t>(
-        std::max(1.0, options_.faults.flood_log_bytes_per_second * every_seconds));
+    const auto bytes =
+        std::size_t(std::max(1.0, options_.faults.flood_log_bytes_per_second * every_seconds));
     const std::string line(std::min<std::size_t>(bytes, 1U << 20U) - 1, '#');
     fmt::print(stderr, "{}\n", line);
     flooded_ += bytes;

@@ -40,7 +40,7 @@ std::string written_out(const std::string& value) {
         servetune::real_of(value.substr(0, value.size() - std::min<std::size_t>(1, value.size())));
     if (suffix == std::string_view::npos || !number) return value;
     const std::size_t power = suffix / 2 + 1;
-    const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(power));
+    const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, double(power));
     return std::to_string(std::llround(*number * unit));
 }
 
@@ -338,9 +338,8 @@ EngineSetup set_up(const Options& options) {
         throw servetune::IoError((catalogue.root() / "engines/versions").string() +
                                  " has no version of " + name);
     setup.version = versions.back().version;
-    std::vector<std::string> words(
-        options.engine_words.begin() + static_cast<std::ptrdiff_t>(known.words),
-        options.engine_words.end());
+    std::vector<std::string> words(options.engine_words.begin() + std::ptrdiff_t(known.words),
+                                   options.engine_words.end());
     const auto commands = std::make_shared<const servetune::CommandReader>(
         std::vector{setup.engine}, catalogue.root());
     const std::string folder = known.holds_weights ? take_preload_words(words) : "";

@@ -28,8 +28,7 @@ constexpr std::string_view json_type = "application/json";
 /// Names all tokens of a prompt: the same for the same prompt.
 std::uint64_t key_of(const std::vector<Token>& prompt, std::uint64_t seed) {
     std::uint64_t key = servetune::mix64(seed);
-    for (const Token token : prompt)
-        key = servetune::mix64(key ^ static_cast<std::uint64_t>(token));
+    for (const Token token : prompt) key = servetune::mix64(key ^ std::uint64_t(token));
     return key;
 }
 
@@ -37,7 +36,7 @@ std::uint64_t key_of(const std::vector<Token>& prompt, std::uint64_t seed) {
 std::pair<std::int64_t, bool> answer_length(const CompletionRequest& asked, std::int64_t context,
                                             std::uint64_t key) {
     const std::int64_t room =
-        std::max<std::int64_t>(1, context - static_cast<std::int64_t>(asked.prompt.size()));
+        std::max<std::int64_t>(1, context - std::int64_t(asked.prompt.size()));
     const std::int64_t most = std::min(room, asked.max_tokens.value_or(room));
     if (asked.ignore_eos) return {most, true};
     const std::int64_t natural = std::max(natural_length(key), asked.min_tokens);
@@ -56,7 +55,7 @@ bool only_decodes(const EngineCommand& command) {
 /// of each of its devices. Throws UsageError where the chip's link is not known.
 double cache_transfer_seconds(const servetune::CostModel& cost, std::int64_t tokens) {
     const servetune::ServingSettings& settings = cost.settings();
-    const auto pairs = static_cast<double>(settings.tensor_parallel * settings.pipeline_parallel);
+    const auto pairs = double(settings.tensor_parallel * settings.pipeline_parallel);
     return cost.target().traits.all_reduce_seconds +
            cost.cache_bytes(tokens) / (cost.link(settings.devices()) * pairs);
 }
@@ -81,9 +80,7 @@ struct Figure {
 /// What a name of ours counts; nothing for one that this engine does not have.
 std::optional<Figure> figure(const Dialect& dialect, std::string_view name,
                              const EngineFigures& now) {
-    const auto count = [](std::uint64_t number) {
-        return Figure{static_cast<double>(number), "counter"};
-    };
+    const auto count = [](std::uint64_t number) { return Figure{double(number), "counter"}; };
     const auto gauge = [](double number) { return Figure{number, "gauge"}; };
     const servetune::EngineCounters& counted = now.counters;
     if (name == "prompt_tokens")  // llama.cpp leaves out what came from the cache
@@ -95,8 +92,8 @@ std::optional<Figure> figure(const Dialect& dialect, std::string_view name,
     if (name == "drafted_tokens") return count(counted.drafted_tokens);
     if (name == "accepted_tokens") return count(counted.accepted_tokens);
     if (name == "preemptions") return count(counted.preemptions);
-    if (name == "running_requests") return gauge(static_cast<double>(now.running));
-    if (name == "waiting_requests") return gauge(static_cast<double>(now.waiting));
+    if (name == "running_requests") return gauge(double(now.running));
+    if (name == "waiting_requests") return gauge(double(now.waiting));
     if (name == "cache_used_share") return gauge(now.cache_use);
     return std::nullopt;
 }
@@ -126,7 +123,7 @@ std::string prometheus_text(const Dialect& dialect, const std::map<std::string, 
     if (dialect.kind == EngineKind::vllm)
         add("vllm:request_success_total", "counter",
             fmt::format("{{engine=\"0\",finished_reason=\"length\",model_name={}}}", model),
-            static_cast<double>(figures.finished));
+            double(figures.finished));
     if (dialect.kind != EngineKind::llama_cpp)
         add("process_start_time_seconds", "gauge", "", figures.started_at);
     return text;
@@ -279,7 +276,7 @@ bool Service::fail_at_request() {
 }
 
 void Service::complete(const CompletionRequest& asked, TimePoint received, Exchange& exchange) {
-    const auto input = static_cast<std::int64_t>(asked.prompt.size());
+    const auto input = std::int64_t(asked.prompt.size());
     const std::uint64_t key = key_of(asked.prompt, options_.loop.seed);
     const auto [planned, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
     const std::int64_t other = answer_faults_.answer_tokens;
@@ -294,8 +291,7 @@ void Service::complete(const CompletionRequest& asked, TimePoint received, Excha
     if (asked.cache_prompt && loop_.cost().settings().prefix_cache) {
         std::vector<Token> all = asked.prompt;
         AnswerText(key).encode(output, tokenizer_, all);
-        work.pieces =
-            piece_names(all, static_cast<std::size_t>(servetune::EngineCore::prefix_piece_tokens));
+        work.pieces = piece_names(all, std::size_t(servetune::EngineCore::prefix_piece_tokens));
     }
     AnswerFacts facts;
     facts.chat = asked.chat;
@@ -358,9 +354,9 @@ void Service::observe(Pending& pending, const servetune::TokenEvent& event) {
     pending.last = now;
     pending.output_tokens += event.tokens;
     if (!event.finished) return;
-    const auto output = static_cast<double>(pending.output_tokens);
+    const auto output = double(pending.output_tokens);
     add("latency_seconds", seconds(pending.begun, now));
-    add("request_prompt_tokens", static_cast<double>(pending.writer.prompt_tokens()));
+    add("request_prompt_tokens", double(pending.writer.prompt_tokens()));
     add("request_generated_tokens", output);
     if (output > 1) add("per_token_seconds", seconds(pending.first, now) / (output - 1));
 }
@@ -436,7 +432,7 @@ std::string Service::models_json() const {
         data.push_back(
             {{"id", options_.faults.wrong_model.empty() ? name : options_.faults.wrong_model},
              {"object", "model"},
-             {"created", static_cast<std::int64_t>(started_at_)},
+             {"created", std::int64_t(started_at_)},
              {"owned_by", dialect_.kind == EngineKind::llama_cpp ? "llamacpp" : dialect_.engine},
              {"root", options_.model},
              {"max_model_len", loop_.cost().max_context_tokens()}});
@@ -465,7 +461,7 @@ std::string Service::status_json() const {
     return OrderedJson{{"events", late.count()},
                        {"late_p50_seconds", late.quantile_seconds(0.5)},
                        {"late_p99_seconds", late.quantile_seconds(0.99)},
-                       {"processor_seconds", static_cast<double>(std::clock()) / CLOCKS_PER_SEC},
+                       {"processor_seconds", double(std::clock()) / CLOCKS_PER_SEC},
                        {"steps", loop_.counters().steps},
                        {"requests", requests_},
                        {"running", loop_.running()},
@@ -489,8 +485,8 @@ std::string Service::served_json() const {
 
 std::string Service::metrics_text() const {
     servetune::EngineCounters counters = loop_.counters();
-    counters.prompt_tokens += static_cast<std::uint64_t>(
-        arrived_tokens_);  // engines count them, wherever they were computed
+    counters.prompt_tokens +=
+        std::uint64_t(arrived_tokens_);  // engines count them, wherever they were computed
     return prometheus_text(dialect_, options_.engine.counters,
                            {.counters = counters,
                             .running = loop_.running(),

@@ -60,8 +60,7 @@ constexpr std::array<std::string_view, 64> spoken{
     " goes",  " falls", " grows",  " keeps", " finds",  " says",  " asks",  " ends"};
 
 std::size_t choice(std::uint64_t key, std::int64_t at) {
-    return servetune::mix64(key + static_cast<std::uint64_t>(at) * 0x9e3779b97f4a7c15ULL) %
-           spoken.size();
+    return servetune::mix64(key + std::uint64_t(at) * 0x9e3779b97f4a7c15ULL) % spoken.size();
 }
 
 }  // namespace
@@ -75,8 +74,7 @@ std::size_t piece_length(std::string_view text) {
 }
 
 Tokenizer::Tokenizer(std::int64_t vocabulary)
-    : numbers_(static_cast<std::uint64_t>(std::max(vocabulary, std::int64_t{2} * first_token) -
-                                          first_token)) {}
+    : numbers_(std::uint64_t(std::max(vocabulary, std::int64_t{2} * first_token) - first_token)) {}
 
 Token Tokenizer::token_of(std::string_view piece) const {
     return first_token +
@@ -109,7 +107,7 @@ std::vector<std::uint64_t> piece_names(std::span<const Token> tokens, std::size_
     names.reserve(tokens.size() / piece_tokens);
     std::uint64_t chain = 0x5e17e7u;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-        chain = servetune::mix64(chain ^ static_cast<std::uint64_t>(tokens[i]));
+        chain = servetune::mix64(chain ^ std::uint64_t(tokens[i]));
         if ((i + 1) % piece_tokens == 0) names.push_back(chain);
     }
     return names;
@@ -126,8 +124,8 @@ void AnswerText::encode(std::int64_t count, const Tokenizer& tokenizer,
 }
 
 std::int64_t natural_length(std::uint64_t key) {
-    const double uniform = static_cast<double>(servetune::mix64(key ^ 0x1e47ULL) >> 11U) * 0x1p-53;
-    return 1 + static_cast<std::int64_t>(-250 * std::log1p(-uniform));
+    const double uniform = double(servetune::mix64(key ^ 0x1e47ULL) >> 11U) * 0x1p-53;
+    return 1 + std::int64_t(-250 * std::log1p(-uniform));
 }
 
 }  // namespace simengine

@@ -60,8 +60,7 @@ int hold_weights(const EngineSetup& setup, const Options& options) {
         fmt::print(stderr, "{}\n", why);
         return 1;
     };
-    const auto devices =
-        static_cast<std::size_t>(servetune::present(setup.cost).settings().devices());
+    const auto devices = std::size_t(servetune::present(setup.cost).settings().devices());
     if (!options.devices.empty())
         if (const std::string why = claim_devices(options.devices, devices, DevicePart::weights);
             !why.empty())

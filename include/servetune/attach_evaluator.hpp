@@ -5,8 +5,6 @@
 #include "servetune/engine.hpp"
 #include "servetune/evaluator.hpp"
 
-#include <string>
-
 namespace servetune {
 
 /// Measures a server that somebody else runs: it is never started, ended or told to empty its

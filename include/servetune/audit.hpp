@@ -9,8 +9,6 @@
 
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace servetune {
 

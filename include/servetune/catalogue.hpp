@@ -9,9 +9,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace servetune {
 

@@ -10,9 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace servetune {
 

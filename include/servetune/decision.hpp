@@ -150,7 +150,7 @@ struct Spread {
         if (metric.replicates < 2 || !metric.standard_error ||
             (scale.ratios() && !(metric.value > 0)))
             return {};
-        const auto runs = static_cast<double>(metric.replicates);
+        const auto runs = double(metric.replicates);
         const double error = scale.relative_error(metric.value, *metric.standard_error);
         return {runs * (runs - 1) * error * error, runs - 1};
     }
@@ -158,10 +158,10 @@ struct Spread {
     static Spread of(const std::vector<double>& values) {
         if (values.size() < 2) return {};
         double mean = 0;
-        for (const double value : values) mean += value / static_cast<double>(values.size());
+        for (const double value : values) mean += value / double(values.size());
         double squares = 0;
         for (const double value : values) squares += (value / mean - 1) * (value / mean - 1);
-        return {squares, static_cast<double>(values.size() - 1)};
+        return {squares, double(values.size() - 1)};
     }
     Spread& operator+=(const Spread& other) {
         squares += other.squares;

@@ -15,8 +15,6 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
-#include <vector>
 
 namespace servetune {
 

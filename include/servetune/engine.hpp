@@ -83,9 +83,10 @@ struct DeviceFactor {
 /// What rules may say of the model that is served, beside the engine's own parameters:
 /// `model.attention_heads % tp_size == 0`. Where the model is not known, a part of a rule that
 /// needs one of these is not known either.
-inline constexpr std::array<std::string_view, 6> model_facts{
-    "model.layers",   "model.attention_heads",     "model.experts",
-    "model.kv_heads", "model.queries_per_kv_head", "model.context_tokens"};
+inline constexpr std::array<std::string_view, 7> model_facts{
+    "model.layers",       "model.attention_heads",     "model.experts",
+    "model.kv_heads",     "model.queries_per_kv_head", "model.context_tokens",
+    "model.weight_blocks"};
 
 /// A program of the engine that keeps a checkpoint's weights in the devices' memory, so that
 /// engines which start later map them and load nothing. Words and values may hold {model} and

@@ -5,7 +5,6 @@
 #include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <span>

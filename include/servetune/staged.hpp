@@ -5,7 +5,6 @@
 #include "servetune/standings.hpp"
 #include "servetune/strategy.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,7 +50,7 @@ public:
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const {
             OptionCheck check;
-            check.within("replicates", static_cast<double>(replicates), 1, 1000);
+            check.within("replicates", double(replicates), 1, 1000);
             for (const Stage& stage : stages)
                 check.that(stage.product.empty() != stage.candidates.empty(),
                            "stage '" + stage.name + "'", "a product or candidates",

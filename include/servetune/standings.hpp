@@ -204,15 +204,14 @@ public:
     [[nodiscard]] std::optional<double> as_measured(const Standing& standing, std::uint64_t id,
                                                     std::size_t k = 0) const {
         const GoalFigures& figures = standing.goals[k];
-        const auto at =
-            std::find(figures.places.begin(), figures.places.end(), static_cast<double>(id));
+        const auto at = std::find(figures.places.begin(), figures.places.end(), double(id));
         if (at == figures.places.end()) return std::nullopt;
-        return figures.measured[static_cast<std::size_t>(at - figures.places.begin())];
+        return figures.measured[std::size_t(at - figures.places.begin())];
     }
     /// Configurations that were measured more than once: what the noise was learned from. 0: it is
     /// the assumed one.
     [[nodiscard]] std::size_t replicated() const {
-        return static_cast<std::size_t>(std::count_if(
+        return std::size_t(std::count_if(
             standings_.begin(), standings_.end(),
             [](const Standing& standing) { return standing.leading().total_runs() > 1; }));
     }

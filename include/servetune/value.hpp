@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -58,8 +59,7 @@ inline Value value_of(std::string_view text) {
 
 /// The number that an integer or a real is; nothing for the other types.
 inline std::optional<double> number_of(const Value& value) {
-    if (const auto* integer = std::get_if<std::int64_t>(&value))
-        return static_cast<double>(*integer);
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return double(*integer);
     if (const auto* real = std::get_if<double>(&value)) return *real;
     return std::nullopt;
 }

@@ -70,7 +70,7 @@ int write_all(int descriptor, std::string_view bytes) {
         const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) return put < 0 ? errno : EIO;
-        bytes.remove_prefix(static_cast<std::size_t>(put));
+        bytes.remove_prefix(std::size_t(put));
     }
     return 0;
 }
@@ -110,7 +110,7 @@ std::string rest_of(std::istream& stream) {
     std::array<char, 1U << 16U> part{};
     do {
         stream.read(part.data(), part.size());
-        result.append(part.data(), static_cast<std::size_t>(stream.gcount()));
+        result.append(part.data(), std::size_t(stream.gcount()));
     } while (stream);
     return result;
 }
@@ -126,10 +126,10 @@ std::string read_file(const fs::path& file) {
     if (fs::is_character_file(file, unknown)) {  // a terminal ends, /dev/zero does not
         constexpr std::size_t most = 64U << 20U;
         std::string content(most, '\0');
-        stream.read(content.data(), static_cast<std::streamsize>(most));
+        stream.read(content.data(), std::streamsize(most));
         if (stream)
             throw IoError("cannot read " + file.string() + ": it is a device, and has no end");
-        content.resize(static_cast<std::size_t>(stream.gcount()));
+        content.resize(std::size_t(stream.gcount()));
         return content;
     }
     std::string content = rest_of(stream);

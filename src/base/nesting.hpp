@@ -87,7 +87,7 @@ public:
     bool operator()(int depth, Event event, const Json& parsed) {
         (void)RefuseDeep()(depth, event, parsed);
         // An object that begins at depth d has keys at depth d + 1.
-        const auto at = static_cast<std::size_t>(event == Event::key ? depth - 1 : depth);
+        const auto at = std::size_t(event == Event::key ? depth - 1 : depth);
         if (event == Event::object_start) {
             if (keys_.size() <= at) keys_.resize(at + 1);
             keys_[at].clear();

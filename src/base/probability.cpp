@@ -4,13 +4,13 @@
 namespace servetune {
 
 double student_tails(double t, std::size_t freedom) {
-    const double angle = std::atan(std::abs(t) / std::sqrt(static_cast<double>(freedom)));
+    const double angle = std::atan(std::abs(t) / std::sqrt(double(freedom)));
     const double cosine = std::cos(angle);
     const bool odd = freedom % 2 == 1;
     double term = odd ? cosine : 1;
     double sum = freedom == 1 ? 0 : term;
     for (std::size_t k = odd ? 3 : 2; k + 2 <= freedom; k += 2) {
-        term *= cosine * cosine * static_cast<double>(k - 1) / static_cast<double>(k);
+        term *= cosine * cosine * double(k - 1) / double(k);
         sum += term;
     }
     const double within =

@@ -59,7 +59,7 @@ void Sha256::add(std::string_view bytes) {
     bytes_ += bytes.size();
     while (!bytes.empty()) {
         const std::size_t part = std::min(bytes.size(), block_bytes - held);
-        std::copy_n(bytes.begin(), part, rest_.begin() + static_cast<std::ptrdiff_t>(held));
+        std::copy_n(bytes.begin(), part, rest_.begin() + std::ptrdiff_t(held));
         bytes.remove_prefix(part);
         held += part;
         if (held < block_bytes) return;
@@ -95,9 +95,8 @@ std::string sha256_of_file(const std::filesystem::path& file) {
     std::ifstream stream(file, std::ios::binary);
     Sha256 sum;
     std::string piece(std::size_t{1} << 16U, '\0');
-    while (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) ||
-           stream.gcount() > 0)
-        sum.add(std::string_view(piece).substr(0, static_cast<std::size_t>(stream.gcount())));
+    while (stream.read(piece.data(), std::streamsize(piece.size())) || stream.gcount() > 0)
+        sum.add(std::string_view(piece).substr(0, std::size_t(stream.gcount())));
     if (!stream.eof()) throw IoError("cannot read " + file.string());
     return sum.digits();
 }

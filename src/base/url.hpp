@@ -20,7 +20,7 @@ inline std::string_view user_info_of(std::string_view url) {
 inline std::string without_user_info(std::string_view url) {
     const std::string_view user = user_info_of(url);
     if (user.data() == nullptr) return std::string(url);
-    const auto begin = static_cast<std::size_t>(user.data() - url.data());
+    const auto begin = std::size_t(user.data() - url.data());
     return std::string(url.substr(0, begin)).append(url.substr(begin + user.size() + 1));
 }
 

@@ -13,10 +13,8 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <set>
 #include <system_error>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -94,8 +92,8 @@ std::string small_text(const fs::path& file, const fs::path& root) {
     if (!is_file_within(file, root)) return {};
     std::ifstream stream(file, std::ios::binary);
     std::string text(most, '\0');
-    stream.read(text.data(), static_cast<std::streamsize>(most));
-    text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
+    stream.read(text.data(), std::streamsize(most));
+    text.resize(std::size_t(std::max<std::streamsize>(stream.gcount(), 0)));
     return text;
 }
 
@@ -129,7 +127,7 @@ std::optional<std::pair<std::string, std::size_t>> part_of_model(const std::stri
                text.find_first_not_of("0123456789") == std::string::npos;
     };
     if (!digits(count) || !digits(own)) return std::nullopt;
-    return std::pair(stem.substr(0, number), static_cast<std::size_t>(std::stoul(count)));
+    return std::pair(stem.substr(0, number), std::size_t(std::stoul(count)));
 }
 
 namespace {

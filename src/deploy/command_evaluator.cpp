@@ -17,14 +17,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace servetune {
 namespace {
@@ -89,7 +86,7 @@ void check_keys(const Json& object, const std::string& where,
     if (!object.is_object())
         throw ParseError(where + " must be a JSON object, got " + excerpt(object.dump()));
     for (const auto& [key, value] : object.items())
-        if (std::find(known.begin(), known.end(), key) == known.end())
+        if (!contains(known, key))
             throw ParseError("unknown key '" + key + "' in " + where +
                              "; known: " + listed(nearest_first(key, known)));
 }
@@ -100,8 +97,7 @@ std::string names_near(const std::string& wanted,
                        const std::vector<Enum>& without = {}) {
     std::vector<std::string> names;
     for (const auto& [value, name] : table)
-        if (std::find(without.begin(), without.end(), value) == without.end())
-            names.emplace_back(name);
+        if (!contains(without, value)) names.emplace_back(name);
     return listed(nearest_first(wanted, names), names.size());
 }
 
@@ -180,7 +176,7 @@ Failure read_failure(const Json& object) {
     const std::string kind = text_at_key(object, "kind", "'failure'");
     const std::string message = text_at_key(object, "message", "'failure'");
     const auto known = named_in(failure_kinds, kind);
-    if (!known || std::find(ours.begin(), ours.end(), *known) != ours.end())
+    if (!known || contains(ours, *known))
         throw ParseError("'kind' in 'failure' must be one of " +
                          names_near(kind, failure_kinds, ours) + ", got '" + kind +
                          "' with the message " + excerpt(message));
@@ -294,8 +290,8 @@ public:
             return failed(FailureKind::cancelled, "stopped by the user");
         const std::unique_ptr<Process> process = started();
         const End end = waited(*process);
-        const Ended ended = process->end(
-            std::chrono::milliseconds(static_cast<std::int64_t>(o_.stop_within_seconds * 1000)));
+        const Ended ended =
+            process->end(std::chrono::milliseconds(std::int64_t(o_.stop_within_seconds * 1000)));
         if (!ended.report.empty()) fail(ended.report);
         if (end == End::stopped) return failed(FailureKind::cancelled, "stopped by the user");
         if (end == End::out_of_time)
@@ -426,9 +422,7 @@ void CommandEvaluator::check_word(std::string_view word) {
     for_each_piece(
         word, [](std::string_view) {},
         [&](std::string_view name) {
-            if (std::find(placeholders().begin(), placeholders().end(), name) !=
-                placeholders().end())
-                return;
+            if (contains(placeholders(), name)) return;
             std::vector<std::string> known;
             for (const std::string& near : nearest_first(name, placeholders()))
                 known.push_back("{" + near + "}");

@@ -9,7 +9,6 @@
 #include "servetune/error.hpp"
 #include "servetune/launcher.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -48,7 +47,7 @@ bool is_image_name(const std::string& name) {
 }
 
 bool is_mountable(const std::string& path) {
-    return path.starts_with('/') && std::none_of(path.begin(), path.end(), [](char c) {
+    return path.starts_with('/') && none_of(path, [](char c) {
                return c == ',' || c == ':' || c == '"' || static_cast<unsigned char>(c) < ' ';
            });
 }
@@ -84,9 +83,8 @@ bool is_of_client(const std::string& name) {
                                                     "SSH_AUTH_SOCK", "GODEBUG", "NOTIFY_SOCKET"};
     constexpr std::array<std::string_view, 6> beginnings{"LD_",  "DOCKER_", "CONTAINER",
                                                          "XDG_", "PODMAN_", "BUILDAH_"};
-    return std::find(whole.begin(), whole.end(), name) != whole.end() ||
-           std::any_of(beginnings.begin(), beginnings.end(),
-                       [&](std::string_view one) { return name.starts_with(one); });
+    return contains(whole, name) ||
+           any_of(beginnings, [&](std::string_view one) { return name.starts_with(one); });
 }
 
 std::vector<std::string> listed_devices(const std::string& gpus) {
@@ -177,9 +175,8 @@ bool ContainerLauncher::tells_of_no_daemon(std::string_view words) const {
     constexpr std::array<std::string_view, 5> known{
         "Cannot connect to the Docker daemon", "failed to connect to the docker API",
         "error during connect", "Is the docker daemon running", "unable to connect to Podman"};
-    return std::any_of(known.begin(), known.end(), [&](std::string_view one) {
-        return words.find(one) != std::string_view::npos;
-    });
+    return any_of(known,
+                  [&](std::string_view one) { return words.find(one) != std::string_view::npos; });
 }
 
 RanCommand ContainerLauncher::ask(const std::vector<std::string>& words) const {
@@ -242,8 +239,7 @@ std::string ContainerLauncher::kept_volume(const Image& image) const {
     const auto sets_user = [](const std::string& word) {
         return word.starts_with("--user") || word.starts_with("-u");
     };
-    if (!image.as_root || std::any_of(options_.options.begin(), options_.options.end(), sets_user))
-        return {};
+    if (!image.as_root || any_of(options_.options, sets_user)) return {};
     constexpr std::size_t enough = 16;  // of the id's hexadecimal digits
     return "servetune-caches-" + image.id.substr(image.id.find(':') + 1, enough);
 }
@@ -256,8 +252,7 @@ std::vector<std::string> ContainerLauncher::words_for_all(const Command& engine)
         words.push_back("--memory=" + std::to_string(options_.memory_bytes));
     for (const std::string& text : options_.volumes) words.push_back(mount_word(*volume_of(text)));
     for (const std::string& model : options_.models)
-        if (std::any_of(engine.argv.begin(), engine.argv.end(),
-                        [&](const std::string& word) { return word.ends_with(model); }))
+        if (any_of(engine.argv, [&](const std::string& word) { return word.ends_with(model); }))
             words.push_back(mount_word({model, model, true}));
     words.insert(words.end(), options_.options.begin(), options_.options.end());
     return words;

@@ -11,7 +11,6 @@
 #include "server_probe.hpp"
 #include "servetune/error.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -29,7 +28,7 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 milliseconds milliseconds_of(double seconds) {
-    return milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000)));
+    return milliseconds(std::int64_t(std::llround(seconds * 1000)));
 }
 
 std::string text_of_exit(int code) {

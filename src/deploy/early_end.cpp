@@ -5,7 +5,6 @@
 #include "servetune/outcome.hpp"
 #include "trial/metric_text.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -16,9 +15,9 @@ namespace {
 double requests_in_flight(const Workload& workload) {
     switch (workload.arrival.kind) {
         case Arrival::Kind::all_at_once:
-            return workload.requests ? static_cast<double>(*workload.requests)
+            return workload.requests ? double(*workload.requests)
                                      : std::numeric_limits<double>::infinity();
-        case Arrival::Kind::concurrency: return static_cast<double>(workload.arrival.in_flight);
+        case Arrival::Kind::concurrency: return double(workload.arrival.in_flight);
         case Arrival::Kind::rate:
         case Arrival::Kind::trace: return 0;
         case Arrival::Kind::largest_rate:

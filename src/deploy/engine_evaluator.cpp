@@ -16,7 +16,6 @@
 #include "trial_folders.hpp"
 #include "weight_cache.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <numeric>
@@ -106,14 +105,13 @@ public:
         // Asked before it is ended. The composition counts the devices of several groups together.
         const auto copies = e_.composition_.needs_router(running.configuration)
                                 ? std::int64_t{1}
-                                : static_cast<std::int64_t>(running.servers.count());
+                                : std::int64_t(running.servers.count());
         const bool serves_on = e_.has_load_levels_ && std::holds_alternative<Measurement>(outcome);
         if (!serves_on) stop_seconds += stop();
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
             measurement->metrics.insert(measurement_.costs().begin(), measurement_.costs().end());
             measurement->metrics.insert(quality.begin(), quality.end());
-            if (e_.options_.fill_devices)
-                measurement->metrics["replicas"] = {static_cast<double>(copies)};
+            if (e_.options_.fill_devices) measurement->metrics["replicas"] = {double(copies)};
             add_per_device(measurement->metrics,
                            copies * e_.composition_.devices_of(configuration_),
                            e_.options_.usd_per_device_hour);
@@ -141,7 +139,7 @@ private:
                 measurement_.say(name + " " + short_number_text(metric.value));
         }
         return measurement_.of(running.servers, running.servers.model(),
-                               static_cast<double>(e_.composition_.devices_of(configuration_)),
+                               double(e_.composition_.devices_of(configuration_)),
                                running.calibration);
     }
 
@@ -283,9 +281,9 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
       model_(std::move(model)),
       workloads_(std::move(workloads)),
       options_(std::move(options)),
-      has_load_levels_(
-          std::any_of(composition.parameters().begin(), composition.parameters().end(),
-                      [](const Parameter& parameter) { return is_load_level(parameter.name); })) {
+      has_load_levels_(any_of(composition.parameters(), [](const Parameter& parameter) {
+          return is_load_level(parameter.name);
+      })) {
     check_options("deploying", options_.why_invalid());
     check_options("deploying", workloads_.why_invalid());
     if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
@@ -368,13 +366,13 @@ std::vector<std::vector<std::string>> EngineEvaluator::shares_for(
     const std::vector<ServerGroup>& groups, bool by_flags) {
     std::vector<std::int64_t> counts;
     for (const ServerGroup& group : groups)
-        counts.insert(counts.end(), static_cast<std::size_t>(group.count), group.devices);
+        counts.insert(counts.end(), std::size_t(group.count), group.devices);
     const std::int64_t each = std::max<std::int64_t>(counts.front(), 1);
     const Launcher* launcher = options_.deploy.launcher.get();
     const bool fills = options_.fill_devices && groups.size() == 1 && by_flags;
     if (launcher != nullptr && launcher->gives_out_devices())
         return std::vector<std::vector<std::string>>(
-            fills ? static_cast<std::size_t>(
+            fills ? std::size_t(
                         std::max<std::int64_t>(options_.most_devices.value_or(each) / each, 1))
                   : counts.size());
     const std::string allowed = devices_allowed();
@@ -402,15 +400,13 @@ std::vector<std::vector<std::string>> EngineEvaluator::shares_for(
         auto result = groups_of_devices(allowed, *found_, each);
         const std::int64_t most =
             fills ? std::max<std::int64_t>(
-                        options_.most_devices.value_or(static_cast<std::int64_t>(names.size())) /
-                            each,
-                        1)
+                        options_.most_devices.value_or(std::int64_t(names.size())) / each, 1)
                   : groups.front().count;
-        result.resize(std::min(result.size(), static_cast<std::size_t>(most)));
+        result.resize(std::min(result.size(), std::size_t(most)));
         return result;
     }
     const std::int64_t wanted = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-    if (static_cast<std::int64_t>(names.size()) < wanted)
+    if (std::int64_t(names.size()) < wanted)
         throw IoError("the configuration takes " + std::to_string(wanted) +
                       " devices, and there are " + std::to_string(names.size()));
     return shares_of_devices(names, counts);

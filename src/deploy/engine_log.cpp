@@ -4,8 +4,6 @@
 #include "base/text.hpp"
 #include "host/kept_output.hpp"
 
-#include <algorithm>
-
 namespace servetune {
 namespace {
 
@@ -97,9 +95,8 @@ std::optional<DecisiveLine> EngineLog::cause() const {
 
 std::chrono::duration<double> EngineLog::since_cause() const {
     const std::scoped_lock lock(mutex_);
-    const bool none = std::all_of(found_.begin(), found_.end(), [](const DecisiveLine& line) {
-        return line.kind == FailureKind::other;
-    });
+    const bool none =
+        all_of(found_, [](const DecisiveLine& line) { return line.kind == FailureKind::other; });
     return none ? std::chrono::duration<double>(0) : std::chrono::steady_clock::now() - heard_;
 }
 
@@ -147,7 +144,7 @@ std::vector<std::string> EngineLog::decisive() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::string> result;
     const auto add = [&](const std::string& line) {
-        if (std::find(result.begin(), result.end(), line) == result.end()) result.push_back(line);
+        if (!contains(result, line)) result.push_back(line);
     };
     if (ignored_) add(*ignored_);
     for (const DecisiveLine& one : found_)

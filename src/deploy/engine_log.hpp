@@ -65,7 +65,7 @@ private:
     std::optional<std::string> ignored_{};
     TracebackReader tracebacks_{engine_};  ///< since `serving`
     std::string first_error_{};
-    std::size_t served_from_ = static_cast<std::size_t>(-1);  ///< in `found_`
+    std::size_t served_from_ = std::size_t(-1);  ///< in `found_`
     std::chrono::steady_clock::time_point heard_{};
     bool usage_ = false;
 };

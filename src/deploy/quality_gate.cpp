@@ -16,7 +16,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -97,7 +96,7 @@ std::optional<double> accuracy_in_table(const std::string& printed, const std::s
         const auto column = [&](const char* name) -> std::optional<std::size_t> {
             const auto found = std::find(cells.begin(), cells.end(), name);
             if (found == cells.end()) return std::nullopt;
-            return static_cast<std::size_t>(found - cells.begin());
+            return std::size_t(found - cells.begin());
         };
         if (column("Tasks") && column("Metric") && column("Value")) {
             task_at = column("Tasks");
@@ -134,11 +133,10 @@ double agreement_of(std::string_view a, std::string_view b) {
     const std::size_t longer = std::max(a.size(), b.size());
     if (longer == 0) return 1;
     const auto differs =
-        std::mismatch(a.begin(),
-                      a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())),
+        std::mismatch(a.begin(), a.begin() + std::ptrdiff_t(std::min(a.size(), b.size())),
                       b.begin())
             .first;
-    return static_cast<double>(differs - a.begin()) / static_cast<double>(longer);
+    return double(differs - a.begin()) / double(longer);
 }
 
 std::optional<double> accuracy_in(const std::string& printed, const std::string& metric) {
@@ -158,7 +156,7 @@ std::optional<double> accuracy_in(const std::string& printed, const std::string&
 std::string QualityOptions::why_invalid() const {
     return OptionCheck()
         .that(command.empty() || prompts.empty(), "quality", "prompts or a command", "both")
-        .within("answer_tokens", static_cast<double>(answer_tokens), 1, 1e6)
+        .within("answer_tokens", double(answer_tokens), 1, 1e6)
         .seconds("within_seconds", within_seconds)
         .text();
 }
@@ -193,8 +191,7 @@ QualityGate::Found QualityGate::asked(const Server& server, const std::stop_toke
         words.front() = program;
         constexpr std::size_t most_output = 16UL << 20UL;
         const RanCommand ran = run_command(
-            words,
-            std::chrono::milliseconds(static_cast<std::int64_t>(options_.within_seconds * 1000)),
+            words, std::chrono::milliseconds(std::int64_t(options_.within_seconds * 1000)),
             most_output, [&] { return stop.stop_requested() || server.died(); });
         if (ran.end == RanCommand::End::given_up)
             throw IoError("the quality command " + words.front() + " was ended");
@@ -253,7 +250,7 @@ double QualityGate::drop(const Found& usual, const Found& mine) const {
     double sum = 0;
     const std::size_t count = std::min(usual.answers.size(), mine.answers.size());
     for (std::size_t i = 0; i < count; ++i) sum += agreement_of(usual.answers[i], mine.answers[i]);
-    return count > 0 ? 1 - sum / static_cast<double>(count) : 0;
+    return count > 0 ? 1 - sum / double(count) : 0;
 }
 
 std::variant<Metrics, Failure> QualityGate::of(const Server& server,
@@ -262,9 +259,8 @@ std::variant<Metrics, Failure> QualityGate::of(const Server& server,
     const std::string mine = touching(configuration);
     if (!found_.contains(mine)) {
         if (!mine.empty() && !found_.contains("")) {  // nothing to compare with
-            const bool decides =
-                std::any_of(options_.limits.begin(), options_.limits.end(),
-                            [](const Limit& limit) { return limit.metric == quality_drop; });
+            const bool decides = any_of(
+                options_.limits, [](const Limit& limit) { return limit.metric == quality_drop; });
             if (!decides) return Metrics{};
             return Failure{FailureKind::other,
                            "the limit on quality_drop cannot be judged, as the default has not "

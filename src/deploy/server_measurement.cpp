@@ -17,7 +17,6 @@
 #include "servetune/rng.hpp"
 #include "trial/metric_text.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -35,9 +34,8 @@ std::optional<Failure> fruitless(const LoadTestResult& result) {
         ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most == ends.end())
         return Failure{FailureKind::load_test_failed, "the workload has no request"};
-    const auto example =
-        std::find_if(result.run.records.begin(), result.run.records.end(),
-                     [&](const RequestRecord& record) { return record.end == most->first; });
+    const auto example = find_if(
+        result.run.records, [&](const RequestRecord& record) { return record.end == most->first; });
     const FailureKind kind =
         most->first == RequestEnd::stalled || most->first == RequestEnd::timed_out
             ? FailureKind::hung
@@ -222,8 +220,7 @@ void ServerMeasurement::phase(const std::string& what) const {
 std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& watch,
                                                         std::optional<Calibration>& known) {
     const bool ignore_eos =
-        std::any_of(workloads_.begin(), workloads_.end(),
-                    [](const Workload& workload) { return workload.ignore_eos; });
+        any_of(workloads_, [](const Workload& workload) { return workload.ignore_eos; });
     Endpoint endpoint = server.endpoint();
     try {
         handshake_ = try_request(endpoint, ignore_eos, watch.load());
@@ -487,7 +484,7 @@ Outcome with_retries(const MeasureOptions& options, const EvaluationContext& con
                           " cannot be measured here: " + failure->message);
         say_of_trial(options, context,
                      "tried again, not the configuration's fault: " + failure->message);
-        (void)wait_or_stop(std::chrono::duration<double>(std::pow(4, static_cast<double>(attempt))),
+        (void)wait_or_stop(std::chrono::duration<double>(std::pow(4, double(attempt))),
                            context.stop);
         if (context.stop.stop_requested())
             return Failure{FailureKind::cancelled, "stopped by the user"};
@@ -500,11 +497,10 @@ std::string MeasureOptions::why_invalid() const {
     OptionCheck check;
     check.part("load", load.why_invalid())
         .seconds("trial_within_seconds", trial_within_seconds)
-        .within("warm_up_requests", static_cast<double>(warm_up_requests), 0, 1e6)
+        .within("warm_up_requests", double(warm_up_requests), 0, 1e6)
         .that(give_up >= 0 && give_up <= 10, "give_up", "a share from 0 to 10",
               std::to_string(give_up))
-        .within("infrastructure_retries", static_cast<double>(infrastructure_retries), 0,
-                most_retries);
+        .within("infrastructure_retries", double(infrastructure_retries), 0, most_retries);
     if (watch) check.part("watch", watch->why_invalid());
     return check.text();
 }

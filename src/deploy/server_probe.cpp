@@ -11,7 +11,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -62,8 +61,7 @@ const Json* member(const Json& object, const char* name) {
 }
 
 bool names_model(const std::vector<std::string>& models, const std::string& expected) {
-    return std::any_of(models.begin(), models.end(),
-                       [&](const std::string& model) { return same_model(expected, model); });
+    return any_of(models, [&](const std::string& model) { return same_model(expected, model); });
 }
 
 /// Whether the answer has a token: counted, or as text where the server does not count.
@@ -204,8 +202,7 @@ bool surely_another(const Json& value, const std::string& asked,
     const auto wanted = real_of(asked);
     if (!value.is_number() || !wanted || std::floor(*wanted) != *wanted) return false;
     const double told = value.get<double>();
-    return std::none_of(factors.begin(), factors.end(),
-                        [&](double n) { return n > 1 && std::floor(*wanted / n) == told; });
+    return none_of(factors, [&](double n) { return n > 1 && std::floor(*wanted / n) == told; });
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "server_probe.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <thread>
@@ -255,8 +254,7 @@ std::vector<std::string> ServerSet::not_in_force() const {
     std::vector<std::string> result;
     for (const auto& one : all_)
         for (const std::string& line : one->deployment->not_in_force())
-            if (std::find(result.begin(), result.end(), line) == result.end())
-                result.push_back(line);
+            if (!contains(result, line)) result.push_back(line);
     return result;
 }
 

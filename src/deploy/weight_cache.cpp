@@ -8,7 +8,6 @@
 #include "servetune/error.hpp"
 #include "servetune/launcher.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -222,8 +221,7 @@ void WeightCache::release() {
 }
 
 bool WeightCache::alive() const {
-    return std::all_of(daemons_.begin(), daemons_.end(),
-                       [](const auto& one) { return one.second->process.running(); });
+    return all_of(daemons_, [](const auto& one) { return one.second->process.running(); });
 }
 
 void WeightCache::give_up(const std::string& why) { refused_[held_] = why; }

@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <mutex>
@@ -46,9 +45,8 @@ Lines facts_in(const std::shared_ptr<const Descriptor>& file) {
     constexpr off_t most_bytes = 1 << 20;
     struct stat seen {};
     if (!file || fstat(file->id(), &seen) != 0) return {};
-    std::string all(static_cast<std::size_t>(std::min(seen.st_size, most_bytes)), '\0');
-    all.resize(static_cast<std::size_t>(
-        std::max<ssize_t>(pread(file->id(), all.data(), all.size(), 0), 0)));
+    std::string all(std::size_t(std::min(seen.st_size, most_bytes)), '\0');
+    all.resize(std::size_t(std::max<ssize_t>(pread(file->id(), all.data(), all.size(), 0), 0)));
     Lines result;
     for (std::size_t from = 0, end = 0; (end = all.find('\n', from)) != std::string::npos;
          from = end + 1) {
@@ -247,8 +245,7 @@ private:
         add("image", request.image);
         if (request.port != 0) add("port", std::to_string(request.port));
         if (request.devices > 0) add("devices", std::to_string(request.devices));
-        add("stop_within",
-            std::to_string(static_cast<std::int64_t>(std::ceil(request.stop_within_seconds))));
+        add("stop_within", std::to_string(std::int64_t(std::ceil(request.stop_within_seconds))));
         for (const auto& [hidden, value] : secret_variables()) add("hidden", hidden);
         std::map<std::string, std::string> environment = request.environment;
         if (!request.gpus.empty()) {

@@ -92,8 +92,7 @@ CommandReader::Known CommandReader::known_of(const Engine& engine,
     const auto add = [&](const std::string& place, const EngineParameter& declared,
                          const std::string& alone = "") {
         std::vector<Target>& targets = known.targets[place];
-        if (std::none_of(targets.begin(), targets.end(),
-                         [&](const Target& target) { return target.parameter == &declared; }))
+        if (none_of(targets, [&](const Target& target) { return target.parameter == &declared; }))
             targets.push_back({&declared, alone});
     };
     known.launcher = launcher_words(engine).size();
@@ -215,8 +214,8 @@ private:
                 setting.parameters.push_back(target.parameter);
         }
         if (setting.words.empty())
-            setting.words.assign(words_.begin() + static_cast<std::ptrdiff_t>(from_ + setting.at),
-                                 words_.begin() + static_cast<std::ptrdiff_t>(at_));
+            setting.words.assign(words_.begin() + std::ptrdiff_t(from_ + setting.at),
+                                 words_.begin() + std::ptrdiff_t(at_));
         result_.settings.push_back(std::move(setting));
     }
     /// The flag that a spelling stands for; as written where the engine file has none.
@@ -278,9 +277,8 @@ private:
                 given = false;
             }
         const JsonFlag* json = known ? json_flag(engine_, setting.name) : nullptr;
-        const auto launch =
-            std::find(engine_.launch.begin() + static_cast<std::ptrdiff_t>(known_.launcher),
-                      engine_.launch.end(), setting.name);
+        const auto launch = std::find(engine_.launch.begin() + std::ptrdiff_t(known_.launcher),
+                                      engine_.launch.end(), setting.name);
         if (known && setting.name == "{model}") {
             if (!given) setting.value = value_behind(Takes::one);
             name_model(setting, setting.value);
@@ -347,7 +345,7 @@ CommandSettings CommandReader::read(const Command& command, const std::string& e
             if (const auto equals = words[i].find('=');
                 equals != std::string::npos && is_variable_name(words[i].substr(0, equals)))
                 whole.environment[words[i].substr(0, equals)] = words[i].substr(equals + 1);
-        const auto which = static_cast<std::size_t>(launched.engine - engines_.data());
+        const auto which = std::size_t(launched.engine - engines_.data());
         return Reading(engines_[which], known_[which], whole, at + launched.words, Start::launcher)
             .taken();
     }
@@ -358,7 +356,7 @@ CommandSettings CommandReader::read(const Command& command, const std::string& e
         CommandSettings one =
             Reading(engines_[i], known_[i], command, 0, flags_only ? Start::flags : Start::unknown)
                 .taken();
-        const auto unknown = static_cast<std::size_t>(std::count_if(
+        const auto unknown = std::size_t(std::count_if(
             one.settings.begin(), one.settings.end(),
             [](const Setting& setting) { return setting.kind >= Setting::Kind::flag; }));
         if (best.engine != nullptr && unknown >= fewest) continue;

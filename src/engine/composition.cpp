@@ -67,7 +67,7 @@ public:
         const std::vector<std::string> always = space_.arguments_of(*result_.engine);
         for (const Setting& setting : settings) {
             if (setting.kind == Kind::launch || setting.kind == Kind::json ||
-                std::find(always.begin(), always.end(), setting.words.front()) != always.end())
+                contains(always, setting.words.front()))
                 continue;
             bool taken = setting.kind == Kind::model && serves(setting.value);
             for (const EngineParameter* declared : setting.parameters)

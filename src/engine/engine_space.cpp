@@ -9,7 +9,6 @@
 #include "servetune/error.hpp"
 #include "version.hpp"
 
-#include <algorithm>
 #include <set>
 
 namespace servetune {
@@ -159,18 +158,17 @@ void EngineSpace::keep_version(Engine& engine) const {
         known = gone.size();
         std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
             const auto& conditions = declared.parameter.active_when;
-            const bool orphan = std::any_of(
-                conditions.begin(), conditions.end(),
-                [&](const Condition& condition) { return gone.contains(condition.parent); });
+            const bool orphan = any_of(conditions, [&](const Condition& condition) {
+                return gone.contains(condition.parent);
+            });
             if (orphan) gone.insert(declared.parameter.name);
             return orphan;
         });
     }
     const auto speaks_of_gone = [&](const Constraint& constraint) {
         const std::vector<std::string> names = names_of(constraint);
-        return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-            return std::find(model_facts.begin(), model_facts.end(), name) == model_facts.end() &&
-                   engine.find(name) == nullptr;
+        return any_of(names, [&](const std::string& name) {
+            return !contains(model_facts, name) && engine.find(name) == nullptr;
         });
     };
     const auto of_other_version = [&](const Constraint& constraint) {
@@ -200,14 +198,13 @@ void EngineSpace::check_entries() {
             known.push_back(prefix(engine) + declared.parameter.name);
     const auto knows = [&](const SpaceEntry& entry) {
         return [&](const Engine& engine) {
-            return std::any_of(engine.parameters.begin(), engine.parameters.end(),
-                               [&](const EngineParameter& declared) {
-                                   return entry_for(engine, declared) == &entry;
-                               });
+            return any_of(engine.parameters, [&](const EngineParameter& declared) {
+                return entry_for(engine, declared) == &entry;
+            });
         };
     };
     for (const SpaceEntry& entry : description_.entries)
-        if (std::none_of(description_.engines.begin(), description_.engines.end(), knows(entry)))
+        if (none_of(description_.engines, knows(entry)))
             keep_wrong([&] {
                 throw EntryErrors(entry.name,
                                   "no parameter or concept of the study's engines; known: " +
@@ -258,8 +255,8 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
     parameter.name = local.name_in_space;
     const bool several = several_engines();
     const bool shared = several && entry != nullptr && entry->name.find('.') == std::string::npos;
-    const auto same = std::find_if(parameters_.begin(), parameters_.end(),
-                                   [&](const Parameter& p) { return p.name == parameter.name; });
+    const auto same =
+        find_if(parameters_, [&](const Parameter& p) { return p.name == parameter.name; });
     if (shared && same != parameters_.end()) {
         for (Condition& condition : same->active_when)
             if (condition.parent == "engine") condition.values.emplace_back(engine.name);
@@ -302,8 +299,7 @@ const EngineSpace::Local& EngineSpace::local_of(const Engine& engine, std::strin
 }
 
 const Parameter* EngineSpace::find(std::string_view name) const {
-    const auto found = std::find_if(parameters_.begin(), parameters_.end(),
-                                    [&](const Parameter& one) { return one.name == name; });
+    const auto found = find_if(parameters_, [&](const Parameter& one) { return one.name == name; });
     return found == parameters_.end() ? nullptr : &*found;
 }
 

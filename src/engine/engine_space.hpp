@@ -19,7 +19,7 @@ namespace servetune {
 
 template <class Item>
 bool lists(const std::vector<Item>& list, const Item& wanted) {
-    return std::find(list.begin(), list.end(), wanted) != list.end();
+    return contains(list, wanted);
 }
 
 /// What may be searched: the parameters of a study's engines, narrowed, under the names of its
@@ -93,8 +93,7 @@ private:
         } catch (const EntryErrors& errors) {
             const EntryErrors::Each before = wrong_;
             for (const auto& one : errors.each())
-                if (std::none_of(before.begin(), before.end(),
-                                 [&](const auto& known) { return known.first == one.first; }))
+                if (none_of(before, [&](const auto& known) { return known.first == one.first; }))
                     wrong_.push_back(one);
         }
     }
@@ -160,8 +159,7 @@ inline std::vector<Value> with_unset(std::vector<Value> values, const Parameter&
     const Value usual = is_unset(declared.default_value)
                             ? declared.value_when_unset.value_or(Unset{})
                             : declared.default_value;
-    if (!is_unset(usual) && std::find(values.begin(), values.end(), usual) != values.end())
-        values.emplace_back(Unset{});
+    if (!is_unset(usual) && contains(values, usual)) values.emplace_back(Unset{});
     return values;
 }
 

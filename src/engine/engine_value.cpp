@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 namespace servetune {
@@ -44,9 +43,9 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
     const auto counted = real_of(number);
     if (!counted) return std::nullopt;
     const double result =
-        std::trunc(*counted * std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1)));
+        std::trunc(*counted * std::pow(binary ? 1024.0 : 1000.0, double(power + 1)));
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
-    return result <= exact ? std::optional(static_cast<std::int64_t>(result)) : std::nullopt;
+    return result <= exact ? std::optional(std::int64_t(result)) : std::nullopt;
 }
 
 std::optional<bool> truth_of(const std::string& word) {
@@ -68,7 +67,7 @@ Value normalized_value(const EngineParameter& declared, Value value) {
     const auto* whole =
         std::get_if<std::int64_t>(&value);  // `--fraction 1`: a person writes reals without a point
     if (whole != nullptr && std::holds_alternative<RealDomain>(declared.parameter.domain))
-        return static_cast<double>(*whole);
+        return double(*whole);
     return value;
 }
 

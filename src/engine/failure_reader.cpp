@@ -27,9 +27,8 @@ std::string kept_start(std::string_view message) { return start_of(message, most
 /// The first of the words that a text has, or the end of them.
 template <class Words>
 auto word_within(std::string_view text, const Words& words) {
-    return std::find_if(words.begin(), words.end(), [&](std::string_view word) {
-        return text.find(word) != std::string_view::npos;
-    });
+    return find_if(
+        words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 /// `D` of "a.b.D".
@@ -62,8 +61,8 @@ std::string without_clock(std::string_view text) {
         const auto is_clock = [](char letter) { return letter == ':' || letter == '.'; };
         if ((begin > 0 && is_clock(result[begin - 1])) ||
             (end < result.size() && is_clock(result[end])))
-            std::fill(result.begin() + static_cast<std::ptrdiff_t>(begin),
-                      result.begin() + static_cast<std::ptrdiff_t>(end), '0');
+            std::fill(result.begin() + std::ptrdiff_t(begin), result.begin() + std::ptrdiff_t(end),
+                      '0');
         begin = end;
     }
     return result;
@@ -72,22 +71,21 @@ std::string without_clock(std::string_view text) {
 /// `torch.OutOfMemoryError` of "torch.OutOfMemoryError: ..."; empty where the text is no exception.
 /// A class name has letters of both cases; "INFO: ..." is a message.
 std::string_view class_of(std::string_view text) {
-    const auto end = static_cast<std::size_t>(
-        std::find_if_not(text.begin(), text.end(), is_python_name) - text.begin());
+    const auto end =
+        std::size_t(std::find_if_not(text.begin(), text.end(), is_python_name) - text.begin());
     const std::string_view name = text.substr(0, end);
     if (name.empty() || is_decimal(name.front()) || (end < text.size() && text[end] != ':'))
         return {};
     const std::string_view last = plain_class(name);
-    const bool both =
-        lower_case(std::string(last)) != last &&
-        std::any_of(last.begin(), last.end(), [](unsigned char c) { return std::islower(c) != 0; });
+    const bool both = lower_case(std::string(last)) != last &&
+                      any_of(last, [](unsigned char c) { return std::islower(c) != 0; });
     return both ? name : std::string_view{};
 }
 
 bool ends_on_request(std::string_view text) {
     constexpr std::array<std::string_view, 4> words{"KeyboardInterrupt", "SystemExit",
                                                     "CancelledError", "GeneratorExit"};
-    return std::find(words.begin(), words.end(), plain_class(class_of(text))) != words.end();
+    return contains(words, plain_class(class_of(text)));
 }
 
 bool below_error(std::string_view prefix) {
@@ -133,11 +131,11 @@ bool counts(const FailurePattern& pattern, FailureKind kind, std::string_view li
     const bool active = words.ends_with("ing");
     const std::size_t begin = line.substr(0, at).rfind(". ") + 1;  // npos + 1 is 0
     const std::size_t next = std::min(line.find_first_not_of(": ", end), line.size());
-    return std::any_of(set.begin(), set.end(), [&](const std::string& name) {
+    return any_of(set, [&](const std::string& name) {
         return pattern.of.empty()
                    ? (!active && names(std::string(line.substr(begin, at - begin)), name)) ||
                          names(std::string(line.substr(next, name.size() + 1)), name)
-                   : std::find(pattern.of.begin(), pattern.of.end(), name) != pattern.of.end();
+                   : contains(pattern.of, name);
     });
 }
 
@@ -159,8 +157,7 @@ void TracebackReader::read(std::string_view raw) {
     if (exception_) read_after_exception(line, same);
     for (std::size_t i = 0; i < open_.size(); ++i)
         if (continue_with(open_[i], line, same)) {
-            if (open_[i].lines > most_lines)
-                open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+            if (open_[i].lines > most_lines) open_.erase(open_.begin() + std::ptrdiff_t(i));
             return;
         }
     if (exception_) return;
@@ -238,7 +235,7 @@ bool is_error_line(std::string_view line) {
         return is_decimal(letter) || letter == '.' || letter == ':';
     };
     return clock != std::string::npos && clock > 0 && text.compare(clock, 3, " E ") == 0 &&
-           std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(clock), of_clock);
+           std::all_of(text.begin(), text.begin() + std::ptrdiff_t(clock), of_clock);
 }
 
 FailureKind kind_of_exception(std::string_view exception) {

@@ -88,17 +88,13 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
     };
     const auto check_value = [&](const std::string& what, const std::string& flag, const Fact& fact,
                                  const std::string& value) {
-        if (fact.values.empty() ||
-            std::find(fact.values.begin(), fact.values.end(), value) != fact.values.end())
-            return;
+        if (fact.values.empty() || contains(fact.values, value)) return;
         add(flag, " does not take '" + value + "' for " + what + flag +
                       "; it takes: " + listed(nearest_first(value, fact.values)));
     };
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
         const std::string& word = command.argv[i];
-        if (!is_flag(word) ||
-            std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end())
-            continue;
+        if (!is_flag(word) || contains(by.launch, word)) continue;
         const auto equals = word.find('=');
         const std::string flag = word.substr(0, equals);
         // A dotted flag sets a part of a JSON flag; `--no-x` switches off a flag that can be

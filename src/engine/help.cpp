@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <vector>
 
 namespace servetune {
 
@@ -27,15 +26,13 @@ std::string_view flag_at_front(std::string_view text) {
     if (dashes < 1 || dashes > 2 || dashes == text.size() ||
         std::isalpha(static_cast<unsigned char>(text[dashes])) == 0)
         return {};
-    const auto end =
-        std::find_if(text.begin() + static_cast<std::ptrdiff_t>(dashes), text.end(), [](char c) {
-            return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' &&
-                   c != '.';
-        });
+    const auto end = std::find_if(text.begin() + std::ptrdiff_t(dashes), text.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.';
+    });
     // `--part-*-of-it` in a description is no name.
     if (end != text.end() && std::string_view(" \t\r,=[/(<").find(*end) == std::string_view::npos)
         return {};
-    return text.substr(0, static_cast<std::size_t>(end - text.begin()));
+    return text.substr(0, std::size_t(end - text.begin()));
 }
 
 /// From behind one spelling to the next one of the line: it stands behind a comma or a slash,
@@ -93,7 +90,7 @@ std::set<std::string> flags_in_help(std::string_view text,
         // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a
         // description by 24 or more.
         if (line.starts_with("         ")) continue;
-        if (std::any_of(of_removed.begin(), of_removed.end(), [&](const std::string& words) {
+        if (any_of(of_removed, [&](const std::string& words) {
                 return line.find(words) != std::string_view::npos;
             }))
             continue;

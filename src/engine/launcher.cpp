@@ -9,7 +9,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -28,8 +27,7 @@ bool begins_at(const std::vector<std::string>& words, std::size_t at,
     if (start.empty() || at + start.size() > words.size() ||
         !same_program(words[at], start.front()))
         return false;
-    return std::equal(start.begin() + 1, start.end(),
-                      words.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    return std::equal(start.begin() + 1, start.end(), words.begin() + std::ptrdiff_t(at) + 1);
 }
 
 }  // namespace

@@ -62,15 +62,13 @@ void check_models(const SpaceEntry& entry, const Parameter& tried) {
 bool always_written(const Engine& engine, const Parameter& declared) {
     if (declared.offers_unset) return false;
     const auto decides = [&](const JsonFlag& flag) {
-        return std::any_of(flag.when.begin(), flag.when.end(),
-                           [&](const Condition& c) { return c.parent == declared.name; });
+        return any_of(flag.when, [&](const Condition& c) { return c.parent == declared.name; });
     };
-    return std::any_of(
-        engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& flag) {
-            return !decides(flag) &&
-                   std::any_of(flag.fields.begin(), flag.fields.end(),
-                               [&](const auto& field) { return field.second == declared.name; });
+    return any_of(engine.json_flags, [&](const JsonFlag& flag) {
+        return !decides(flag) && any_of(flag.fields, [&](const auto& field) {
+            return field.second == declared.name;
         });
+    });
 }
 
 /// What is left of an engine's parameters, and what those that left come to.
@@ -161,9 +159,9 @@ void EngineSpace::add_own_parameters() {
 /// one.
 void EngineSpace::read_entries(const Engine& engine) {
     for (SpaceEntry& entry : description_.entries) {
-        const auto declared = std::find_if(
-            engine.parameters.begin(), engine.parameters.end(),
-            [&](const EngineParameter& each) { return entry_for(engine, each) == &entry; });
+        const auto declared = find_if(engine.parameters, [&](const EngineParameter& each) {
+            return entry_for(engine, each) == &entry;
+        });
         if (declared == engine.parameters.end() || entry.added) continue;
         if (entry.default_value) entry.default_value = meant_value(*declared, *entry.default_value);
         if (auto* range = entry.domain ? std::get_if<IntegerDomain>(&*entry.domain) : nullptr;

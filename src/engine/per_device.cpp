@@ -34,7 +34,7 @@ std::string per_device(std::string_view metric) {
 
 void add_per_device(Metrics& metrics, std::int64_t devices,
                     std::optional<double> usd_per_device_hour) {
-    const auto count = static_cast<double>(std::max<std::int64_t>(devices, 1));
+    const auto count = double(std::max<std::int64_t>(devices, 1));
     Metrics added;
     for (const auto& [name, metric] : metrics) {
         const auto [plain, workload] = MetricKey::of(name);

@@ -101,12 +101,10 @@ public:
     [[nodiscard]] bool holds(const Condition& condition, bool where_unset = false) const {
         const auto value = value_of(condition.parent);
         if (where_unset && (!value || is_unset(*value))) return true;
-        return value && std::find(condition.values.begin(), condition.values.end(), *value) !=
-                            condition.values.end();
+        return value && contains(condition.values, *value);
     }
     [[nodiscard]] bool hold(const std::vector<Condition>& conditions) const {
-        return std::all_of(conditions.begin(), conditions.end(),
-                           [&](const Condition& condition) { return holds(condition); });
+        return all_of(conditions, [&](const Condition& condition) { return holds(condition); });
     }
     /// `only`: of these parameters; null: of all.
     [[nodiscard]] Words words(const std::string& model,
@@ -148,8 +146,8 @@ public:
             add(engine_.options_flag, options_file);
         }
         for (const JsonFlag& group : engine_.json_flags) {
-            const bool any = std::any_of(group.fields.begin(), group.fields.end(),
-                                         [&](const auto& field) { return wanted(field.second); });
+            const bool any =
+                any_of(group.fields, [&](const auto& field) { return wanted(field.second); });
             if (any && hold(group.when)) add(group.flag, json_of(group).dump());
         }
         return result;
@@ -159,8 +157,7 @@ public:
         for (const DeviceFactor& factor : engine_.devices) {
             const EngineParameter* declared = engine_.find(factor.parameter);
             if (declared == nullptr) continue;  // not of this version
-            if (!factor.unless.empty() &&
-                std::all_of(factor.unless.begin(), factor.unless.end(), [&](const Condition& one) {
+            if (!factor.unless.empty() && all_of(factor.unless, [&](const Condition& one) {
                     return engine_.find(one.parent) != nullptr && holds(one);
                 }))
                 continue;
@@ -266,7 +263,7 @@ Command Composition::render_router(
         bool for_each_server = false;
         for (const auto& [role, known] : servers) {
             const std::string place = "{" + role + "_";
-            if (std::none_of(part.begin(), part.end(), [&](const std::string& word) {
+            if (none_of(part, [&](const std::string& word) {
                     return word.find(place) != std::string::npos;
                 }))
                 continue;

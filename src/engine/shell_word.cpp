@@ -90,8 +90,7 @@ private:
     }
 
     void redirection() {
-        if (in_word_ && std::all_of(word_.text.begin(), word_.text.end(),
-                                    [](unsigned char c) { return std::isdigit(c) != 0; }))
+        if (in_word_ && all_of(word_.text, [](unsigned char c) { return std::isdigit(c) != 0; }))
             in_word_ = false;  // `2>`: the number of a stream
         end_word();
         const bool twice = next() == text_[at_];

@@ -27,7 +27,7 @@ std::string name_in_role(const EngineRole& role, std::string_view parameter) {
 bool is_of_both_roles(const Parameter& parameter) {
     constexpr std::array<std::string_view, 5> concepts{
         "quantization", "weight_dtype", "kv_cache_dtype", "value_cache_dtype", "state_cache_dtype"};
-    return std::find(concepts.begin(), concepts.end(), parameter.concept_name) != concepts.end();
+    return contains(concepts, parameter.concept_name);
 }
 
 /// The servers of a role where the study does not say how many: what the machine may hold.
@@ -37,7 +37,7 @@ Parameter default_count(const EngineRole& role, const std::optional<DeviceLimit>
     if (!devices)
         throw EntryErrors(
             name, "nothing says how many devices there are, so say how many servers to try");
-    const std::int64_t others = static_cast<std::int64_t>(roles) - 1;
+    const std::int64_t others = std::int64_t(roles) - 1;
     return Parameter{name, IntegerDomain{1, devices->count - others}, std::int64_t{1}};
 }
 
@@ -79,8 +79,7 @@ void EngineSpace::add_roles() {
         throw EntryErrors("roles", engine.name + " runs prefill and decode apart from " +
                                        engine.roles->since + ", and the study is for " + version);
     const auto& roles = engine.roles->each;
-    if (description_.devices &&
-        description_.devices->count < static_cast<std::int64_t>(roles.size()))
+    if (description_.devices && description_.devices->count < std::int64_t(roles.size()))
         throw EntryErrors(
             "roles",
             "prefill and decode apart take at least " + std::to_string(roles.size()) +
@@ -121,8 +120,8 @@ void EngineSpace::add_roles() {
     for (Parameter& parameter : parameters_)
         for (const auto& [name, local] : locals(engine)) {
             if (local.name_in_space != parameter.name) continue;
-            if (std::all_of(role_locals_.begin(), role_locals_.end(),
-                            [&, &own = name](const auto& one) { return one.second.contains(own); }))
+            if (all_of(role_locals_,
+                       [&, &own = name](const auto& one) { return one.second.contains(own); }))
                 parameter.active_when.push_back({std::string(choice_of_roles), {together}});
         }
 }
@@ -135,7 +134,7 @@ void EngineSpace::add_role_parameter(const EngineRole& role, const SpaceEntry& e
     const auto is_it = [&](const EngineParameter& one) {
         return one.parameter.name == name || one.parameter.concept_name == name;
     };
-    const auto declared = std::find_if(engine.parameters.begin(), engine.parameters.end(), is_it);
+    const auto declared = find_if(engine.parameters, is_it);
     if (declared == engine.parameters.end()) {
         std::vector<std::string> known{std::string(count_of_role)};
         for (const EngineParameter& one : engine.parameters) known.push_back(one.parameter.name);
@@ -157,8 +156,7 @@ void EngineSpace::add_role_parameter(const EngineRole& role, const SpaceEntry& e
         const std::vector<Value> values = with_unset(condition.values, parent.parameter->parameter);
         if (!parent.name_in_space.empty())
             parameter.active_when.push_back({parent.name_in_space, values});
-        else if (std::find(values.begin(), values.end(),
-                           parent.parameter->parameter.default_value) == values.end())
+        else if (!contains(values, parent.parameter->parameter.default_value))
             throw EntryErrors(entry.name, "it can never be active: it needs another " +
                                               condition.parent +
                                               ", which this study does not offer");

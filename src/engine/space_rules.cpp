@@ -116,7 +116,7 @@ void EngineSpace::add_constraints(const Engine& engine, std::string_view role) {
         const auto is_own = [&](const auto& one) {
             return role_locals_.find(role)->second.contains(one.first);
         };
-        if (!role.empty() && std::none_of(locals.begin(), locals.end(), is_own)) continue;
+        if (!role.empty() && none_of(locals, is_own)) continue;
         if (const auto* rule = std::get_if<Require>(&constraint)) {
             Expression expression = in_space(rule->expression, engine, locals);
             if (const auto always = expression.constant()) {

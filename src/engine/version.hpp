@@ -26,7 +26,7 @@ inline std::vector<std::uint64_t> version_numbers(std::string_view version) {
         std::uint64_t number = 0;
         for (const char c : part) {
             if (std::isdigit(static_cast<unsigned char>(c)) == 0) break;
-            number = number * 10 + static_cast<std::uint64_t>(c - '0');
+            number = number * 10 + std::uint64_t(c - '0');
         }
         result.push_back(number);
         at = end + 1;

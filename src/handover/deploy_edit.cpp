@@ -51,8 +51,7 @@ std::string shown_checkpoint(const std::string& name) {
 }
 
 bool takes_json(const Engine& engine, const std::string& flag) {
-    return std::any_of(engine.json_flags.begin(), engine.json_flags.end(),
-                       [&](const JsonFlag& json) { return json.flag == flag; });
+    return any_of(engine.json_flags, [&](const JsonFlag& json) { return json.flag == flag; });
 }
 
 bool says_default(const FlagUnit& unit) {
@@ -195,7 +194,7 @@ private:
     }
     /// Behind the last word that stays, each as that stands.
     void add() {
-        if (std::find(now_.begin(), now_.end(), "--") != now_.end())
+        if (contains(now_, "--"))
             throw ParseError("behind the word -- in it nothing is a flag: take that word away");
         std::size_t stay = words_.size();
         while (stay > 0 && gone_[stay - 1]) --stay;
@@ -238,7 +237,7 @@ std::string edited_text(const DeployFile& file, const DeployCommand& command,
     for (const DeployChange& change : difference.changes) editor.apply(change);
     std::string text = editor.result();
     const DeployFile now = read_deploy_file(text, name, spec.engine);
-    const auto which = static_cast<std::size_t>(&command - file.commands.data());
+    const auto which = std::size_t(&command - file.commands.data());
     if (now.commands.size() != file.commands.size() ||
         now.commands[which].texts() != editor.expected() ||
         !difference_of(now.commands[which], spec).changes.empty())
@@ -338,10 +337,9 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     const auto change = [&](const FlagUnit& unit, const std::string& before,
                             const std::string& after) {
         result.changes.push_back({unit.name(), before, after});
-        devices = devices || std::any_of(spec.engine.devices.begin(), spec.engine.devices.end(),
-                                         [&](const DeviceFactor& factor) {
-                                             return factor.parameter == unit.key;
-                                         });
+        devices = devices || any_of(spec.engine.devices, [&](const DeviceFactor& factor) {
+                      return factor.parameter == unit.key;
+                  });
     };
     for (const FlagUnit& unit : wanted) {
         const FlagUnit* now = last_with(there, unit.key);

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -104,8 +103,7 @@ private:
             (own_program ||
              engine_of_image(std::span(&engine_, 1), deploy_text_at(node, "image")) == nullptr))
             return;
-        found.words.erase(found.words.begin(),
-                          found.words.begin() + static_cast<std::ptrdiff_t>(launch));
+        found.words.erase(found.words.begin(), found.words.begin() + std::ptrdiff_t(launch));
         read_environment(node, found);
         for (const std::string& word : found.texts())
             for (const std::string& flag : engine_.file_flags)
@@ -159,7 +157,7 @@ private:
     /// Where a scalar stands, if its bytes are its text: no escapes, no folded lines.
     [[nodiscard]] DeployWord placed(const YAML::Node& scalar) const {
         DeployWord word{.text = scalar.Scalar()};
-        const std::size_t at = offset_ + static_cast<std::size_t>(std::max(0, scalar.Mark().pos));
+        const std::size_t at = offset_ + std::size_t(std::max(0, scalar.Mark().pos));
         for (const std::string quote : {"", "'", "\""}) {
             const std::string whole = quote + word.text + quote;
             const std::string other = quote == "\"" ? "\n\"\\" : "\n" + quote;

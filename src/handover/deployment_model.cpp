@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 
 namespace servetune {
@@ -121,9 +120,7 @@ void add_command(DeploymentModel& model, const StudyFile& file, const Command& c
 std::string rendered_model(const Engine& engine, const Command& command) {
     const auto at =
         std::find(engine.launch.begin(), engine.launch.end(), "{model}") - engine.launch.begin();
-    return static_cast<std::size_t>(at) < engine.launch.size()
-               ? command.argv[static_cast<std::size_t>(at)]
-               : "";
+    return std::size_t(at) < engine.launch.size() ? command.argv[std::size_t(at)] : "";
 }
 
 void refuse_what_cannot_start(const StudySetup& setup, const Configuration& configuration) {

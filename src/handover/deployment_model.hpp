@@ -21,8 +21,7 @@ struct WordPiece {
 using Word = std::vector<WordPiece>;
 
 [[nodiscard]] inline bool has_variable(const Word& word) {
-    return std::any_of(word.begin(), word.end(),
-                       [](const WordPiece& piece) { return piece.variable; });
+    return any_of(word, [](const WordPiece& piece) { return piece.variable; });
 }
 
 /// What a person chooses of a deployment; the study and its configuration say the rest.
@@ -63,7 +62,7 @@ struct DeploymentModel {
 
     /// The words behind the launch: flags, and the study's own arguments.
     [[nodiscard]] std::vector<Word> flags() const {
-        return {argv.begin() + static_cast<std::ptrdiff_t>(launch_words), argv.end()};
+        return {argv.begin() + std::ptrdiff_t(launch_words), argv.end()};
     }
 };
 

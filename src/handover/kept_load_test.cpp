@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -143,9 +142,8 @@ std::optional<std::uint64_t> trial_of_kept(const fs::path& file) {
     const auto number = integer_of(
         name.substr(dash + 1, name.size() - dash - 1 - std::string_view(kept_ending).size()));
     if (!trial || !number) return std::nullopt;
-    const auto id = static_cast<std::uint64_t>(*trial);
-    return name == kept_requests_name(id, static_cast<std::size_t>(*number)) ? std::optional(id)
-                                                                             : std::nullopt;
+    const auto id = std::uint64_t(*trial);
+    return name == kept_requests_name(id, std::size_t(*number)) ? std::optional(id) : std::nullopt;
 }
 
 std::vector<fs::path> kept_load_tests(const fs::path& study_folder) {

@@ -28,7 +28,7 @@ constexpr std::size_t longest_path = 200;
 /// What is wrong with the path of a file; empty: nothing.
 std::string wrong_with_path(const std::string& path) {
     constexpr std::string_view others = "._-+/";
-    const bool plain = std::all_of(path.begin(), path.end(), [&](char c) {
+    const bool plain = all_of(path, [&](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                others.find(c) != std::string_view::npos;
     });
@@ -70,8 +70,7 @@ bool is_record(const fs::path& folder) {
 }
 
 bool RecordManifest::of_study() const {
-    return std::any_of(files.begin(), files.end(),
-                       [](const File& file) { return file.path == "study.db"; });
+    return any_of(files, [](const File& file) { return file.path == "study.db"; });
 }
 
 void write_manifest(const fs::path& folder) {

@@ -104,8 +104,7 @@ private:
         };
         const std::size_t planned =
             taken_ < tests_.size() ? tests_[taken_].result.plan.requests.size() : 0;
-        const auto requests =
-            workload.requests ? static_cast<std::size_t>(*workload.requests) : planned;
+        const auto requests = workload.requests ? std::size_t(*workload.requests) : planned;
         auto found = find_capacity(workload, requests, options_.limits, measure);
         if (const auto* failure = std::get_if<Failure>(&found))
             throw ParseError("the search for its load fails: " + failure->message);
@@ -125,8 +124,7 @@ void add_figures_per_device(const StudySetup& setup, const Trial& trial, const M
                             Metrics& metrics) {
     if (!std::holds_alternative<DeployChoice>(setup.file.measuring)) return;
     const auto copies = journal.metrics.find("replicas");
-    const auto count =
-        copies == journal.metrics.end() ? 1 : static_cast<std::int64_t>(copies->second.value);
+    const auto count = copies == journal.metrics.end() ? 1 : std::int64_t(copies->second.value);
     add_per_device(
         metrics,
         std::max<std::int64_t>(count, 1) * setup.file.composition->devices_of(trial.configuration),
@@ -153,10 +151,9 @@ void compare_with_journal(const Measurement& journal, const Measurement& repeate
             differs("the standard error of " + name, text_of(error), text_of(of_journal));
     }
     const auto has = [](const Validity& validity, const Finding& wanted) {
-        return std::any_of(
-            validity.findings.begin(), validity.findings.end(), [&](const Finding& one) {
-                return one.id == wanted.id && one.left == wanted.left && one.right == wanted.right;
-            });
+        return any_of(validity.findings, [&](const Finding& one) {
+            return one.id == wanted.id && one.left == wanted.left && one.right == wanted.right;
+        });
     };
     for (const Finding& finding : repeated.validity.findings)
         if (!has(journal.validity, finding))

@@ -105,11 +105,11 @@ void each_gzip_line(const std::filesystem::path& file,
     };
     for (int got = read(); got != 0; got = read()) {
         if (got < 0) throw IoError("cannot read " + file.string() + " to its end");
-        all += static_cast<std::size_t>(got);
+        all += std::size_t(got);
         if (all > most_unpacked)
             throw ParseError(file.string() + " unpacks to more than " +
                              std::to_string(most_unpacked) + " bytes: it is not read");
-        for (const char c : std::string_view(buffer).substr(0, static_cast<std::size_t>(got))) {
+        for (const char c : std::string_view(buffer).substr(0, std::size_t(got))) {
             if (c != '\n') {
                 text += c;
                 continue;

@@ -21,8 +21,7 @@ Figure finite(const Figure& figure) {
 /// vLLM's counts are integers in its files; ours may be fractions where a tool gave a mean.
 OrderedJson count_json(double number) {
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, not every integer is a double
-    if (number == std::floor(number) && std::abs(number) < exact)
-        return static_cast<std::int64_t>(number);
+    if (number == std::floor(number) && std::abs(number) < exact) return std::int64_t(number);
     return number;
 }
 

@@ -16,7 +16,6 @@
 #include <array>
 #include <fstream>
 #include <map>
-#include <string_view>
 #include <system_error>
 
 namespace servetune {
@@ -77,7 +76,7 @@ public:
         std::ifstream stream(file, std::ios::binary);
         std::string end(most_bytes, '\0');
         stream.seekg(-static_cast<std::streamoff>(most_bytes), std::ios::end);
-        if (!stream.read(end.data(), static_cast<std::streamsize>(end.size())))
+        if (!stream.read(end.data(), std::streamsize(end.size())))
             throw IoError("cannot read " + file.string());
         // Whole lines: a secret that is cut in two would not be found.
         text(path, "[... the beginning is left out ...]\n" + end.substr(end.find('\n') + 1));
@@ -145,8 +144,7 @@ nlohmann::json canonical(const nlohmann::json& value) {
                                                     "command",  "argv",   "environment"};
     for (const auto& [key, child] : value.items())
         if (value.is_array()) result.push_back(canonical(child));
-        else if (std::find(words.begin(), words.end(), key) == words.end())
-            result[key] = canonical(child);
+        else if (!contains(words, key)) result[key] = canonical(child);
     return result;
 }
 

@@ -31,7 +31,7 @@ std::string FoundDevices::text() const {
     std::vector<std::pair<std::string, int>> kinds;
     for (const Device& device : visible) {
         constexpr double gib = 1UL << 30UL;
-        const auto memory = std::llround(static_cast<double>(device.memory_bytes) / gib);
+        const auto memory = std::llround(double(device.memory_bytes) / gib);
         const std::string kind =
             device.name + (memory > 0 ? ", " + std::to_string(memory) + " GiB each" : "");
         const auto known = std::find_if(kinds.begin(), kinds.end(),
@@ -64,7 +64,7 @@ std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus,
     else
         for (const Device& device : found.visible) known.push_back(std::to_string(device.index));
     if (known.empty()) return {};
-    const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(count, 1));
+    const auto wanted = std::size_t(std::max<std::int64_t>(count, 1));
     if (known.size() < wanted)
         throw IoError("the configuration takes " + std::to_string(wanted) +
                       " devices, and there are " + std::to_string(known.size()));

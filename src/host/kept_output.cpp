@@ -97,8 +97,7 @@ void LogFile::finish() {
     std::string last(ring_most_, ' ');
     if (pread(file_.id(), last.data(), last.size(), static_cast<off_t>(head_most_)) ==
         static_cast<ssize_t>(last.size())) {
-        std::rotate(last.begin(),
-                    last.begin() + static_cast<std::ptrdiff_t>(ring_total_ % ring_most_),
+        std::rotate(last.begin(), last.begin() + std::ptrdiff_t(ring_total_ % ring_most_),
                     last.end());
         (void)put("\n[servetune: " + std::to_string(ring_total_ - ring_most_) +
                       " bytes left out]\n" + last,
@@ -123,8 +122,8 @@ bool LogFile::put(std::string_view bytes, std::size_t at) {
             file_.reset();
             return false;
         }
-        at += static_cast<std::size_t>(put);
-        bytes.remove_prefix(static_cast<std::size_t>(put));
+        at += std::size_t(put);
+        bytes.remove_prefix(std::size_t(put));
     }
     return true;
 }

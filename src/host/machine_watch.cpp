@@ -270,8 +270,8 @@ void MachineWatch::State::judge(const std::string& uuid, const SeenGpu& gpu,
                             "why, often a reboot is needed"});
     const std::size_t held = gpu.held_down + gpu.perhaps_changing;
     const bool more_than_a_change = gpu.held_down > 0 || gpu.perhaps_changing > 1;
-    if (more_than_a_change && static_cast<double>(held) > options.throttled_samples_at_most *
-                                                              static_cast<double>(gpu.samples)) {
+    if (more_than_a_change &&
+        double(held) > options.throttled_samples_at_most * double(gpu.samples)) {
         std::string seen = gpu.name() + ": " + text_of_reasons(gpu.held_by) + " in " +
                            std::to_string(held) + " of " + std::to_string(gpu.samples) +
                            (gpu.samples == 1 ? " sample" : " samples");
@@ -296,7 +296,7 @@ void MachineWatch::State::judge(const std::string& uuid, const SeenGpu& gpu,
                  " held by processes that are not the engine's",
              "somebody else computes on this GPU"});
     for (const GpuMemoryUse& use : options.before) {
-        const double mib = static_cast<double>(use.used_bytes) / (1 << 20);
+        const double mib = double(use.used_bytes) / (1 << 20);
         if (use.uuid == uuid && !gpu.runs_known && mib > options.before_memory_mib)
             findings.push_back(
                 {"gpu_shared",
@@ -311,14 +311,13 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
     if (!cpu_begin || !cpu_end) return;
     const auto ticks =
         [&](std::uint64_t CpuTimes::*part) {  // the kernel lets idle go back a little at times
-            return static_cast<double>(std::max(*cpu_end.*part, *cpu_begin.*part) -
-                                       *cpu_begin.*part);
+            return double(std::max(*cpu_end.*part, *cpu_begin.*part) - *cpu_begin.*part);
         };
     const double busy = ticks(&CpuTimes::busy);
     const double stolen = ticks(&CpuTimes::stolen);
     const double all = busy + stolen + ticks(&CpuTimes::idle);
-    const auto hertz = static_cast<double>(sysconf(_SC_CLK_TCK));
-    if (all < options.cpu_judged_from_seconds * hertz * static_cast<double>(cpu_end->cores)) return;
+    const auto hertz = double(sysconf(_SC_CLK_TCK));
+    if (all < options.cpu_judged_from_seconds * hertz * double(cpu_end->cores)) return;
 
     constexpr double counted_ticks = 5;  // fewer are the counting's own error
     if (stolen >= counted_ticks && stolen > options.stolen_at_most * (busy + stolen))
@@ -330,7 +329,7 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
     const bool with_self =
         options.cores.empty() || may_run_on(options.proc, getpid(), options.cores);
     const std::uint64_t had = at_begin.ticks(with_self);
-    const double own = static_cast<double>(std::max(at_end.ticks(with_self), had) - had);
+    const double own = double(std::max(at_end.ticks(with_self), had) - had);
     const double others = std::max(busy - own, 0.0) / all;
     const double used = (busy + stolen) / all;
     if (used < options.busy_at_least || others <= options.others_cpu_at_most) return;
@@ -338,7 +337,7 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
     const auto greediest = at_end.greediest(at_begin);
     for (std::size_t i = 0; i < std::min<std::size_t>(greediest.size(), 3); ++i)
         who += (i == 0 ? "; most had " : ", ") + greediest[i].first + " (" +
-               with_unit(static_cast<double>(greediest[i].second) / hertz, "s", 1) + ")";
+               with_unit(double(greediest[i].second) / hertz, "s", 1) + ")";
     findings.push_back({"cpu_shared",
                         cores_text() + " " + share_of_time(used) + " busy, " +
                             share_of_time(others) + " of their time with other processes",

@@ -229,7 +229,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 std::uint64_t bytes_of(double mib) {
-    return static_cast<std::uint64_t>(std::llround(std::max(mib, 0.0) * (1 << 20)));
+    return std::uint64_t(std::llround(std::max(mib, 0.0) * (1 << 20)));
 }
 
 std::vector<GpuMemoryUse> memory_of(const std::string& named, std::vector<GpuState> gpus) {

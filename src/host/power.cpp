@@ -35,13 +35,13 @@ double median_distance(std::span<const PowerSample> samples) {
     std::vector<double> distances;
     for (std::size_t i = 1; i < samples.size(); ++i)
         distances.push_back(samples[i].at_seconds - samples[i - 1].at_seconds);
-    const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+    const auto middle = distances.begin() + std::ptrdiff_t(distances.size() / 2);
     std::nth_element(distances.begin(), middle, distances.end());
     return *middle;
 }
 
 double error_of_mean(std::span<const PowerSample> samples) {
-    const auto n = static_cast<double>(samples.size());
+    const auto n = double(samples.size());
     double mean = 0;
     for (const PowerSample& one : samples) mean += one.watts / n;
     double squares = 0;
@@ -116,7 +116,7 @@ std::vector<std::string> power_metrics() {
 
 bool is_power_metric(std::string_view metric) {
     const std::vector<std::string> all = power_metrics();
-    return std::find(all.begin(), all.end(), MetricKey::of(metric).name) != all.end();
+    return contains(all, MetricKey::of(metric).name);
 }
 
 namespace {

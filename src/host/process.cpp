@@ -71,7 +71,7 @@ public:
                 pipe_.in.reset();
                 return;
             }
-            pending_.erase(0, static_cast<std::size_t>(wrote));
+            pending_.erase(0, std::size_t(wrote));
         }
     }
     void hang_up() {
@@ -176,7 +176,7 @@ void write_files(const ProcessOptions& options) {
 template <class Take>
 bool read_once(int from, std::vector<char>& buffer, const Take& take) {
     const ssize_t got = read(from, buffer.data(), buffer.size());
-    if (got > 0) take(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+    if (got > 0) take(std::string_view(buffer.data(), std::size_t(got)));
     return got != 0;
 }
 
@@ -384,8 +384,8 @@ std::vector<std::string> Process::lines(std::size_t most) const {
     if (const std::string trouble = log_trouble(); !trouble.empty())
         lines.push_back("[servetune: " + trouble + "]");
     if (lines.size() > most)
-        lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(most - most / 2),
-                    lines.end() - static_cast<std::ptrdiff_t>(most / 2));
+        lines.erase(lines.begin() + std::ptrdiff_t(most - most / 2),
+                    lines.end() - std::ptrdiff_t(most / 2));
     return lines;
 }
 

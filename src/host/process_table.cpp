@@ -27,7 +27,7 @@ std::string proc_content(int id, const char* file) {
     std::array<char, 16384> buffer{};
     ssize_t got = 0;
     while (from.id() >= 0 && (got = read(from.id(), buffer.data(), buffer.size())) > 0)
-        text.append(buffer.data(), static_cast<std::size_t>(got));
+        text.append(buffer.data(), std::size_t(got));
     return text;
 }
 
@@ -60,7 +60,7 @@ std::optional<RunningProcess> running_process(int id) {
     std::array<char, 1024> buffer{};
     const Descriptor file = open_of_process(id, "stat");
     const ssize_t got = file.id() < 0 ? 0 : read(file.id(), buffer.data(), buffer.size());
-    std::string_view text(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    std::string_view text(buffer.data(), got > 0 ? std::size_t(got) : 0);
     const std::size_t name_end = text.rfind(')');
     if (name_end == std::string_view::npos || text.size() < name_end + 3) return std::nullopt;
     text.remove_prefix(name_end + 2);
@@ -81,7 +81,7 @@ std::optional<RunningProcess> running_process(int id) {
 void require_process_table() {
     std::array<char, 32> self{};
     const ssize_t got = readlink("/proc/self", self.data(), self.size());
-    const std::string id(self.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    const std::string id(self.data(), got > 0 ? std::size_t(got) : 0);
     if (id == std::to_string(getpid())) {
         if (running_process(getpid())) return;
         if (open_of_process(getpid(), "stat").id() < 0)  // such as too many open files

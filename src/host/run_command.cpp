@@ -17,7 +17,7 @@ namespace {
 bool read_some(int from, std::string& into) {
     std::array<char, 65536> buffer{};
     const ssize_t got = read(from, buffer.data(), buffer.size());
-    if (got > 0) into.append(buffer.data(), static_cast<std::size_t>(got));
+    if (got > 0) into.append(buffer.data(), std::size_t(got));
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 

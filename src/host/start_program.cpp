@@ -42,7 +42,7 @@ struct ChildSteps : boost_process::extend::handler {
         if (getppid() != parent) _exit(126);
         hear_every_signal();
         for (int standard = 0; standard < 3; ++standard)
-            if (dup2(standards[static_cast<std::size_t>(standard)], standard) < 0)
+            if (dup2(standards[std::size_t(standard)], standard) < 0)
                 refuse(Refusal::Step::input_and_output);
         if (folder != nullptr && chdir(folder) != 0) refuse(Refusal::Step::folder);
         if (cores != nullptr && sched_setaffinity(0, sizeof *cores, cores) != 0)
@@ -131,7 +131,7 @@ cpu_set_t set_of(const std::vector<int>& cores) {
     for (const int core : cores) {
         if (core < 0 || core >= CPU_SETSIZE)
             throw IoError("there is no core " + std::to_string(core));
-        CPU_SET(static_cast<std::size_t>(core), &set);
+        CPU_SET(std::size_t(core), &set);
     }
     return set;
 }

@@ -59,7 +59,7 @@ void sleep_for(milliseconds time) {
 class WatchedGroups {
 public:
     void hear(const WatchedGroup& told) {
-        const auto end = groups_.begin() + static_cast<std::ptrdiff_t>(count_);
+        const auto end = groups_.begin() + std::ptrdiff_t(count_);
         auto* const known = std::find_if(
             groups_.begin(), end, [&](const WatchedGroup& one) { return one.token == told.token; });
         if (known != end && told.ended) *known = groups_[--count_];
@@ -92,7 +92,7 @@ private:
         bool found = false;
         for (ssize_t got = 0; !found && (got = read(file.id(), buffer.data(), buffer.size())) > 0;)
             for (ssize_t i = 0; i < got && !found; ++i) {
-                const char c = buffer[static_cast<std::size_t>(i)];
+                const char c = buffer[std::size_t(i)];
                 if (c == '\0') {
                     found = fits && at >= name.size() && watched_token(value);
                     value = {};
@@ -108,7 +108,7 @@ private:
         return found;
     }
     [[nodiscard]] bool watched_token(const std::array<char, 64>& token) const {
-        return std::any_of(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(count_),
+        return std::any_of(groups_.begin(), groups_.begin() + std::ptrdiff_t(count_),
                            [&](const WatchedGroup& one) { return one.token == token; });
     }
 

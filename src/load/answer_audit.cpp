@@ -53,19 +53,17 @@ Validity unseen(std::span<const RequestRecord> records) {
         ++answers;
         if (!shows_no_text(record)) continue;
         ++without;
-        tokens += static_cast<double>(record.output_tokens.value_or(0));
+        tokens += double(record.output_tokens.value_or(0));
     }
-    if (static_cast<double>(without) <= (1 - success_wanted) * static_cast<double>(answers))
-        return {};
+    if (double(without) <= (1 - success_wanted) * double(answers)) return {};
     const std::string counted = " answers that count " + figure_shown(tokens) + " tokens";
     const std::string which =
         without == answers
-            ? "no token text seen in any of " + figure_shown(static_cast<double>(answers)) + counted
-            : "no token text seen in " + figure_shown(static_cast<double>(without)) + counted;
-    return {
-        Verdict::unsound,
-        {{"unseen", which, "text in all " + figure_shown(static_cast<double>(answers)) + " answers",
-          why_unseen(records)}}};
+            ? "no token text seen in any of " + figure_shown(double(answers)) + counted
+            : "no token text seen in " + figure_shown(double(without)) + counted;
+    return {Verdict::unsound,
+            {{"unseen", which, "text in all " + figure_shown(double(answers)) + " answers",
+              why_unseen(records)}}};
 }
 
 /// A note: the figures are those of what came.
@@ -74,8 +72,8 @@ Validity hidden(std::span<const RequestRecord> records) {
     double kept = 0;
     for (const RequestRecord& record : records) {
         if (!record.succeeded()) continue;
-        output += static_cast<double>(record.output_tokens.value_or(0));
-        kept += static_cast<double>(record.hidden_tokens);
+        output += double(record.output_tokens.value_or(0));
+        kept += double(record.hidden_tokens);
     }
     if (!(kept > 0)) return {};
     return {Verdict::sound,
@@ -97,7 +95,7 @@ Validity backwards(std::span<const RequestRecord> records) {
     if (count == 0) return {};
     return {Verdict::unsound,
             {{"order",
-              figure_shown(static_cast<double>(count)) +
+              figure_shown(double(count)) +
                   " answers have a token before their request or before an earlier token",
               "none may",
               "impossible: the client's time stamps are wrong, and with them all its times"}}};

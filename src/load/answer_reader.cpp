@@ -6,7 +6,6 @@
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace servetune {
@@ -73,7 +72,7 @@ constexpr std::size_t other_bytes = 16U << 20U;
 constexpr std::size_t most_whole_bytes = 64U
                                          << 20U;  ///< of an event, or of an answer that comes whole
 std::size_t tokens_at_most(std::int64_t asked) {
-    return asked > 0 ? static_cast<std::size_t>(asked) : most_asked;
+    return asked > 0 ? std::size_t(asked) : most_asked;
 }
 
 /// Fields that hold the text of an answer, in OpenAI's interface and in those made like it. A chunk
@@ -370,11 +369,9 @@ std::int64_t AnswerReader::hidden_tokens() const {
     const std::uint32_t answer_chunks = record_.chunks - reasoning_chunks_;
     if (reasoning_chunks_ == 0) return reasoning;
     if (answer_chunks == 0) return 0;  // how many tokens a chunk holds is not known
-    const double each = std::max(1.0, static_cast<double>(output - reasoning) / answer_chunks);
+    const double each = std::max(1.0, double(output - reasoning) / answer_chunks);
     const double came = each * reasoning_chunks_;
-    return static_cast<double>(reasoning) > reasoning_is_hidden * came
-               ? reasoning - static_cast<std::int64_t>(came)
-               : 0;
+    return double(reasoning) > reasoning_is_hidden * came ? reasoning - std::int64_t(came) : 0;
 }
 
 void AnswerReader::fail(RequestEnd end, std::string_view error) {
@@ -396,8 +393,7 @@ void AnswerReader::end(double now, RequestEnd failure, std::string_view error) {
     if (expected_.estimate && !record_.output_tokens)
         record_.estimated_tokens = estimated_tokens(all_text_);
     record_.hidden_tokens = hidden_tokens();
-    if (!is_stream_ ||
-        static_cast<double>(unread_chunks_) <= most_unread * (unread_chunks_ + record_.chunks))
+    if (!is_stream_ || double(unread_chunks_) <= most_unread * (unread_chunks_ + record_.chunks))
         record_.unread_field.clear();
     judge();
 }

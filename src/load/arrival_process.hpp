@@ -27,8 +27,7 @@ inline std::vector<double> unit_arrivals(std::size_t count, double shape, Rng& r
         throw UsageError("burstiness " + std::to_string(shape) +
                          " is too small to draw gaps from; use 0.01 or more");
     for (std::size_t i = 1; i < count; ++i)
-        result[i] = i + 1 == count ? static_cast<double>(count - 1)
-                                   : result[i] / sum * static_cast<double>(count - 1);
+        result[i] = i + 1 == count ? double(count - 1) : result[i] / sum * double(count - 1);
     return result;
 }
 

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 namespace servetune {
 namespace {
@@ -22,7 +21,7 @@ std::string share_text(double value) { return percent_text(value, 1); }
 std::optional<double> yardstick(std::vector<double> values) {
     if (values.empty()) return std::nullopt;
     if (values.size() < 3) return values.front();
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    const auto middle = values.begin() + std::ptrdiff_t((values.size() - 1) / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
 }
@@ -586,16 +585,16 @@ void add(Validity& to, const Validity& more) {
 void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result) {
     const Dataset& data = workload.dataset;
     if (workload.arrival.kind == Arrival::Kind::concurrency) {
-        context.concurrency_cap = static_cast<double>(workload.arrival.in_flight);
+        context.concurrency_cap = double(workload.arrival.in_flight);
         context.closed_loop = true;
     } else if (workload.arrival.kind == Arrival::Kind::rate)
         context.requested_rate_per_second = workload.arrival.requests_per_second;
     if (data.kind == Dataset::Kind::random) {
-        context.mean_input_tokens = static_cast<double>(present(data.input_tokens));
+        context.mean_input_tokens = double(present(data.input_tokens));
         // Without ignore_eos answers may end early: equal enough when hardly any did.
         const double requests = result.successful_requests.value_or(0);
         const double printed = requests > 0 ? result.output_tokens.value_or(0) / requests : 0;
-        const auto asked = static_cast<double>(present(data.output_tokens));
+        const auto asked = double(present(data.output_tokens));
         if (data.range_ratio == 0 &&
             (workload.ignore_eos || std::abs(printed - asked) <= 0.02 * asked))
             context.equal_output_lengths = true;

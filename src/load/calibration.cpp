@@ -39,8 +39,8 @@ std::string sentence_of(const std::vector<std::string_view>& words) {
 }
 
 std::vector<std::string_view> words_from(std::size_t begin, std::size_t end) {
-    return {vocabulary_words.begin() + static_cast<std::ptrdiff_t>(begin),
-            vocabulary_words.begin() + static_cast<std::ptrdiff_t>(end)};
+    return {vocabulary_words.begin() + std::ptrdiff_t(begin),
+            vocabulary_words.begin() + std::ptrdiff_t(end)};
 }
 
 /// A server that is asked, and how often.
@@ -79,7 +79,7 @@ bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin,
     if (asked.questions() >= most_questions - 2) return false;  // two more come after
     const std::size_t middle = (begin + end) / 2;
     const std::int64_t left =
-        asked(words_from(begin, middle)) - overhead - 1 - static_cast<std::int64_t>(middle - begin);
+        asked(words_from(begin, middle)) - overhead - 1 - std::int64_t(middle - begin);
     if (left < 0 || left > excess) return false;
     return find_left_out(asked, overhead, begin, middle, left, left_out) &&
            find_left_out(asked, overhead, middle, end, excess - left, left_out);
@@ -102,7 +102,7 @@ Symbols::Symbols(const Calibration& calibration) {
     if (words_.size() < 2)
         throw UsageError("calibration: at least 2 words wanted that are one token each");
     count_ = static_cast<std::uint32_t>(words_.size());
-    digits_ = static_cast<std::size_t>(std::ceil(64 / std::log2(count_)));
+    digits_ = std::size_t(std::ceil(64 / std::log2(count_)));
 }
 
 void Symbols::fill(std::vector<std::uint32_t>& symbols, std::size_t from, std::size_t to,
@@ -131,7 +131,7 @@ std::string Symbols::text(const std::vector<std::uint32_t>& symbols) const {
 Calibration calibrate(const TokenCount& count) {
     AskedServer asked(count);
     Calibration result;
-    const auto words = static_cast<std::int64_t>(vocabulary_words.size());
+    const auto words = std::int64_t(vocabulary_words.size());
     // The same words once and twice: the difference is what they count, the rest what is counted
     // beside them.
     std::vector<std::string_view> all = words_from(1, vocabulary_words.size());
@@ -156,7 +156,7 @@ Calibration calibrate(const TokenCount& count) {
                  vocabulary_words.size() - result.left_out.size() >= fewest_words;
         if (!single) {
             result.left_out.clear();
-            result.tokens_per_word = static_cast<double>(counted) / static_cast<double>(words);
+            result.tokens_per_word = double(counted) / double(words);
         }
     }
     // Once more as prompts really are: words in any order.
@@ -164,13 +164,12 @@ Calibration calibrate(const TokenCount& count) {
         const Symbols symbols(result);
         std::vector<std::uint32_t> some(200);
         symbols.fill(some, 0, some.size(), Rng(1));
-        result.exact = asked.text(symbols.text(some)) ==
-                       result.overhead_tokens + static_cast<std::int64_t>(some.size());
+        result.exact =
+            asked.text(symbols.text(some)) == result.overhead_tokens + std::int64_t(some.size());
     }
     const std::string text(sample_text);
     result.tokens_per_estimated_token =
-        std::max(0.1, static_cast<double>(asked.text(text) - result.overhead_tokens) /
-                          estimated_tokens(text));
+        std::max(0.1, double(asked.text(text) - result.overhead_tokens) / estimated_tokens(text));
     return result;
 }
 
@@ -189,10 +188,10 @@ double estimated_tokens(std::string_view text) {
         std::size_t end = i + 1;
         if (ascii_letter(c)) {
             end = run(i, ascii_letter);
-            tokens += 1 + 0.1 * static_cast<double>(end - i > 6 ? end - i - 6 : 0);
+            tokens += 1 + 0.1 * double(end - i > 6 ? end - i - 6 : 0);
         } else if (ascii_digit(c)) {
             end = run(i, ascii_digit);
-            tokens += std::ceil(static_cast<double>(end - i) / 3);
+            tokens += std::ceil(double(end - i) / 3);
         } else if (c == ' ') {
             end = run(i, [](unsigned char other) { return other == ' '; });
             tokens += end - i > 1 ? 1 : 0;  // a single one belongs to the word behind it
@@ -201,8 +200,7 @@ double estimated_tokens(std::string_view text) {
             tokens += i > 0 && ascii_mark(at(i - 1)) ? 0 : 1;
         } else if (c < 0x80) {
             end = std::max(end, run(i, ascii_mark));
-            tokens += (end - i == 1 && ascii_letter(at(end)) ? 0.6 : 1) +
-                      0.3 * static_cast<double>(end - i - 1);
+            tokens += (end - i == 1 && ascii_letter(at(end)) ? 0.6 : 1) + 0.3 * double(end - i - 1);
         } else {
             end = i + (c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4);
             tokens += c < 0xe0 ? 0.55 : c < 0xf0 ? 0.8 : 2;

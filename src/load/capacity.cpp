@@ -123,7 +123,7 @@ std::optional<double> limit_utilization_of(const std::vector<Limit>& limits,
 
 void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at) {
     point.level = at.kind == Arrival::Kind::rate          ? at.requests_per_second
-                  : at.kind == Arrival::Kind::concurrency ? static_cast<double>(at.in_flight)
+                  : at.kind == Arrival::Kind::concurrency ? double(at.in_flight)
                                                           : infinite_load;
     point.limit_utilization = limit_utilization_of(limits, point.metrics).value_or(0);
     point.served =
@@ -204,7 +204,7 @@ std::string Capacity::text(std::string_view unit) const {
 }
 
 CapacitySearch::CapacitySearch(const Arrival& arrival, std::size_t requests)
-    : arrival_(arrival), requests_(static_cast<double>(std::max<std::size_t>(requests, 1))) {
+    : arrival_(arrival), requests_(double(std::max<std::size_t>(requests, 1))) {
     const LoadSearch& search = arrival_.search;
     if (!arrival_.searched())
         throw UsageError(
@@ -245,7 +245,7 @@ double CapacitySearch::lowest() const {
 
 Arrival CapacitySearch::at(double level) const {
     if (arrival_.kind == Arrival::Kind::largest_concurrency)
-        return {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(level)};
+        return {.kind = Arrival::Kind::concurrency, .in_flight = std::int64_t(level)};
     if (std::isinf(level)) return {};
     return {.kind = Arrival::Kind::rate,
             .requests_per_second = level,
@@ -255,9 +255,9 @@ Arrival CapacitySearch::at(double level) const {
 std::size_t CapacitySearch::requests_at(double level) const {
     constexpr double times_the_first = 4;
     constexpr double fewest = 20;
-    if (points_.empty() || std::isinf(level)) return static_cast<std::size_t>(requests_);
+    if (points_.empty() || std::isinf(level)) return std::size_t(requests_);
     const LoadPoint& highest_tried = points_.back();  // the first one
-    if (!(served_rate(highest_tried) > 0)) return static_cast<std::size_t>(requests_);
+    if (!(served_rate(highest_tried) > 0)) return std::size_t(requests_);
     const double first_seconds = requests_ / served_rate(highest_tried);
     double served = level;
     double least = fewest;
@@ -265,8 +265,8 @@ std::size_t CapacitySearch::requests_at(double level) const {
         served = served_rate(points_.front()) * std::min(1.0, level / points_.front().level);
         least = std::max(fewest, 3 * level);  // every place is taken three times
     }
-    return static_cast<std::size_t>(std::clamp(std::ceil(times_the_first * first_seconds * served),
-                                               std::min(least, requests_), requests_));
+    return std::size_t(std::clamp(std::ceil(times_the_first * first_seconds * served),
+                                  std::min(least, requests_), requests_));
 }
 
 bool CapacitySearch::tried(double level) const {
@@ -289,7 +289,7 @@ std::vector<double> CapacitySearch::smooth_log_strains() const {
     struct Block {
         double sum;
         std::size_t count;
-        [[nodiscard]] double mean() const { return sum / static_cast<double>(count); }
+        [[nodiscard]] double mean() const { return sum / double(count); }
     };
     std::vector<Block> blocks;
     for (const LoadPoint& point : points_) {
@@ -332,7 +332,7 @@ std::optional<double> CapacitySearch::most_served() const {
 double CapacitySearch::below(std::size_t broken) const {
     const LoadPoint& point = points_[broken];
     const double least = lowest();
-    const auto left = static_cast<std::size_t>(arrival_.search.points) - points_.size();
+    const auto left = std::size_t(arrival_.search.points) - points_.size();
     if (left == 1) return least;  // what is left to be said: whether the limits can be kept at all
     if (arrival_.kind == Arrival::Kind::largest_concurrency) {
         if (points_.size() > 2) return std::sqrt(point.level * least);
@@ -374,7 +374,7 @@ double CapacitySearch::between(std::size_t kept, std::size_t broken, double marg
 
 std::optional<double> CapacitySearch::next() const {
     if (points_.empty()) return rounded(highest());
-    if (points_.size() >= static_cast<std::size_t>(arrival_.search.points)) return std::nullopt;
+    if (points_.size() >= std::size_t(arrival_.search.points)) return std::nullopt;
     const Bracket now = bracket();
     if (!now.broken) return std::nullopt;  // the highest load keeps the limits
     double level = 0;
@@ -449,7 +449,7 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
         Workload at_level = workload;
         at_level.arrival = search.at(*level);
         if (const std::size_t sent = search.requests_at(*level); sent < requests)
-            at_level.requests = static_cast<std::int64_t>(sent);
+            at_level.requests = std::int64_t(sent);
         auto measured = measure(at_level);
         if (const auto* once = std::get_if<LoadPoint>(&measured);
             once != nullptr && once->validity.disturbed()) {

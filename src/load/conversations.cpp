@@ -163,11 +163,9 @@ std::string prompt_text(const TextStream& stream, std::size_t line, const Json& 
 
 FilePrompts read_conversations(const std::string& file, const Dataset& dataset, std::size_t count,
                                std::uint64_t seed, double scale) {
-    const auto least = static_cast<double>(dataset.min_tokens.value_or(sharegpt_min_tokens));
-    const auto most_prompt =
-        static_cast<double>(dataset.max_prompt_tokens.value_or(sharegpt_max_prompt_tokens));
-    const auto most_total =
-        static_cast<double>(dataset.max_total_tokens.value_or(sharegpt_max_total_tokens));
+    const auto least = double(dataset.min_tokens.value_or(sharegpt_min_tokens));
+    const auto most_prompt = double(dataset.max_prompt_tokens.value_or(sharegpt_max_prompt_tokens));
+    const auto most_total = double(dataset.max_total_tokens.value_or(sharegpt_max_total_tokens));
     TextStream stream(file);
     if (skip_blanks(stream) != '[')
         stream.fail(stream.line_number(), "a JSON array of conversations wanted");
@@ -193,7 +191,7 @@ FilePrompts read_conversations(const std::string& file, const Dataset& dataset, 
         auto turns = first_turns(stream, line, object);
         if (!turns) continue;
         const double prompt = estimated_tokens(turns->first) * scale;
-        const double answer = dataset.output_tokens ? static_cast<double>(*dataset.output_tokens)
+        const double answer = dataset.output_tokens ? double(*dataset.output_tokens)
                                                     : estimated_tokens(turns->second) * scale;
         if (prompt < least || prompt > most_prompt || prompt + answer > most_total ||
             (!dataset.output_tokens && answer < least))

@@ -79,11 +79,11 @@ private:
         if (requests < 1 || requests > most_requests)
             fail("'requests': an integer in [1, " + std::to_string(most_requests) +
                  "] wanted, got " + std::to_string(requests));
-        return static_cast<std::size_t>(requests);
+        return std::size_t(requests);
     }
     /// For kinds whose file ends somewhere.
     std::size_t at_most() const {
-        return workload_.requests ? count() : static_cast<std::size_t>(most_requests);
+        return workload_.requests ? count() : std::size_t(most_requests);
     }
 
     std::string path() const {
@@ -93,18 +93,18 @@ private:
 
     /// Before any prompt is made: a line of YAML can ask for more than there is memory.
     void check_total(double tokens) const {
-        if (tokens > static_cast<double>(most_total_tokens))
+        if (tokens > double(most_total_tokens))
             fail("prompts of at most " + std::to_string(most_total_tokens) +
                  " tokens together wanted; ask for fewer requests or shorter ones");
     }
     /// How many symbols make a prompt of `tokens`, at least one.
     std::size_t symbols_for(std::int64_t tokens) {
-        const double words = std::floor(static_cast<double>(tokens - overhead_) / per_word_ + 0.5);
+        const double words = std::floor(double(tokens - overhead_) / per_word_ + 0.5);
         if (words < 1) ++longer_than_asked_;
-        return words < 1 ? 1 : static_cast<std::size_t>(words);
+        return words < 1 ? 1 : std::size_t(words);
     }
     [[nodiscard]] std::int64_t tokens_of(std::size_t symbols) const {
-        return overhead_ + std::llround(static_cast<double>(symbols) * per_word_);
+        return overhead_ + std::llround(double(symbols) * per_word_);
     }
 
     /// Adds a request of these symbols. Its header is written last, by what the salt and `name`
@@ -121,13 +121,13 @@ private:
     /// Adds a text from a file, behind a header of its own where there is a salt.
     void add_text(const FilePrompt& prompt, std::int64_t output_tokens) {
         PlannedRequest request;
-        double tokens = prompt.tokens + static_cast<double>(overhead_);
+        double tokens = prompt.tokens + double(overhead_);
         if (options_.salt) {
             std::vector<std::uint32_t> header(symbols_.header_end());
             symbols_.fill(header, 0, header.size(), Rng(0));
             symbols_.write_key(header, symbols_.header_begin(), salted(plan_.requests.size()));
             request.text = symbols_.text(header) + "\n\n";
-            tokens += static_cast<double>(header.size()) * per_word_ + 1;
+            tokens += double(header.size()) * per_word_ + 1;
         }
         note("text", prompt.text.size());
         plan_.fingerprint.bits = mix64(plan_.fingerprint.bits ^ fingerprint_of(prompt.text).bits);
@@ -137,7 +137,7 @@ private:
         push(std::move(request));
     }
     void push(PlannedRequest request) {
-        note("out", static_cast<std::uint64_t>(request.output_tokens));
+        note("out", std::uint64_t(request.output_tokens));
         note("after", request.follows ? *request.follows + 1 : 0);
         plan_.requests.push_back(std::move(request));
     }
@@ -158,20 +158,17 @@ private:
         Rng rng(seed(lengths));
         const auto drawn = [&](std::int64_t around) {
             const auto low = std::max<std::int64_t>(
-                1,
-                std::llround(std::floor(static_cast<double>(around) * (1 - dataset_.range_ratio))));
+                1, std::llround(std::floor(double(around) * (1 - dataset_.range_ratio))));
             const auto high = std::max(
-                low, static_cast<std::int64_t>(std::llround(
-                         std::ceil(static_cast<double>(around) * (1 + dataset_.range_ratio)))));
-            return low +
-                   static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low) + 1));
+                low,
+                std::int64_t(std::llround(std::ceil(double(around) * (1 + dataset_.range_ratio)))));
+            return low + std::int64_t(rng.index(std::size_t(high - low) + 1));
         };
         if (input <= overhead_)
             fail("input_tokens " + std::to_string(input) + ": the server counts " +
                  std::to_string(overhead_) + " tokens around any text, so at least " +
                  std::to_string(overhead_ + 1) + " wanted");
-        check_total(static_cast<double>(n) * static_cast<double>(input) *
-                    (1 + dataset_.range_ratio));
+        check_total(double(n) * double(input) * (1 + dataset_.range_ratio));
         for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t length = drawn(input);
             add_random(i, length, drawn(output));
@@ -224,7 +221,7 @@ private:
             fail("'requests': " + std::to_string(count()) + " wanted, " + dataset_.path + " has " +
                  std::to_string(rows.size()) + "; ask for as many, or leave it out");
         double total = 0;
-        for (const TraceRow& row : rows) total += static_cast<double>(row.input_tokens);
+        for (const TraceRow& row : rows) total += double(row.input_tokens);
         check_total(total);
         const bool timed = workload_.arrival.kind == Arrival::Kind::trace;
         if (timed && !rows.front().seconds)
@@ -246,8 +243,8 @@ private:
     /// in the trace.
     void add_blocks(std::size_t i, const TraceRow& row, std::int64_t output) {
         std::vector<std::uint32_t> symbols(symbols_for(row.input_tokens));
-        const auto block = static_cast<std::size_t>(
-            std::max(1.0, std::floor(static_cast<double>(row.block_tokens) / per_word_)));
+        const auto block =
+            std::size_t(std::max(1.0, std::floor(double(row.block_tokens) / per_word_)));
         for (std::size_t at = 0, k = 0; at < symbols.size(); at += block, ++k) {
             const bool named = k < row.blocks.size();
             const std::uint64_t name = named ? derive_seed(seed(blocks), row.blocks[k])
@@ -266,14 +263,14 @@ private:
         const std::int64_t own = needed(dataset_.input_tokens, "input_tokens");
         const std::int64_t output = needed(dataset_.output_tokens, "output_tokens");
         const auto group_count =
-            static_cast<std::size_t>(needed(dataset_.prefix_groups.value_or(1), "prefix_groups"));
-        check_total(static_cast<double>(n) * static_cast<double>(prefix + own));
+            std::size_t(needed(dataset_.prefix_groups.value_or(1), "prefix_groups"));
+        check_total(double(n) * double(prefix + own));
         std::vector<std::size_t> group(n);  // evenly many of each, in random order
         for (std::size_t i = 0; i < n; ++i) group[i] = i % group_count;
         Rng rng(seed(groups));
         for (std::size_t i = n; i > 1; --i) std::swap(group[i - 1], group[rng.index(i)]);
-        const auto prefix_symbols = static_cast<std::size_t>(
-            std::max(1.0, std::floor(static_cast<double>(prefix) / per_word_)));
+        const auto prefix_symbols =
+            std::size_t(std::max(1.0, std::floor(double(prefix) / per_word_)));
         for (std::size_t i = 0; i < n; ++i) {
             std::vector<std::uint32_t> symbols(
                 std::max(prefix_symbols + 1, symbols_for(prefix + own)));
@@ -294,13 +291,13 @@ private:
         const std::size_t n = count();
         const std::int64_t input = needed(dataset_.input_tokens, "input_tokens");
         const std::int64_t output = needed(dataset_.output_tokens, "output_tokens");
-        const auto turns = static_cast<std::size_t>(needed(dataset_.turns, "turns"));
-        check_total(static_cast<double>(n) * static_cast<double>(input));
+        const auto turns = std::size_t(needed(dataset_.turns, "turns"));
+        check_total(double(n) * double(input));
         const std::size_t conversations = (n + turns - 1) / turns;
         const bool closed =
             workload_.arrival.kind == Arrival::Kind::concurrency && workload_.arrival.in_flight > 0;
         const std::size_t at_a_time =
-            closed ? std::min(conversations, static_cast<std::size_t>(workload_.arrival.in_flight))
+            closed ? std::min(conversations, std::size_t(workload_.arrival.in_flight))
                    : conversations;
         for (std::size_t first = 0; first < conversations; first += at_a_time) {
             const std::size_t together = std::min(at_a_time, conversations - first);
@@ -348,13 +345,13 @@ private:
         std::size_t inputs = 0;
         std::size_t outputs = 0;
         for (const PlannedRequest& request : plan_.requests) {
-            input += static_cast<double>(request.input_tokens);
+            input += double(request.input_tokens);
             inputs += request.input_tokens > 0 ? 1 : 0;
-            output += static_cast<double>(request.output_tokens);
+            output += double(request.output_tokens);
             outputs += request.output_tokens > 0 ? 1 : 0;
         }
-        if (inputs > 0) plan_.mean_input_tokens = input / static_cast<double>(inputs);
-        if (outputs > 0) plan_.mean_output_tokens = output / static_cast<double>(outputs);
+        if (inputs > 0) plan_.mean_input_tokens = input / double(inputs);
+        if (outputs > 0) plan_.mean_output_tokens = output / double(outputs);
     }
 
     const Workload& workload_;

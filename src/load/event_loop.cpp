@@ -16,10 +16,8 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -62,7 +60,7 @@ double processor_seconds_of_thread() {
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);
     const auto seconds = [](const timeval& time) {
-        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+        return double(time.tv_sec) + double(time.tv_usec) * 1e-6;
     };
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
@@ -188,8 +186,7 @@ int EventLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void
 
 int EventLoop::on_timer(CURLM*, long milliseconds, void* loop) {
     auto* self = static_cast<EventLoop*>(loop);
-    self->curl_due_ =
-        milliseconds < 0 ? never : self->now() + static_cast<double>(milliseconds) * 1e-3;
+    self->curl_due_ = milliseconds < 0 ? never : self->now() + double(milliseconds) * 1e-3;
     return 0;
 }
 
@@ -247,7 +244,7 @@ void EventLoop::wait_for_events() {
     std::array<epoll_event, 512> events{};
     const int count = epoll_wait(epoll_.id(), events.data(), static_cast<int>(events.size()), -1);
     for (int i = 0; i < count; ++i) {
-        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        const epoll_event& event = events[std::size_t(i)];
         const int descriptor = event.data.fd;
         std::uint64_t expirations = 0;
         if (descriptor == tick_timer_.id()) tick();

@@ -23,7 +23,7 @@ namespace servetune {
 inline double seconds_of_clock(clockid_t clock) {
     timespec time{};
     clock_gettime(clock, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+    return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
 /// CLOCK_MONOTONIC in seconds.

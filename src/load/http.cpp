@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

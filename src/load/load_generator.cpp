@@ -78,15 +78,16 @@ struct Places {
 Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival,
                   const LoadOptions& options) {
     if (arrival.kind == Arrival::Kind::concurrency) {
-        const std::size_t most = std::min(static_cast<std::size_t>(arrival.in_flight), plan.size());
+        const std::size_t most = std::min(std::size_t(arrival.in_flight), plan.size());
         return {most, most};
     }
     const std::size_t most = std::min(options.most_in_flight.value_or(plan.size()), plan.size());
     // Those of the first second: a burst finds its connections, and a slow rate does not open
     // thousands that it never needs.
-    const auto first_second = static_cast<std::size_t>(
-        std::count_if(plan.begin(), plan.end(),
-                      [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
+    const auto first_second =
+        std::size_t(std::count_if(plan.begin(), plan.end(), [](const PlannedRequest& r) {
+            return !r.follows && r.at_seconds < 1;
+        }));
     return {most, std::min(most, std::max<std::size_t>(first_second, 16))};
 }
 
@@ -137,7 +138,7 @@ ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops,
     }
     if (chunks > 0) result.coalesced_share = coalesced / chunks;
     if (seconds > 0) result.processor_share = busiest / seconds;
-    result.connects = static_cast<double>(connects);
+    result.connects = double(connects);
     return result;
 }
 
@@ -193,7 +194,7 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
     std::condition_variable all_ended;
     std::size_t running = count;
     std::exception_ptr failure;
-    std::latch warmed(static_cast<std::ptrdiff_t>(count) + 1);
+    std::latch warmed(std::ptrdiff_t(count) + 1);
     std::latch started(1);
     double epoch = 0;
     {

@@ -19,19 +19,18 @@ AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& r
                         const BenchmarkResult& result, bool may_end_early) {
     AuditContext context = test.known;
     context.dialect = Dialect::vllm;
-    context.servers = 1 + static_cast<double>(test.endpoint.replicas.size());
+    context.servers = 1 + double(test.endpoint.replicas.size());
     Workload workload = test.workload;
     workload.ignore_eos = workload.ignore_eos && !may_end_early;
     describe(context, workload, result);
     if (may_end_early) context.asked_output_tokens = plan.mean_output_tokens;
     for (const RequestRecord& record : run.records)
-        if (record.succeeded())
-            context.hidden_output_tokens += static_cast<double>(record.hidden_tokens);
+        if (record.succeeded()) context.hidden_output_tokens += double(record.hidden_tokens);
     context.failures = failed_requests_text(run.records);
     context.tokens_are_estimated = std::any_of(
         run.records.begin(), run.records.end(),
         [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
-    context.requested_requests = static_cast<double>(plan.requests.size());
+    context.requested_requests = double(plan.requests.size());
     // The later turns of conversations hold answers, whose lengths are not planned.
     const bool all_known =
         plan.lengths_exact &&
@@ -50,7 +49,7 @@ bool refused(const Handshake& handshake, const std::string& field) {
 
 /// Successful answers that have fewer tokens than asked for.
 std::size_t ended_early(const Plan& plan, const LoadRun& run) {
-    return static_cast<std::size_t>(
+    return std::size_t(
         std::count_if(run.records.begin(), run.records.end(), [&](const RequestRecord& record) {
             return record.succeeded() && record.output_tokens &&
                    record.index < plan.requests.size() &&

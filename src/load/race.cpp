@@ -27,13 +27,13 @@ CountedWork counted_by(const std::string& metric) {
 
 /// 0 where it is not known.
 double planned_work(const CountedWork& counted, const Plan& plan) {
-    if (counted.requests) return static_cast<double>(plan.requests.size());
+    if (counted.requests) return double(plan.requests.size());
     double input = 0;
     double output = 0;
     for (const PlannedRequest& request : plan.requests) {
         if (request.input_tokens < 1 || request.output_tokens < 1) return 0;
-        input += static_cast<double>(request.input_tokens);
-        output += static_cast<double>(request.output_tokens);
+        input += double(request.input_tokens);
+        output += double(request.output_tokens);
     }
     return (counted.input ? input : 0) + (counted.output ? output : 0);
 }
@@ -74,8 +74,7 @@ EarlyStop given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& r
         result.seconds = std::max(result.seconds, record.done);
         if (counted.requests) done += record.succeeded() ? 1 : 0;
         if (counted.input && record.first_token && i < plan.requests.size())
-            done +=
-                static_cast<double>(record.input_tokens.value_or(plan.requests[i].input_tokens));
+            done += double(record.input_tokens.value_or(plan.requests[i].input_tokens));
     }
     if (counted.output) done += output_done(run.records);
     const double planned = planned_work(counted, plan);

@@ -19,9 +19,7 @@ constexpr double most_correlation = 0.2;
 double sum_of(const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0);
 }
-double mean_of(const std::vector<double>& values) {
-    return sum_of(values) / static_cast<double>(values.size());
-}
+double mean_of(const std::vector<double>& values) { return sum_of(values) / double(values.size()); }
 
 /// Sum of squared distances from the mean.
 double squares_of(const std::vector<double>& values, double mean) {
@@ -61,7 +59,7 @@ Uncounted uncounted_by(const std::vector<const RequestRecord*>& successes) {
 }
 
 double counted_tokens(const RequestRecord& record, Uncounted uncounted) {
-    if (record.output_tokens) return static_cast<double>(*record.output_tokens);
+    if (record.output_tokens) return double(*record.output_tokens);
     if (uncounted == Uncounted::text && record.estimated_tokens)
         return std::max(1.0, std::round(*record.estimated_tokens));
     return record.chunks;
@@ -136,14 +134,14 @@ private:
         return counted_tokens(record, uncounted_);
     }
     [[nodiscard]] std::optional<double> input_tokens_of(const RequestRecord& record) const {
-        if (record.input_tokens) return static_cast<double>(*record.input_tokens);
+        if (record.input_tokens) return double(*record.input_tokens);
         if (record.index >= asked_.plan.size() || asked_.plan[record.index].input_tokens <= 0)
             return std::nullopt;
-        return static_cast<double>(asked_.plan[record.index].input_tokens);
+        return double(asked_.plan[record.index].input_tokens);
     }
     /// Output tokens whose text came.
     [[nodiscard]] double seen_tokens_of(const RequestRecord& record) const {
-        return output_tokens_of(record) - static_cast<double>(record.hidden_tokens);
+        return output_tokens_of(record) - double(record.hidden_tokens);
     }
     [[nodiscard]] Times times_of(const RequestRecord& record) const {
         return seen_times(record, seen_tokens_of(record));
@@ -151,18 +149,15 @@ private:
     [[nodiscard]] bool closed_loop() const {
         return asked_.arrival.kind == Arrival::Kind::concurrency && asked_.arrival.in_flight > 0;
     }
-    [[nodiscard]] std::size_t places() const {
-        return static_cast<std::size_t>(asked_.arrival.in_flight);
-    }
+    [[nodiscard]] std::size_t places() const { return std::size_t(asked_.arrival.in_flight); }
 
     void counts() {
-        result().requested_requests = static_cast<double>(asked_.requests);
-        result().successful_requests = static_cast<double>(successes_.size());
-        result().failed_requests = static_cast<double>(run_.records.size() - successes_.size());
+        result().requested_requests = double(asked_.requests);
+        result().successful_requests = double(successes_.size());
+        result().failed_requests = double(run_.records.size() - successes_.size());
         result().duration_seconds = run_.duration_seconds;
         result().requests_per_second = per_second(result().successful_requests);
-        if (closed_loop())
-            result().maximum_concurrency = static_cast<double>(asked_.arrival.in_flight);
+        if (closed_loop()) result().maximum_concurrency = double(asked_.arrival.in_flight);
         if (asked_.arrival.kind == Arrival::Kind::rate)
             result().requested_rate_per_second = asked_.arrival.requests_per_second;
         if (run_.stopped) note("the run was stopped before its end");
@@ -192,7 +187,7 @@ private:
     /// What a total would vary by with other requests of this kind, sqrt(n) s: whether two runs did
     /// the same work.
     void add_error_of_total(const std::string& name, const std::vector<double>& lengths) {
-        const auto n = static_cast<double>(lengths.size());
+        const auto n = double(lengths.size());
         if (n > 1)
             statistics_.standard_errors[name] =
                 std::sqrt(n * squares_of(lengths, mean_of(lengths)) / (n - 1));
@@ -244,12 +239,10 @@ private:
         std::vector<Arrived> result;
         for (const RequestRecord* record : successes_) {
             if (!record->first_token) continue;
-            const double each =
-                output_tokens_of(*record) / static_cast<double>(record->gaps.size() + 1);
+            const double each = output_tokens_of(*record) / double(record->gaps.size() + 1);
             double at = *record->first_token;
             result.push_back({at, each});
-            for (const float gap : record->gaps)
-                result.push_back({at += static_cast<double>(gap), each});
+            for (const float gap : record->gaps) result.push_back({at += double(gap), each});
         }
         std::sort(result.begin(), result.end(),
                   [](const Arrived& a, const Arrived& b) { return a.at < b.at; });
@@ -289,7 +282,7 @@ private:
         long most = 0;
         for (const auto& [at, change] : changes) most = std::max(most, now += change);
         if (changes.empty()) return;
-        result().peak_concurrent_requests = static_cast<double>(most);
+        result().peak_concurrent_requests = double(most);
         result().mean_concurrency = per_second(together);
     }
 
@@ -317,8 +310,7 @@ private:
             good += kept && known ? 1 : 0;
             unknown += kept && !known ? 1 : 0;
         }
-        if (unknown == 0)
-            result().goodput_requests_per_second = per_second(static_cast<double>(good));
+        if (unknown == 0) result().goodput_requests_per_second = per_second(double(good));
         else
             note("no goodput: of " + std::to_string(unknown) +
                  " requests it is not known whether they kept the limits");
@@ -343,7 +335,7 @@ private:
     /// Standard error and interval of the mean of times in the order of sending.
     void sample(const std::string& family, const std::vector<double>& values) {
         if (values.size() < 2) return;
-        const auto n = static_cast<double>(values.size());
+        const auto n = double(values.size());
         const double mean = mean_of(values);
         const double r = std::clamp(lag_one_correlation(values), 0.0, 0.99);
         const double effective = n * (1 - r) / (1 + r);
@@ -384,10 +376,8 @@ private:
         steady.begin_seconds = ends[places() - 1];
         steady.end_seconds = last_sent;
         const double length = steady.end_seconds - steady.begin_seconds;
-        steady.batches = length > 0
-                             ? static_cast<std::size_t>(std::min(static_cast<double>(most_batches),
-                                                                 length / *mean_latency))
-                             : 0;
+        steady.batches =
+            length > 0 ? std::size_t(std::min(double(most_batches), length / *mean_latency)) : 0;
         if (steady.batches < fewest_batches) {
             note("no interval of the throughput: the steady state is too short for " +
                  std::to_string(fewest_batches) + " batches as long as a mean latency");
@@ -407,13 +397,13 @@ private:
         }
         const auto rates = [&](const std::vector<Arrived>& events) {
             const double width =
-                (steady.end_seconds - steady.begin_seconds) / static_cast<double>(steady.batches);
+                (steady.end_seconds - steady.begin_seconds) / double(steady.batches);
             std::vector<double> rate(steady.batches, 0.0);
             for (const Arrived& event : events)
                 if (event.at >= steady.begin_seconds && event.at < steady.end_seconds)
                     rate[std::min(steady.batches - 1,
-                                  static_cast<std::size_t>((event.at - steady.begin_seconds) /
-                                                           width))] += event.tokens / width;
+                                  std::size_t((event.at - steady.begin_seconds) / width))] +=
+                        event.tokens / width;
             return rate;
         };
         while (steady.batches >= 2 * fewest_batches &&
@@ -422,7 +412,7 @@ private:
         steady.lag_one_correlation = lag_one_correlation(rates(output));
         const auto rate = [&](const std::string& metric, const std::vector<double>& batches) {
             const double mean = mean_of(batches);
-            const auto n = static_cast<double>(batches.size());
+            const auto n = double(batches.size());
             const double error = std::sqrt(squares_of(batches, mean) / (n - 1) / n);
             const double t = boost::math::quantile(boost::math::students_t(n - 1), 1 - alpha / 2);
             statistics_.standard_errors[metric] = error;
@@ -465,8 +455,7 @@ TimeSummary summary_of(std::vector<double> values) {
     TimeSummary result;
     if (values.empty()) return result;
     result.mean = mean_of(values);
-    result.standard_deviation =
-        std::sqrt(squares_of(values, *result.mean) / static_cast<double>(values.size()));
+    result.standard_deviation = std::sqrt(squares_of(values, *result.mean) / double(values.size()));
     std::sort(values.begin(), values.end());
     result.p50 = percentile(values, 0.50);
     result.p90 = percentile(values, 0.90);
@@ -500,10 +489,10 @@ Metrics metrics_of(const LoadStatistics& statistics) {
 }
 
 double percentile(std::span<const double> sorted, double q) {
-    const double at = q * static_cast<double>(sorted.size() - 1);
-    const auto below = std::min(static_cast<std::size_t>(at), sorted.size() - 1);
+    const double at = q * double(sorted.size() - 1);
+    const auto below = std::min(std::size_t(at), sorted.size() - 1);
     const auto above = std::min(below + 1, sorted.size() - 1);
-    return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+    return sorted[below] + (at - double(below)) * (sorted[above] - sorted[below]);
 }
 
 }  // namespace servetune

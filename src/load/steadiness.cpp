@@ -46,7 +46,7 @@ double critical(std::size_t blocks, bool rounds) {
 }
 
 double average_of(std::span<const double> values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
 }
 
 /// What is left of `values` once a straight line over `by` explains what it can.
@@ -209,11 +209,10 @@ private:
     void leave_out_start_and_end(bool closed) {
         if (requests_.empty()) return;
         if (closed) {
-            const auto places = static_cast<std::size_t>(arrival_.in_flight);
+            const auto places = std::size_t(arrival_.in_flight);
             if (requests_.size() <= 2 * places) return requests_.clear();
-            requests_.erase(requests_.end() - static_cast<std::ptrdiff_t>(places), requests_.end());
-            requests_.erase(requests_.begin(),
-                            requests_.begin() + static_cast<std::ptrdiff_t>(places));
+            requests_.erase(requests_.end() - std::ptrdiff_t(places), requests_.end());
+            requests_.erase(requests_.begin(), requests_.begin() + std::ptrdiff_t(places));
             return;
         }
         double first_done = requests_.front()->done;
@@ -227,8 +226,7 @@ private:
 
     void add(const RequestRecord& request, double seconds, Series& to) const {
         to.seconds.push_back(seconds);
-        to.prompts.push_back(
-            std::log(std::max(1.0, static_cast<double>(request.input_tokens.value_or(0)))));
+        to.prompts.push_back(std::log(std::max(1.0, double(request.input_tokens.value_or(0)))));
         to.answers.push_back(std::log(std::max(1.0, tokens_.at(&request))));
         if (beside_) to.in_flight.push_back(std::log(beside_->mean(request.sent, request.done)));
     }
@@ -267,8 +265,7 @@ private:
         Blocks result;
         std::size_t unit = 1;
         if (arrival_.kind == Arrival::Kind::concurrency) {
-            const auto places =
-                static_cast<std::size_t>(std::max<std::int64_t>(1, arrival_.in_flight));
+            const auto places = std::size_t(std::max<std::int64_t>(1, arrival_.in_flight));
             result.rounds = values / places >= fewest_blocks;
             if (result.rounds) unit = places;
         }
@@ -294,9 +291,8 @@ private:
             if (const Split split = split_at(at, blocks, beside);
                 best.at == 0 || split.left < best.left)
                 best = split;
-        const double spread = std::sqrt(best.left / static_cast<double>(count - 3));
-        const double part = static_cast<double>(std::min(best.at, count - 1 - best.at)) /
-                            static_cast<double>(count - 1);
+        const double spread = std::sqrt(best.left / double(count - 3));
+        const double part = double(std::min(best.at, count - 1 - best.at)) / double(count - 1);
         const double shift = std::abs(best.difference) * part;
         if (std::abs(best.difference) < critical(count, rounds) * spread ||
             shift <= std::log1p(least_shift))
@@ -304,9 +300,7 @@ private:
         const auto [first, rest] = means(series.seconds, best.at * size, (best.at + 1) * size);
         const bool was_cold = best.difference > 0;
         const std::string share =
-            "the first " + percent_text(static_cast<double>(best.at * size) /
-                                            static_cast<double>(series.seconds.size()),
-                                        0);
+            "the first " + percent_text(double(best.at * size) / double(series.seconds.size()), 0);
         return Finding{
             "steady",
             std::string("mean ") + series.name + " of " + share + " = " +

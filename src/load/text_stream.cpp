@@ -27,20 +27,20 @@ TextStream::TextStream(std::string file) : file_(std::move(file)), buffer_(std::
 }
 
 bool TextStream::refill() {
-    stream_.read(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    stream_.read(buffer_.data(), std::streamsize(buffer_.size()));
     at_ = 0;
-    end_ = static_cast<std::size_t>(stream_.gcount());
+    end_ = std::size_t(stream_.gcount());
     if (stream_.bad()) throw IoError("cannot read " + file_ + " to its end");
     return end_ > 0;
 }
 
 std::string_view TextStream::before(char one, char other) {
     if (peek() < 0) return {};
-    const auto begin = buffer_.begin() + static_cast<std::ptrdiff_t>(at_);
-    const auto stop = std::find_if(begin, buffer_.begin() + static_cast<std::ptrdiff_t>(end_),
+    const auto begin = buffer_.begin() + std::ptrdiff_t(at_);
+    const auto stop = std::find_if(begin, buffer_.begin() + std::ptrdiff_t(end_),
                                    [&](char c) { return c == one || c == other; });
-    line_ += static_cast<std::size_t>(std::count(begin, stop, '\n'));
-    const std::string_view result(buffer_.data() + at_, static_cast<std::size_t>(stop - begin));
+    line_ += std::size_t(std::count(begin, stop, '\n'));
+    const std::string_view result(buffer_.data() + at_, std::size_t(stop - begin));
     at_ += result.size();
     return result;
 }

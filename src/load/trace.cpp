@@ -38,7 +38,7 @@ struct Moment {
     std::int64_t whole = 0;
     double fraction = 0;
     [[nodiscard]] double since(const Moment& other) const {
-        return static_cast<double>(whole - other.whole) + (fraction - other.fraction);
+        return double(whole - other.whole) + (fraction - other.fraction);
     }
 };
 
@@ -49,7 +49,7 @@ std::optional<Moment> moment_of(std::string_view text) {
     if (error == std::errc() && stop == text.data() + text.size()) {
         if (!(std::abs(number) < 1e15)) return std::nullopt;
         const double whole = std::floor(number);
-        return Moment{static_cast<std::int64_t>(whole), number - whole};
+        return Moment{std::int64_t(whole), number - whole};
     }
     constexpr std::string_view pattern = "dddd-dd-dd?dd:dd:dd";
     if (text.size() < pattern.size()) return std::nullopt;
@@ -102,12 +102,11 @@ std::int64_t length_of(const TextStream& stream, std::size_t line, std::string_v
     double value = 0;  // some traces write 374.0
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || stop != text.data() + text.size() ||
-        !(value >= 0 && value <= static_cast<double>(most_length_tokens)) ||
-        value != std::floor(value))
+        !(value >= 0 && value <= double(most_length_tokens)) || value != std::floor(value))
         stream.fail(line, "'" + std::string(column) + "': a number of tokens in [0, " +
                               std::to_string(most_length_tokens) + "] wanted, got '" +
                               std::string(text.substr(0, 40)) + "'");
-    return static_cast<std::int64_t>(value);
+    return std::int64_t(value);
 }
 
 Moment moment_at(const TextStream& stream, std::size_t line, std::string_view column,
@@ -119,7 +118,7 @@ Moment moment_at(const TextStream& stream, std::size_t line, std::string_view co
                         "': seconds or a date and time (2023-11-16 18:17:03.97) wanted, got '" +
                         std::string(text.substr(0, 40)) + "'");
     if (milliseconds) {
-        const double all = static_cast<double>(result->whole % 1000) + result->fraction;
+        const double all = double(result->whole % 1000) + result->fraction;
         const std::int64_t seconds = result->whole / 1000;
         *result = {seconds, all / 1000};
     }
@@ -193,8 +192,8 @@ public:
             stream.fail(line, std::to_string(names_.size()) + " cells wanted, got " +
                                   std::to_string(cells.size()));
         return raw_row(stream, line, named_, false, [&](std::string_view name) {
-            return cells[static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) -
-                                                  names_.begin())];
+            return cells[std::size_t(std::find(names_.begin(), names_.end(), name) -
+                                     names_.begin())];
         });
     }
 
@@ -336,7 +335,7 @@ LoggedRequests read_requests(const std::string& file) {
             more = rows.next(row);
             if (!more) break;
             if (row.moment) {
-                row.row.seconds = static_cast<double>(row.moment->whole) + row.moment->fraction;
+                row.row.seconds = double(row.moment->whole) + row.moment->fraction;
                 result.rows.push_back(std::move(row.row));
                 continue;
             }

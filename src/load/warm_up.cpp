@@ -23,7 +23,7 @@ public:
         agree();
         const auto& requests = test_.workload.requests;
         most_ = std::max(least_,
-                         requests ? static_cast<std::size_t>(*requests)
+                         requests ? std::size_t(*requests)
                                   : plan_requests(test_.workload, options_of(0)).requests.size());
     }
 
@@ -31,7 +31,7 @@ public:
         const Arrival& arrival = test_.workload.arrival;
         const std::size_t half = std::max((least_ + 1) / 2, fewest_of_round);
         if (arrival.kind == Arrival::Kind::concurrency) {
-            const auto places = static_cast<std::size_t>(arrival.in_flight);
+            const auto places = std::size_t(arrival.in_flight);
             until_steady(std::max(places, half), arrival);
         } else if (arrival.kind == Arrival::Kind::rate) {
             send(std::max(least_, fewest_of_round), {});
@@ -39,11 +39,11 @@ public:
             best_rate_.reset();  // of another load
             first_rate_.reset();
             best_per_token_.reset();
-            const double in_flight = std::clamp(std::round(arrival.requests_per_second * *latency_),
-                                                1.0, static_cast<double>(most_));
-            until_steady(std::max(static_cast<std::size_t>(in_flight), fewest_of_round),
-                         {.kind = Arrival::Kind::concurrency,
-                          .in_flight = static_cast<std::int64_t>(in_flight)});
+            const double in_flight =
+                std::clamp(std::round(arrival.requests_per_second * *latency_), 1.0, double(most_));
+            until_steady(
+                std::max(std::size_t(in_flight), fewest_of_round),
+                {.kind = Arrival::Kind::concurrency, .in_flight = std::int64_t(in_flight)});
         } else {
             until_steady(std::max(most_ / rounds_of_a_burst, half), {});
         }
@@ -76,7 +76,7 @@ private:
     /// One round. The first requests of the workload, so that all rounds have the same lengths.
     void send(std::size_t requests, const Arrival& arrival) {
         Workload few = test_.workload;
-        few.requests = static_cast<std::int64_t>(requests);
+        few.requests = std::int64_t(requests);
         few.arrival = arrival;
         LoadOptions options = test_.options;
         options.ignore_eos = few.ignore_eos;
@@ -87,7 +87,7 @@ private:
         found_.stopped = run.stopped;
         const BenchmarkResult round =
             statistics_of(run, {plan.requests.size(), arrival, {}, plan.requests}).result;
-        found_.successes = static_cast<std::size_t>(round.successful_requests.value_or(0));
+        found_.successes = std::size_t(round.successful_requests.value_or(0));
         found_.requests_per_second = round.requests_per_second;
         if (found_.successes == 0 && !run.records.empty()) found_.error = run.records.front().error;
         latency_ = round.latency.mean;

@@ -34,6 +34,13 @@ std::optional<std::pair<double, double>> interval_of(const CostCheck* check,
     return std::pair(predicted * range->front(), predicted * range->back());
 }
 
+std::optional<double> error_within(const CostCheck* check) {
+    if (check == nullptr || check->output_tokens_per_second.empty()) return std::nullopt;
+    constexpr double nine_tenths = 2 * 1.645;  // standard deviations of a normal
+    const auto& range = check->output_tokens_per_second;
+    return check->within > 0 ? check->within : std::log(range.back() / range.front()) / nine_tenths;
+}
+
 std::string interval_text(const std::optional<std::pair<double, double>>& interval) {
     if (!interval) return "";
     const auto text = [](double value) {
@@ -43,9 +50,13 @@ std::string interval_text(const std::optional<std::pair<double, double>>& interv
     return text(interval->first) + " to " + text(interval->second);
 }
 
-std::string rows_text(const CostCheck& check, const HardwareSpec& chip) {
+std::string rows_text(const CostCheck& check, const HardwareSpec& chip, const ModelSpec& model) {
+    const bool latent = check.of.find("DeepSeek") != check.of.npos;
     return std::to_string(check.rows) + " measured rows of " + check.of +
-           (check.hardware == chip.name ? "" : ", none or few of them on " + chip.name);
+           (check.hardware == chip.name ? "" : ", none or few of them on " + chip.name) +
+           (model.state_bytes_per_sequence > 0  ? ", none with layers that keep a state"
+            : model.latent_width > 0 && !latent ? ", none with latent attention"
+                                                : "");
 }
 
 }  // namespace servetune

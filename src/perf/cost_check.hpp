@@ -24,10 +24,15 @@ const CostCheck* check_of(const EngineTraits& traits, const HardwareSpec& chip,
 std::optional<std::pair<double, double>> interval_of(const CostCheck* check,
                                                      std::string_view metric, double predicted);
 
+/// Standard deviation of ln(measured / predicted) of output tokens/s between configurations of one
+/// setup, or where that is not known of all rows.
+std::optional<double> error_within(const CostCheck* check);
+
 /// `2900 to 5600`, three digits that count; empty: none.
 std::string interval_text(const std::optional<std::pair<double, double>>& interval);
 
-/// `412 measured rows of Llama-3.1-8B, Qwen3-32B`, and where they are not of this chip, of which.
-std::string rows_text(const CostCheck& check, const HardwareSpec& chip);
+/// `412 measured rows of Llama-3.1-8B, Qwen3-32B`, and where they are of another chip or of models
+/// of another kind, that.
+std::string rows_text(const CostCheck& check, const HardwareSpec& chip, const ModelSpec& model);
 
 }  // namespace servetune

@@ -41,11 +41,11 @@ void check(const char* name, double value, double low = above_0, double high = a
                      text_of(value));
 }
 void check(const char* name, std::int64_t value, double low, double high) {
-    check(name, static_cast<double>(value), low, high);
+    check(name, double(value), low, high);
 }
 
 void check_target(const ServingTarget& target, const ServingSettings& settings) {
-    constexpr auto tokens = static_cast<double>(most_tokens);
+    constexpr auto tokens = double(most_tokens);
     check("memory_fraction", settings.memory_fraction, above_0, 1);
     check("cache_bits", settings.cache_bits);
     check("max_sequences", settings.max_sequences, 1, tokens);
@@ -98,7 +98,7 @@ const AttentionTraits& attention_of(const EngineTraits& traits, const std::strin
 /// 256, then every 16.
 double graph_sizes(std::int64_t most) {
     if (most <= 0) return 0;
-    const auto m = static_cast<double>(most);
+    const auto m = double(most);
     return std::min(3.0, std::floor(std::log2(m)) + 1) + std::floor(std::min(m, 256.0) / 8) +
            std::floor(std::max(0.0, m - 256) / 16);
 }
@@ -108,8 +108,7 @@ double graph_sizes(std::int64_t most) {
 bool latent_cache(const ModelSpec& model) {
     if (model.latent_width > 0) return true;
     const auto whole =
-        static_cast<double>(2 * model.attention_layers * model.kv_heads * model.head_dim) *
-        bytes_16bit;
+        double(2 * model.attention_layers * model.kv_heads * model.head_dim) * bytes_16bit;
     return model.kv_bytes_per_token_16bit < 0.99 * whole;
 }
 
@@ -118,17 +117,15 @@ double bytes_for_one_token(const ModelSpec& model, const ServingSettings& settin
     const double all = model.kv_bytes_per_token_16bit;
     double sliding = model.sliding_kv_bytes_per_token_16bit;
     if (sliding == 0 && model.sliding_layers > 0)
-        sliding = all * static_cast<double>(model.sliding_layers) /
-                  static_cast<double>(model.attention_layers);
+        sliding = all * double(model.sliding_layers) / double(model.attention_layers);
     const double dropped = model.sliding_window > 0
-                               ? 1 - std::min(1.0, static_cast<double>(model.sliding_window) /
-                                                       static_cast<double>(context))
+                               ? 1 - std::min(1.0, double(model.sliding_window) / double(context))
                                : 0;
     const std::int64_t cut =
         latent_cache(model) ? 1 : std::min(settings.tensor_parallel, model.kv_heads);
-    return ((all - sliding * dropped) * settings.cache_bits / 16 / static_cast<double>(cut) +
+    return ((all - sliding * dropped) * settings.cache_bits / 16 / double(cut) +
             model.fixed_bytes_per_token) /
-           static_cast<double>(settings.pipeline_parallel);
+           double(settings.pipeline_parallel);
 }
 
 }  // namespace
@@ -146,13 +143,10 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     // whole. Both follow from what one token reads (per_token = shared + experts k/E) and what all
     // tokens read (all = shared + experts).
     const double embedding =
-        model.tied_embeddings
-            ? 0
-            : static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
+        model.tied_embeddings ? 0 : double(model.vocabulary * model.hidden_size) * bytes_16bit;
     const double all = std::max(weights_.bytes - embedding, weights_.per_token);
-    const double chosen = model.experts > 0 ? static_cast<double>(model.experts_per_token) /
-                                                  static_cast<double>(model.experts)
-                                            : 1;
+    const double chosen =
+        model.experts > 0 ? double(model.experts_per_token) / double(model.experts) : 1;
     expert_bytes_ = chosen < 1 ? (all - weights_.per_token) / (1 - chosen) : 0;
     shared_bytes_ = weights_.per_token - expert_bytes_ * (chosen < 1 ? chosen : 0);
 
@@ -164,7 +158,7 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
                                   : active * expert_bytes_ * chosen / weights_.per_token;
     expert_flops_per_token_ = 2 * std::min(of_experts, active);
     flops_per_token_ = 2 * active - expert_flops_per_token_;
-    head_flops_ = 2 * static_cast<double>(model.vocabulary * model.hidden_size);
+    head_flops_ = 2 * double(model.vocabulary * model.hidden_size);
     gemm_ = kernel("gemm", weights_.computes_in);
     moe_ = kernel("moe", weights_.experts_compute_in.empty() ? weights_.computes_in
                                                              : weights_.experts_compute_in);
@@ -190,25 +184,22 @@ std::int64_t CostModel::max_context_tokens() const {
 double CostModel::activation_bytes(std::int64_t tokens, std::int64_t sequences) const {
     const EngineTraits& traits = target_.traits;
     return traits.activation_bytes_per_token_and_width *
-               static_cast<double>(tokens * target_.model.hidden_size) +
-           traits.logits_bytes_per_entry *
-               static_cast<double>(sequences * target_.model.vocabulary) /
-               static_cast<double>(settings_.tensor_parallel);
+               double(tokens * target_.model.hidden_size) +
+           traits.logits_bytes_per_entry * double(sequences * target_.model.vocabulary) /
+               double(settings_.tensor_parallel);
 }
 
 void CostModel::plan_memory() {
     const EngineTraits& traits = target_.traits;
     const std::int64_t group = settings_.tensor_parallel * settings_.pipeline_parallel;
-    const double experts_cut =
-        static_cast<double>(settings_.expert_parallel ? settings_.devices() : group);
+    const double experts_cut = double(settings_.expert_parallel ? settings_.devices() : group);
     MemoryPlan& plan = memory_;
     plan.device_bytes = target_.hardware.memory_bytes;
     plan.context_bytes = traits.context_bytes;
-    plan.weights_bytes =
-        std::max(0.0, (weights_.bytes - expert_bytes_) / static_cast<double>(group) +
-                          expert_bytes_ / experts_cut +
-                          settings_.speculation.draft_bytes / static_cast<double>(group) -
-                          settings_.weight_offload_bytes);
+    plan.weights_bytes = std::max(0.0, (weights_.bytes - expert_bytes_) / double(group) +
+                                           expert_bytes_ / experts_cut +
+                                           settings_.speculation.draft_bytes / double(group) -
+                                           settings_.weight_offload_bytes);
     plan.activation_bytes = activation_bytes(settings_.max_batched_tokens, settings_.max_sequences);
     plan.graph_bytes = settings_.graph_max_tokens > 0
                            ? traits.graph_bytes + traits.graph_bytes_per_size *
@@ -240,12 +231,15 @@ void CostModel::plan_memory() {
             break;
     }
     // What linear layers keep of a sequence is as large at its first token as at its last.
-    plan.state_bytes = target_.model.state_bytes_per_sequence *
-                       static_cast<double>(settings_.max_sequences) / static_cast<double>(group);
+    const double state = target_.model.state_bytes_per_sequence / double(group);
+    if (traits.state_share > 0 && state > 0)
+        settings_.max_sequences =
+            whole_number_within(traits.state_share * cache / state, 1, settings_.max_sequences);
+    plan.state_bytes = state * double(settings_.max_sequences);
     const double left = settings_.cache_bytes.value_or(cache) - plan.state_bytes;
     plan.missing_bytes = std::max({0.0, -cache, -left});
     cache = std::max(0.0, left);
-    const double block = plan.cache_bytes_per_token * static_cast<double>(settings_.block_tokens);
+    const double block = plan.cache_bytes_per_token * double(settings_.block_tokens);
     plan.cache_blocks = whole_number_within(cache / block, 0, most_tokens / settings_.block_tokens);
     if (settings_.cache_tokens) {
         const std::int64_t asked = *settings_.cache_tokens / settings_.block_tokens;
@@ -254,7 +248,7 @@ void CostModel::plan_memory() {
                                 : std::min(plan.cache_blocks, asked);
     }
     plan.cache_tokens = plan.cache_blocks * settings_.block_tokens;
-    plan.cache_bytes = static_cast<double>(plan.cache_blocks) * block;
+    plan.cache_bytes = double(plan.cache_blocks) * block;
     plan.free_bytes = plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes -
                       plan.cache_bytes - plan.state_bytes;
 }
@@ -306,17 +300,16 @@ double CostModel::Kernel::time(double operations, double bytes) const {
 
 double CostModel::linear_seconds(double tokens, double sampled) const {
     const ModelSpec& model = target_.model;
-    const auto tensor = static_cast<double>(settings_.tensor_parallel);
-    const auto layers = static_cast<double>(model.layers);
-    const double passes =
-        settings_.micro_batch_tokens > 0
-            ? std::ceil(tokens / static_cast<double>(settings_.micro_batch_tokens))
-            : 1;
-    const auto copies = static_cast<double>(settings_.attention_data_parallel);
+    const auto tensor = double(settings_.tensor_parallel);
+    const auto layers = double(model.layers);
+    const double passes = settings_.micro_batch_tokens > 0
+                              ? std::ceil(tokens / double(settings_.micro_batch_tokens))
+                              : 1;
+    const auto copies = double(settings_.attention_data_parallel);
     // What the products read and write beside weights, where the kernels were measured with it
     // (docs/explanation/simulator.md, "Kernels"): 4 bytes a number read, 2 written.
-    const auto hidden = static_cast<double>(model.hidden_size);
-    const auto attention = static_cast<double>(model.attention_heads * model.head_dim);
+    const auto hidden = double(model.hidden_size);
+    const auto attention = double(model.attention_heads * model.head_dim);
     const double network =
         std::max(0.0, (flops_per_token_ / 2 / layers - 2.1 * hidden * attention) / (3 * hidden));
     const double beside = gemm_.measured * tokens / passes * layers *
@@ -329,16 +322,14 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
     if (expert_bytes_ > 0) {
         // A token chooses k of E experts; the share of all that n tokens choose, evenly: 1 - (1 -
         // k/E)^n.
-        const double replicas =
-            settings_.expert_parallel ? static_cast<double>(settings_.data_parallel) : 1;
-        const double missed =
-            1 - static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
+        const double replicas = settings_.expert_parallel ? double(settings_.data_parallel) : 1;
+        const double missed = 1 - double(model.experts_per_token) / double(model.experts);
         const double read = expert_bytes_ / (tensor * replicas) *
                             (1 - std::pow(missed, tokens / passes * replicas));
-        const double with = layers - static_cast<double>(model.dense_layers);
-        const double pairs = tokens / passes * static_cast<double>(model.experts_per_token) * with;
-        const double inner = expert_flops_per_token_ / 2 / with /
-                             static_cast<double>(model.experts_per_token) / (3 * hidden);
+        const double with = layers - double(model.dense_layers);
+        const double pairs = tokens / passes * double(model.experts_per_token) * with;
+        const double inner =
+            expert_flops_per_token_ / 2 / with / double(model.experts_per_token) / (3 * hidden);
         const double beside_experts =
             moe_.measured * pairs *
             (6 * hidden / (settings_.expert_parallel ? tensor : 1) + 8 * inner / tensor);
@@ -354,20 +345,19 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
 
 double CostModel::attention_seconds(const StepWork& work, double checked) const {
     const ModelSpec& model = target_.model;
-    const auto tensor = static_cast<double>(settings_.tensor_parallel);
+    const auto tensor = double(settings_.tensor_parallel);
     const std::int64_t groups = settings_.attention_data_parallel;
     const bool latent = latent_cache(model);
-    const auto cut = static_cast<double>(
+    const auto cut = double(
         groups * (latent ? 1 : std::min(settings_.tensor_parallel / groups, model.kv_heads)));
-    const auto all = static_cast<double>(model.attention_layers);
-    const auto sliding = static_cast<double>(model.sliding_layers);
+    const auto all = double(model.attention_layers);
+    const auto sliding = double(model.sliding_layers);
     // A latent cache is multiplied as it is while decoding; of prompts keys and values are made.
-    const auto heads = static_cast<double>(model.attention_heads);
-    const auto width = static_cast<double>(model.head_dim);
+    const auto heads = double(model.attention_heads);
+    const auto width = double(model.head_dim);
     const double of_prompts = latent ? width - latent_rope / 2 : width;
-    const double of_decoding = latent && model.latent_width > 0
-                                   ? static_cast<double>(model.latent_width) - latent_rope / 2
-                                   : width;
+    const double of_decoding =
+        latent && model.latent_width > 0 ? double(model.latent_width) - latent_rope / 2 : width;
     const auto of_layers = [&](double layers, double bytes_16bit_per_token, double pairs,
                                double context, const Kernel& prefill, const Kernel& decode) {
         if (layers <= 0) return 0.0;
@@ -375,7 +365,7 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
         const double operations = 4 * heads * layers / tensor;
         double seconds = 0;
         if (work.prefill_tokens > 0) {
-            const auto tokens = static_cast<double>(work.prefill_tokens);
+            const auto tokens = double(work.prefill_tokens);
             seconds +=
                 layers * prefill.seconds +
                 prefill.time(pairs * operations * of_prompts,
@@ -383,7 +373,7 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
                                  prefill.measured * tokens * (bytes + operations * of_prompts));
         }
         if (work.decode_sequences > 0) {
-            const double tokens = static_cast<double>(work.decode_sequences) * checked;
+            const double tokens = double(work.decode_sequences) * checked;
             seconds +=
                 layers * decode.seconds +
                 decode.time(context * checked * operations * of_decoding,
@@ -394,8 +384,7 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
     const double sliding_bytes = model.sliding_kv_bytes_per_token_16bit > 0
                                      ? model.sliding_kv_bytes_per_token_16bit
                                      : model.kv_bytes_per_token_16bit * sliding / all;
-    const double state =
-        2 * model.state_bytes_per_sequence * static_cast<double>(work.decode_sequences);
+    const double state = 2 * model.state_bytes_per_sequence * double(work.decode_sequences);
     return of_layers(all - sliding, model.kv_bytes_per_token_16bit - sliding_bytes,
                      work.prefill_pairs, work.decode_context_tokens, prefill_, decode_) +
            of_layers(sliding, sliding_bytes, work.prefill_windowed_pairs,
@@ -406,7 +395,7 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
 double CostModel::cache_bytes(std::int64_t tokens) const {
     ServingSettings whole = settings_;
     whole.tensor_parallel = whole.pipeline_parallel = 1;
-    return static_cast<double>(tokens) *
+    return double(tokens) *
            bytes_for_one_token(target_.model, whole, std::max<std::int64_t>(1, tokens));
 }
 
@@ -424,7 +413,7 @@ double CostModel::link(std::int64_t devices) const {
 double CostModel::communication_seconds(double tokens) const {
     if (settings_.devices() == 1) return 0;
     const ModelSpec& model = target_.model;
-    const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
+    const double sent = tokens * double(model.hidden_size) * bytes_16bit;
     const EngineTraits& traits = target_.traits;
     const auto exchange = [&](double bytes, std::int64_t devices) {
         std::string group = std::to_string(devices);
@@ -440,40 +429,38 @@ double CostModel::communication_seconds(double tokens) const {
     // After attention and after the network, or experts, of each layer. Groups that share the
     // network's weights, or experts, gather the tokens of all and sum the results.
     const auto reduced = [&](double bytes, std::int64_t devices) {
-        const auto n = static_cast<double>(devices);
+        const auto n = double(devices);
         return devices > 1 ? exchange(bytes * 2 * (n - 1) / n, devices) : 0;
     };
-    const auto layers = static_cast<double>(model.layers);
+    const auto layers = double(model.layers);
     const std::int64_t groups = settings_.attention_data_parallel;
     const std::int64_t replicas =
         settings_.expert_parallel && model.experts > 0 ? settings_.data_parallel : 1;
-    return static_cast<double>(settings_.pipeline_parallel - 1) *
+    return double(settings_.pipeline_parallel - 1) *
                exchange(sent, settings_.tensor_parallel * settings_.pipeline_parallel) +
-           layers *
-               reduced(sent / static_cast<double>(groups), settings_.tensor_parallel / groups) +
-           layers *
-               reduced(sent * static_cast<double>(replicas), settings_.tensor_parallel * replicas);
+           layers * reduced(sent / double(groups), settings_.tensor_parallel / groups) +
+           layers * reduced(sent * double(replicas), settings_.tensor_parallel * replicas);
 }
 
 double CostModel::draft_seconds(double sequences) const {
     if (settings_.speculation.tokens == 0 || settings_.speculation.method == "ngram") return 0;
     const ModelSpec& model = target_.model;
-    const double head = static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
-    const double one_layer = shared_bytes_ / static_cast<double>(model.layers) + head;
+    const double head = double(model.vocabulary * model.hidden_size) * bytes_16bit;
+    const double one_layer = shared_bytes_ / double(model.layers) + head;
     const double bytes =
         settings_.speculation.draft_bytes > 0 ? settings_.speculation.draft_bytes : one_layer;
     const double operations = bytes;  // two for each weight of two bytes
-    const auto tensor = static_cast<double>(settings_.tensor_parallel);
-    return static_cast<double>(settings_.speculation.tokens) *
+    const auto tensor = double(settings_.tensor_parallel);
+    return double(settings_.speculation.tokens) *
            (gemm_.time(sequences * operations, bytes) / tensor +
             target_.traits.eager_layer_seconds);
 }
 
 double CostModel::launch_seconds() const {
     const EngineTraits& traits = target_.traits;
-    const auto layers = static_cast<double>(target_.model.layers);
+    const auto layers = double(target_.model.layers);
     const double with = target_.model.experts > 0 && traits.eager_expert_layer_seconds > 0
-                            ? layers - static_cast<double>(target_.model.dense_layers)
+                            ? layers - double(target_.model.dense_layers)
                             : 0;
     return (layers - with) * traits.eager_layer_seconds + with * traits.eager_expert_layer_seconds;
 }
@@ -483,30 +470,28 @@ StepTime CostModel::step(const StepWork& work) const {
     const std::int64_t sequences = work.decode_sequences + work.prefill_sequences;
     if (sequences == 0) return time;
     const EngineTraits& traits = target_.traits;
-    const auto decoding = static_cast<double>(work.decode_sequences);
-    const double checked = 1 + static_cast<double>(settings_.speculation.tokens);
+    const auto decoding = double(work.decode_sequences);
+    const double checked = 1 + double(settings_.speculation.tokens);
 
     // Stages of a pipeline work on different sequences at the same time: in a round, `streams`
     // batches pass through all stages.
-    const double streams = static_cast<double>(std::min(settings_.pipeline_parallel, sequences));
-    const double tokens = (decoding * checked + static_cast<double>(work.prefill_tokens)) / streams;
-    const double sampled =
-        (decoding * checked + static_cast<double>(work.prefill_finished)) / streams;
+    const double streams = double(std::min(settings_.pipeline_parallel, sequences));
+    const double tokens = (decoding * checked + double(work.prefill_tokens)) / streams;
+    const double sampled = (decoding * checked + double(work.prefill_finished)) / streams;
     time.linear = linear_seconds(tokens, sampled);
     time.attention = attention_seconds(work, checked) / streams;
     time.communication = communication_seconds(tokens);
     time.draft = draft_seconds(decoding);
-    time.device = time.linear + time.attention + time.communication + time.draft +
-                  static_cast<double>(target_.model.layers) *
-                      (traits.layer_seconds + traits.layer_bytes_per_token_and_width * tokens *
-                                                  static_cast<double>(target_.model.hidden_size) /
-                                                  gemm_.bytes_per_second);
+    time.device =
+        time.linear + time.attention + time.communication + time.draft +
+        double(target_.model.layers) *
+            (traits.layer_seconds + traits.layer_bytes_per_token_and_width * tokens *
+                                        double(target_.model.hidden_size) / gemm_.bytes_per_second);
     if (!settings_.compiled) time.device *= traits.uncompiled_factor;
-    const bool graph = tokens <= static_cast<double>(settings_.graph_max_tokens) &&
+    const bool graph = tokens <= double(settings_.graph_max_tokens) &&
                        (work.prefill_tokens == 0 || traits.prompts_in_graphs);
     if (!graph) time.device = std::max(time.device, launch_seconds());
-    time.host = traits.step_overhead_seconds +
-                traits.sequence_overhead_seconds * static_cast<double>(sequences);
+    time.host = traits.step_overhead_seconds + traits.sequence_overhead_seconds * double(sequences);
     time.total = settings_.overlap ? std::max(time.device, time.host) : time.device + time.host;
     return time;
 }
@@ -522,7 +507,7 @@ double CostModel::tokens_per_step() const {
     const Speculation& speculation = settings_.speculation;
     if (speculation.tokens == 0) return 1;
     const double right = target_.traits.acceptance_of(speculation.method);
-    return (1 - std::pow(right, static_cast<double>(speculation.tokens + 1))) / (1 - right);
+    return (1 - std::pow(right, double(speculation.tokens + 1))) / (1 - right);
 }
 
 std::string MemoryPlan::text() const {
@@ -542,6 +527,8 @@ std::string MemoryPlan::text() const {
     if (state_bytes > 0) row("state of sequences", state_bytes);
     if (missing_bytes > 0) row("missing", missing_bytes);
     row("left", free_bytes);
+    if (free_bytes < 0)
+        result += "  less than nothing is left: a full step of prompts would fail\n";
     result += "  cache: " + std::to_string(cache_tokens) + " tokens in " +
               std::to_string(cache_blocks) + " blocks\n";
     return result;

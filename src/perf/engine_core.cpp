@@ -33,13 +33,11 @@ double factor(double deviation, Rng& rng) {
 double attended(std::int64_t from, std::int64_t count, std::int64_t window) {
     const auto triangle = [](std::int64_t first,
                              std::int64_t n) {  // first + (first + 1) + ..., n terms
-        return static_cast<double>(n) *
-               (static_cast<double>(first) + static_cast<double>(n - 1) / 2);
+        return double(n) * (double(first) + double(n - 1) / 2);
     };
     if (window == 0) return triangle(from + 1, count);
     const std::int64_t rising = std::clamp<std::int64_t>(window - from, 0, count);
-    return triangle(from + 1, rising) +
-           static_cast<double>(count - rising) * static_cast<double>(window);
+    return triangle(from + 1, rising) + double(count - rising) * double(window);
 }
 
 }  // namespace
@@ -107,12 +105,10 @@ private:
     }
     [[nodiscard]] std::int64_t promised_blocks(const Sequence& sequence) const;
     [[nodiscard]] std::uint64_t unit_name(const Sequence& sequence, std::size_t unit) const {
-        return sequence
-            .pieces[(unit + 1) * static_cast<std::size_t>(unit_tokens / prefix_piece_tokens) - 1];
+        return sequence.pieces[(unit + 1) * std::size_t(unit_tokens / prefix_piece_tokens) - 1];
     }
     [[nodiscard]] std::int64_t named_units(const Sequence& sequence) const {
-        return static_cast<std::int64_t>(sequence.pieces.size()) * prefix_piece_tokens /
-               unit_tokens;
+        return std::int64_t(sequence.pieces.size()) * prefix_piece_tokens / unit_tokens;
     }
     void plan_naming(Sequence& sequence) const;
     void name_units(Sequence& sequence);
@@ -245,9 +241,7 @@ EngineStep EngineCore::State::step() {
     result.work = work;
     result.time = cost.step(work);
     result.seconds = result.time.total * noise_factor();
-    result.cache_use = pool.blocks() > 0
-                           ? static_cast<double>(pool.used()) / static_cast<double>(pool.blocks())
-                           : 0;
+    result.cache_use = pool.blocks() > 0 ? double(pool.used()) / double(pool.blocks()) : 0;
     const MemoryPlan& memory = cost.memory();
     const double needed =
         cost.activation_bytes(step_tokens, work.decode_sequences + work.prefill_sequences);
@@ -257,8 +251,7 @@ EngineStep EngineCore::State::step() {
     ++counters.steps;
     counters.busy_seconds += result.seconds;
     if (result.out_of_memory) return result;  // nobody will get these tokens
-    for (const TokenEvent& event : events)
-        counters.generated_tokens += static_cast<std::uint64_t>(event.tokens);
+    for (const TokenEvent& event : events) counters.generated_tokens += std::uint64_t(event.tokens);
     result.tokens = events;
     if (finished > 0) collect_finished();
     return result;
@@ -268,7 +261,7 @@ EngineStep EngineCore::State::step() {
 
 /// One token, and guesses, for each running sequence whose prompt is computed, the oldest first.
 void EngineCore::State::decode() {
-    const std::int64_t wanted = 1 + static_cast<std::int64_t>(chances.size());
+    const std::int64_t wanted = 1 + std::int64_t(chances.size());
     for (std::size_t i = 0; i < running.size() && budget > 0; ++i) {
         const Slot slot = running[i];
         Sequence& sequence = sequences[slot];
@@ -299,15 +292,15 @@ bool EngineCore::State::make_room(Slot slot, std::int64_t tokens) {
 
 void EngineCore::State::advance(Sequence& sequence, std::int64_t taken) {
     ++work.decode_sequences;
-    work.decode_context_tokens += static_cast<double>(sequence.computed);
+    work.decode_context_tokens += double(sequence.computed);
     work.decode_windowed_context_tokens +=
-        static_cast<double>(window > 0 ? std::min(window, sequence.computed) : sequence.computed);
+        double(window > 0 ? std::min(window, sequence.computed) : sequence.computed);
     const std::int64_t most_right =
         std::min(taken, sequence.output_tokens - sequence.generated) - 1;
     const std::int64_t tokens =
         1 + (chances.empty() ? 0 : std::min(accepted_guesses(), most_right));
-    counters.drafted_tokens += static_cast<std::uint64_t>(taken - 1);
-    counters.accepted_tokens += static_cast<std::uint64_t>(tokens - 1);
+    counters.drafted_tokens += std::uint64_t(taken - 1);
+    counters.accepted_tokens += std::uint64_t(tokens - 1);
     sequence.computed += tokens;
     sequence.generated += tokens;
     if (sequence.computed >= sequence.names_next_at) name_units(sequence);
@@ -325,7 +318,7 @@ void EngineCore::State::go_on_with_prompts() {
 
 void EngineCore::State::admit_waiting() {
     while (!waiting.empty() && budget > 0 &&
-           static_cast<std::int64_t>(running.size()) < settings.max_sequences) {
+           std::int64_t(running.size()) < settings.max_sequences) {
         const Slot slot = waiting.front();
         if (!admit(sequences[slot])) return;  // first come, first served: nobody overtakes
         waiting.pop_front();
@@ -336,10 +329,10 @@ void EngineCore::State::admit_waiting() {
 
 /// Blocks that a sequence was promised when it was admitted and has not taken yet.
 std::int64_t EngineCore::State::promised_blocks(const Sequence& sequence) const {
-    const double left = std::ceil(settings.reserved_share *
-                                  static_cast<double>(sequence.output_tokens - sequence.generated));
-    const std::int64_t tokens = sequence.input_tokens + sequence.generated +
-                                static_cast<std::int64_t>(left) - 1;  // the last is not computed
+    const double left =
+        std::ceil(settings.reserved_share * double(sequence.output_tokens - sequence.generated));
+    const std::int64_t tokens = sequence.input_tokens + sequence.generated + std::int64_t(left) -
+                                1;  // the last is not computed
     return std::max<std::int64_t>(0,
                                   blocks_for(tokens) - sequence.capacity / settings.block_tokens);
 }
@@ -356,7 +349,7 @@ bool EngineCore::State::admit(Sequence& sequence) {
     std::int64_t found = 0;
     sequence.units.clear();
     for (; found < most_found; ++found) {
-        const auto unit = pool.find(unit_name(sequence, static_cast<std::size_t>(found)));
+        const auto unit = pool.find(unit_name(sequence, std::size_t(found)));
         if (!unit) break;
         sequence.units.push_back(*unit);
         free -= pool.in_use(*unit) ? 0 : unit_blocks;
@@ -380,15 +373,15 @@ bool EngineCore::State::admit(Sequence& sequence) {
     (void)pool.take(sequence.unnamed_blocks);
     sequence.capacity = blocks_for(sequence.prompt) * settings.block_tokens;
     sequence.computed = found * unit_tokens;
-    sequence.seen_units = static_cast<std::size_t>(found);
+    sequence.seen_units = std::size_t(found);
     plan_naming(sequence);
     if (arrives) sequence.computed = sequence.prompt - 1;
     else if (!sequence.restarted &&
              !sequence.arrives) {  // a second start says nothing about the traffic
         sequence.cached = sequence.computed;
         counters.prefix_queried_tokens +=
-            settings.prefix_cache ? static_cast<std::uint64_t>(sequence.input_tokens) : 0;
-        counters.prefix_hit_tokens += static_cast<std::uint64_t>(sequence.cached);
+            settings.prefix_cache ? std::uint64_t(sequence.input_tokens) : 0;
+        counters.prefix_hit_tokens += std::uint64_t(sequence.cached);
     }
     return true;
 }
@@ -402,14 +395,13 @@ void EngineCore::State::prefill(Sequence& sequence) {
     work.prefill_tokens += tokens;
     work.prefill_pairs += attended(sequence.computed, tokens, 0);
     work.prefill_windowed_pairs += attended(sequence.computed, tokens, window);
-    work.prefill_context_tokens += static_cast<double>(sequence.computed);
+    work.prefill_context_tokens += double(sequence.computed);
     sequence.computed += tokens;
     if (sequence.computed >= sequence.names_next_at) name_units(sequence);
     if (!sequence.decodes()) return;
     ++work.prefill_finished;
     const bool first = sequence.generated++ == 0;
-    if (first && !sequence.arrives)
-        counters.prompt_tokens += static_cast<std::uint64_t>(sequence.input_tokens);
+    if (first && !sequence.arrives) counters.prompt_tokens += std::uint64_t(sequence.input_tokens);
     const bool last = sequence.finished();
     finished += last ? 1 : 0;
     events.push_back({.id = sequence.id,
@@ -449,7 +441,7 @@ void EngineCore::State::collect_finished() {
 // ---- blocks of a sequence
 
 void EngineCore::State::plan_naming(Sequence& sequence) const {
-    const auto next = static_cast<std::int64_t>(sequence.seen_units);
+    const auto next = std::int64_t(sequence.seen_units);
     sequence.names_next_at = next < named_units(sequence) ? (next + 1) * unit_tokens : no_token;
 }
 
@@ -470,8 +462,7 @@ void EngineCore::State::name_units(Sequence& sequence) {
 /// have taken the blocks. Its pieces beyond those that others know get names that nobody else has.
 void EngineCore::State::name_the_rest(Sequence& sequence) {
     const std::uint64_t own = mix64(~sequence.serial);
-    while (static_cast<std::int64_t>(sequence.pieces.size() + 1) * prefix_piece_tokens <=
-           sequence.computed)
+    while (std::int64_t(sequence.pieces.size() + 1) * prefix_piece_tokens <= sequence.computed)
         sequence.pieces.push_back(derive_seed(own, sequence.pieces.size()));
     plan_naming(sequence);
     name_units(sequence);
@@ -527,8 +518,7 @@ std::size_t EngineCore::running() const { return state_->running.size(); }
 std::size_t EngineCore::waiting() const { return state_->waiting.size(); }
 double EngineCore::cache_use() const {
     const BlockPool& pool = state_->pool;
-    return pool.blocks() > 0 ? static_cast<double>(pool.used()) / static_cast<double>(pool.blocks())
-                             : 0;
+    return pool.blocks() > 0 ? double(pool.used()) / double(pool.blocks()) : 0;
 }
 const EngineCounters& EngineCore::counters() const { return state_->counters; }
 const CostModel& EngineCore::cost() const { return state_->cost; }

@@ -103,10 +103,10 @@ std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
                                               {"model.attention_heads", model.attention_heads},
                                               {"model.experts", model.experts}};
     if (model.context_tokens > 0) facts["model.context_tokens"] = model.context_tokens;
+    if (model.weight_blocks > 0) facts["model.weight_blocks"] = model.weight_blocks;
     // Latent attention keeps less than keys and values of its heads: what is asked of these does
     // not hold for it.
-    const auto cached =
-        static_cast<double>(4 * model.attention_layers * model.kv_heads * model.head_dim);
+    const auto cached = double(4 * model.attention_layers * model.kv_heads * model.head_dim);
     if (model.kv_heads > 0 && model.latent_width == 0 && model.kv_bytes_per_token_16bit >= cached) {
         facts["model.kv_heads"] = model.kv_heads;
         facts["model.queries_per_kv_head"] = model.attention_heads / model.kv_heads;
@@ -115,7 +115,15 @@ std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
 }
 
 std::string note_of(const ServedModel& served, std::string_view served_name) {
-    if (normal(last_part(served_name)) == normal(last_part(served.model.name))) return "";
+    if (normal(last_part(served_name)) == normal(last_part(served.model.name))) {
+        const bool of_hub = served_name.find_first_of("/.") != 0 &&
+                            served_name.find('/') == served_name.rfind('/') &&
+                            served_name.find('/') != std::string_view::npos;
+        const auto owner = [](std::string_view name) { return name.substr(0, name.find('/')); };
+        return of_hub && owner(served_name) != owner(served.model.name)
+                   ? std::string(served_name) + " is taken for " + served.model.name
+                   : "";
+    }
     std::string text = std::string(served_name) + " is " + served.model.name + " in " +
                        served.quantization + ", by its name";
     if (!served.model.weights.contains(served.quantization))

@@ -25,7 +25,7 @@ public:
             1.0, traffic.prompt_tokens - (settings_.prefix_cache ? traffic.repeated_tokens : 0));
         decode_steps_ = std::max(0.0, traffic.output_tokens - 1) / cost.tokens_per_step();
         context_ = traffic.prompt_tokens + traffic.output_tokens / 2;
-        checked_ = 1 + static_cast<double>(settings_.speculation.tokens);
+        checked_ = 1 + double(settings_.speculation.tokens);
     }
 
     [[nodiscard]] double decode_steps() const { return decode_steps_; }
@@ -34,13 +34,12 @@ public:
         const double held =
             traffic_.prompt_tokens +
             traffic_.output_tokens * (0.5 + 0.5 * std::min(settings_.reserved_share, 1.0));
-        const double by_cache =
-            static_cast<double>(cost_.memory().cache_tokens) / std::max(held, 1.0);
-        return std::max(1.0, std::min(static_cast<double>(settings_.max_sequences), by_cache));
+        const double by_cache = double(cost_.memory().cache_tokens) / std::max(held, 1.0);
+        return std::max(1.0, std::min(double(settings_.max_sequences), by_cache));
     }
 
     [[nodiscard]] Steady at(double places) const {
-        const auto budget = static_cast<double>(settings_.max_batched_tokens);
+        const auto budget = double(settings_.max_batched_tokens);
         Steady result;
         result.prompt_steps =
             std::max(1.0, fresh_ / std::max(1.0, budget - std::min(places, budget - 1) * checked_));
@@ -82,7 +81,7 @@ private:
         return work;
     }
     [[nodiscard]] double windowed(double context) const {
-        const auto window = static_cast<double>(cost_.target().model.sliding_window);
+        const auto window = double(cost_.target().model.sliding_window);
         return window > 0 ? std::min(context, window) : context;
     }
 
@@ -101,7 +100,7 @@ std::optional<double> rate_of(const Arrival& arrival, const TrafficMeans& traffi
         case Arrival::Kind::rate: return arrival.requests_per_second;
         case Arrival::Kind::trace:
             if (traffic.last_at_seconds > 0)
-                return static_cast<double>(traffic.requests) / traffic.last_at_seconds;
+                return double(traffic.requests) / traffic.last_at_seconds;
             return std::nullopt;
         case Arrival::Kind::all_at_once:
         case Arrival::Kind::concurrency:
@@ -118,22 +117,21 @@ TrafficMeans TrafficMeans::of(const SimulatedTraffic& traffic) {
     std::vector<double> said;
     std::unordered_set<std::uint64_t> known;
     for (const SimulatedTraffic::Request& request : traffic.requests()) {
-        const double prompt = static_cast<double>(request.input_tokens) +
-                              (request.follows ? said[*request.follows] : 0);
-        said.push_back(prompt + static_cast<double>(request.output_tokens));
+        const double prompt =
+            double(request.input_tokens) + (request.follows ? said[*request.follows] : 0);
+        said.push_back(prompt + double(request.output_tokens));
         std::size_t repeated = 0;
         while (repeated < request.pieces.size() && known.contains(request.pieces[repeated]))
             ++repeated;
         known.insert(request.pieces.begin(), request.pieces.end());
         result.prompt_tokens += prompt;
-        result.output_tokens += static_cast<double>(request.output_tokens);
+        result.output_tokens += double(request.output_tokens);
         result.repeated_tokens +=
-            std::min(prompt - 1, static_cast<double>(repeated) *
-                                     static_cast<double>(EngineCore::prefix_piece_tokens));
+            std::min(prompt - 1, double(repeated) * double(EngineCore::prefix_piece_tokens));
         result.last_at_seconds = std::max(result.last_at_seconds, request.at_seconds);
     }
     result.requests = traffic.requests().size();
-    const auto n = static_cast<double>(result.requests);
+    const auto n = double(result.requests);
     result.prompt_tokens /= n;
     result.output_tokens /= n;
     result.repeated_tokens /= n;
@@ -145,19 +143,17 @@ QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
     const ServingSettings& settings = cost.settings();
     const EngineTraits& traits = cost.target().traits;
     const Replica replica(cost, traffic);
-    const auto replicas = static_cast<double>(settings.data_parallel);
-    const auto requests = static_cast<double>(traffic.requests);
+    const auto replicas = double(settings.data_parallel);
+    const auto requests = double(traffic.requests);
     const double in_flight = arrival.kind == Arrival::Kind::concurrency
-                                 ? std::min(static_cast<double>(arrival.in_flight), requests)
+                                 ? std::min(double(arrival.in_flight), requests)
                                  : requests;
     const double most = std::min(replica.places(), std::max(1.0, in_flight / replicas));
-    const double events =
-        1 + replica.decode_steps() / static_cast<double>(settings.stream_interval);
+    const double events = 1 + replica.decode_steps() / double(settings.stream_interval);
     const double front_seconds =
         traits.request_overhead_seconds + events * traits.chunk_overhead_seconds;
-    const double front_most = front_seconds > 0
-                                  ? static_cast<double>(settings.front_ends) / front_seconds
-                                  : std::numeric_limits<double>::infinity();
+    const double front_most = front_seconds > 0 ? double(settings.front_ends) / front_seconds
+                                                : std::numeric_limits<double>::infinity();
 
     Steady steady = replica.at(most);
     const auto inside_seconds = [&] {
@@ -189,8 +185,7 @@ QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
     result.latency_seconds = result.time_to_first_token_seconds + decoding_seconds;
     if (traffic.output_tokens > 1)
         result.time_per_output_token_seconds = decoding_seconds / (traffic.output_tokens - 1);
-    result.inter_token_latency_seconds =
-        steady.step_seconds * static_cast<double>(settings.stream_interval);
+    result.inter_token_latency_seconds = steady.step_seconds * double(settings.stream_interval);
     const double duration = requests / rate + 0.5 * inside_seconds();
     result.requests_per_second = requests / duration;
     result.input_tokens_per_second = result.requests_per_second * traffic.prompt_tokens;

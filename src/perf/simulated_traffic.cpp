@@ -11,7 +11,7 @@
 namespace servetune {
 namespace {
 
-constexpr auto piece_tokens = static_cast<std::size_t>(EngineCore::prefix_piece_tokens);
+constexpr auto piece_tokens = std::size_t(EngineCore::prefix_piece_tokens);
 constexpr std::uint64_t no_text = 0x9ae16a3b2f90404fULL;  ///< the name of nothing; any number
 
 /// FNV-1a goes on from what came before, so a name depends on all bytes up to its end; mixed,
@@ -30,8 +30,8 @@ double bytes_per_token(const std::vector<PlannedRequest>& plan) {
     double bytes = 0;
     double tokens = 0;
     for (const PlannedRequest& request : plan) {
-        bytes += static_cast<double>(request.text.size());
-        tokens += request.text.empty() ? 0 : static_cast<double>(request.input_tokens);
+        bytes += double(request.text.size());
+        tokens += request.text.empty() ? 0 : double(request.input_tokens);
     }
     return tokens > 0 ? std::max(bytes / tokens, 1.0 / piece_tokens) : 1;
 }
@@ -73,7 +73,7 @@ void name_conversations(std::vector<SimulatedTraffic::Request>& requests) {
         root[i] = request.follows ? root[*request.follows] : i;
         if (!request.follows && !followed[i]) continue;
         if (request.follows) request.pieces = requests[*request.follows].pieces;
-        while (request.pieces.size() < static_cast<std::size_t>(said[i]) / piece_tokens)
+        while (request.pieces.size() < std::size_t(said[i]) / piece_tokens)
             request.pieces.push_back(
                 derive_seed(request.pieces.empty() ? no_text : request.pieces.back(), root[i]));
     }
@@ -103,8 +103,7 @@ std::vector<SimulatedTraffic::Request> requests_of(const std::vector<PlannedRequ
                                           .follows = planned.follows};
         if (!planned.follows) request.pieces = prefix_pieces(planned.text, length);
         const auto whole =
-            static_cast<std::size_t>(std::max<std::int64_t>(planned.input_tokens, 0)) /
-            piece_tokens;
+            std::size_t(std::max<std::int64_t>(planned.input_tokens, 0)) / piece_tokens;
         if (request.pieces.size() > whole) request.pieces.resize(whole);
         requests.push_back(std::move(request));
     }
@@ -114,16 +113,16 @@ std::vector<SimulatedTraffic::Request> requests_of(const std::vector<PlannedRequ
 }  // namespace
 
 std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per_token) {
-    const double length = bytes_per_token * static_cast<double>(piece_tokens);
+    const double length = bytes_per_token * double(piece_tokens);
     if (!(length >= 1))
         throw UsageError("pieces of at least one byte wanted, got " +
                          std::to_string(bytes_per_token) + " bytes per token");
     std::vector<std::uint64_t> names;
     Chain chain;
-    const auto whole = static_cast<std::size_t>(static_cast<double>(text.size()) / length);
+    const auto whole = std::size_t(double(text.size()) / length);
     std::size_t done = 0;
     while (names.size() < whole) {
-        const auto end = static_cast<std::size_t>(static_cast<double>(names.size() + 1) * length);
+        const auto end = std::size_t(double(names.size() + 1) * length);
         for (; done < std::min(end, text.size()); ++done)
             chain.add(static_cast<unsigned char>(text[done]));
         names.push_back(chain.name());
@@ -147,7 +146,7 @@ SimulatedTraffic SimulatedTraffic::under(const Arrival& arrival, std::size_t cou
     SimulatedTraffic result = *this;
     result.arrival_ = arrival;
     if (count < result.requests_.size())
-        result.requests_.erase(result.requests_.begin() + static_cast<std::ptrdiff_t>(count),
+        result.requests_.erase(result.requests_.begin() + std::ptrdiff_t(count),
                                result.requests_.end());
     const double rate = arrival.kind == Arrival::Kind::rate
                             ? arrival.requests_per_second

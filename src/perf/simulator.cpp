@@ -45,7 +45,7 @@ struct SimulatedFrontEnds {
     std::size_t next = 0;
 
     explicit SimulatedFrontEnds(const CostModel& cost)
-        : free_at(static_cast<std::size_t>(cost.settings().front_ends), 0.0),
+        : free_at(std::size_t(cost.settings().front_ends), 0.0),
           request_seconds(cost.target().traits.request_overhead_seconds),
           latency_seconds(cost.target().traits.request_latency_seconds),
           chunk_seconds(cost.target().traits.chunk_overhead_seconds) {}
@@ -302,8 +302,7 @@ void Simulation::deliver(const TokenEvent& event) {
     if (record.last_token) record.gaps.push_back(static_cast<float>(free_at - *record.last_token));
     else {
         record.first_token = free_at;
-        record.gaps.reserve(
-            static_cast<std::size_t>(traffic_.requests()[event.id].output_tokens - 1));
+        record.gaps.reserve(std::size_t(traffic_.requests()[event.id].output_tokens - 1));
     }
     record.last_token = free_at;
     ++record.chunks;
@@ -334,13 +333,13 @@ SimulatedRun Simulation::result() {
     run_.duration_seconds = last - first;
     EngineCounters& all = run_.engine;
     for (const SimulatedReplica& replica : replicas_) all += replica.core.counters();
-    run_.server = {.input_tokens = static_cast<double>(all.prompt_tokens),
-                   .output_tokens = static_cast<double>(all.generated_tokens),
-                   .prefix_hit_tokens = static_cast<double>(all.prefix_hit_tokens),
-                   .requests = static_cast<double>(all.requests_finished),
-                   .preemptions = static_cast<double>(all.preemptions),
-                   .drafted_tokens = static_cast<double>(all.drafted_tokens),
-                   .accepted_tokens = static_cast<double>(all.accepted_tokens)};
+    run_.server = {.input_tokens = double(all.prompt_tokens),
+                   .output_tokens = double(all.generated_tokens),
+                   .prefix_hit_tokens = double(all.prefix_hit_tokens),
+                   .requests = double(all.requests_finished),
+                   .preemptions = double(all.preemptions),
+                   .drafted_tokens = double(all.drafted_tokens),
+                   .accepted_tokens = double(all.accepted_tokens)};
     return std::move(run_);
 }
 

@@ -21,10 +21,9 @@ std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& c
     const MemoryPlan& plan = cost.memory();
     const ServingSettings& settings = cost.settings();
     const EngineTraits& traits = cost.target().traits;
-    const double context_bytes =
-        static_cast<double>(cost.max_context_tokens()) * plan.cache_bytes_per_token;
+    const double context_bytes = double(cost.max_context_tokens()) * plan.cache_bytes_per_token;
     const double available = plan.missing_bytes > 0 ? -plan.missing_bytes : plan.cache_bytes;
-    const auto tokens = static_cast<double>(plan.cache_tokens);
+    const auto tokens = double(plan.cache_tokens);
     return {
         {"model", cost.target().model.name},
         {"device_gib", two_digits(plan.device_bytes / gib)},
@@ -37,8 +36,8 @@ std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& c
         {"left_gib", two_digits(std::max(0.0, plan.free_bytes) / gib)},
         {"context", std::to_string(cost.max_context_tokens())},
         {"context_gib", two_digits(context_bytes / gib)},
-        {"concurrency", two_digits(tokens / static_cast<double>(std::max<std::int64_t>(
-                                                1, cost.max_context_tokens())))},
+        {"concurrency",
+         two_digits(tokens / double(std::max<std::int64_t>(1, cost.max_context_tokens())))},
         {"fraction", two_digits(settings.memory_fraction)},
         {"backend", backend_of(cost)},
         {"cache_type", settings.cache_type},

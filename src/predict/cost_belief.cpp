@@ -3,6 +3,7 @@
 
 #include "engine/load_level.hpp"
 #include "load/capacity.hpp"
+#include "perf/cost_check.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -38,9 +39,11 @@ double memory_margin(const MemoryPlan& plan, double least_tokens) {
 /// under all factors.
 class CostBelief::Plans {
 public:
-    Plans(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
+    Plans(std::unique_ptr<SimulateEvaluator> evaluator, const Objective& objective,
           const std::vector<std::pair<std::string, double>>& weights)
-        : evaluator_(std::move(evaluator)), metric_(believed(std::move(metric))) {
+        : evaluator_(std::move(evaluator)),
+          metric_(believed(objective.leading().metric)),
+          limits_(objective.limits) {
         for (const auto& [name, weight] : weights)
             for (const SimulatedWorkload& workload : evaluator_->workloads())
                 if (workload.workload.name == name)
@@ -65,14 +68,20 @@ public:
         const CostModel cost(target, plan->settings);
         double logs = 0;
         double weights = 0;
+        result.log_error = plan->error;
+        result.limits.resize(limits_.size());
         for (const Load& load : loads_) {
             const Arrival arrival = at_load_level(load.workload, configuration).arrival;
-            const auto value = quick_estimate(cost, load.means, arrival).metric(metric_);
-            if (!value || !(*value > 0) || !std::isfinite(*value)) return result;
-            logs += load.weight * std::log(*value);
+            const QuickEstimate quick = quick_estimate(cost, load.means, arrival);
+            for (std::size_t j = 0; j < limits_.size() && !arrival.searched(); ++j)
+                if (const auto value = quick.metric(limits_[j].metric); value.value_or(0) > 0) {
+                    const double margin = margin_of(limits_[j], *value);
+                    result.limits[j] = std::min(result.limits[j].value_or(margin), margin);
+                }
+            logs += load.weight * std::log(quick.metric(metric_).value_or(0));
             weights += load.weight;
         }
-        if (weights > 0) result.log_value = logs / weights;
+        if (weights > 0 && std::isfinite(logs)) result.log_value = logs / weights;
         return result;
     }
 
@@ -85,6 +94,7 @@ private:
     struct Plan {
         std::optional<double> margin{};
         bool serves = false;
+        std::optional<double> error{};
         std::shared_ptr<const ServingTarget> target{};  ///< without the lines of its logs
         ServingSettings settings{};
     };
@@ -113,12 +123,15 @@ private:
         for (const Load& load : loads_)
             longest = std::max(longest, load.means.prompt_tokens + load.means.output_tokens);
         if (cost.target().traits.checks_context)
-            longest = std::max(longest, static_cast<double>(cost.max_context_tokens()));
+            longest = std::max(longest, double(cost.max_context_tokens()));
         double margin = memory_margin(cost.memory(), longest);
         if (!started.serving.unknown.empty()) margin /= 2;
         if (started.failure && margin >= 0) margin = -surely;  // it is not memory that it fails for
         if (started.failure || cost.memory().cache_tokens == 0) return {margin};
-        return {margin, true, shared(cost.target()), cost.settings()};
+        const ServingTarget& target = cost.target();
+        auto error = error_within(check_of(target.traits, target.hardware, target.model));
+        if (error && !started.serving.unknown.empty()) *error *= 2;
+        return {margin, true, error, shared(cost.target()), cost.settings()};
     }
 
     /// Most configurations have the same target.
@@ -135,15 +148,16 @@ private:
 
     std::unique_ptr<SimulateEvaluator> evaluator_;
     std::string metric_;
+    std::vector<Limit> limits_;
     std::vector<Load> loads_{};
     std::mutex guard_{};  ///< of what follows
     std::unordered_map<std::uint64_t, std::shared_ptr<const Plan>> plans_{};
     std::map<std::string, std::shared_ptr<const ServingTarget>> targets_{};
 };
 
-CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
+CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, const Objective& objective,
                        const std::vector<std::pair<std::string, double>>& weights)
-    : plans_(std::make_shared<Plans>(std::move(evaluator), std::move(metric), weights)) {}
+    : plans_(std::make_shared<Plans>(std::move(evaluator), objective, weights)) {}
 
 CostBelief::CostBelief(std::shared_ptr<Plans> plans, const SpeedFactors& factors,
                        std::size_t configurations)

@@ -28,9 +28,9 @@ namespace servetune {
 /// ... measured configurations. Thread-safe.
 class CostBelief : public PriorMean {
 public:
-    /// `evaluator` reads the commands and starts the engine on paper. `metric`: the objective's;
-    /// `weights`: workload -> weight, the objective's.
-    CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
+    /// `evaluator` reads the commands and starts the engine on paper. `weights`: workload ->
+    /// weight, the objective's.
+    CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, const Objective& objective,
                const std::vector<std::pair<std::string, double>>& weights);
     ~CostBelief() override;
 

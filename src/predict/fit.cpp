@@ -28,7 +28,7 @@ Point minimised(const std::function<double(const Point&)>& cost, const Point& st
         Point centre(start.size(), 0);
         for (std::size_t v = 0; v + 1 < simplex.size(); ++v)
             for (std::size_t i = 0; i < centre.size(); ++i)
-                centre[i] += simplex[v].at[i] / static_cast<double>(start.size());
+                centre[i] += simplex[v].at[i] / double(start.size());
         const auto tried = [&](double coefficient) {
             Point at = centre;
             for (std::size_t i = 0; i < at.size(); ++i)

@@ -91,8 +91,8 @@ std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluato
     };
     std::vector<Configuration> start{problem.space.default_configuration()};
     Rng rng(search.seed);
-    const bool small = problem.feasible.finite() &&
-                       problem.feasible.size() <= static_cast<double>(search.configurations);
+    const bool small =
+        problem.feasible.finite() && problem.feasible.size() <= double(search.configurations);
     if (small)
         problem.feasible.for_each([&](const Configuration& c) { return start.push_back(c), true; });
     else
@@ -119,9 +119,9 @@ namespace {
 /// How many parameters of a configuration are not at their defaults.
 std::size_t changes_of(const SearchSpace& space, const Configuration& configuration) {
     const auto& entries = configuration.entries();
-    return static_cast<std::size_t>(std::count_if(
-        entries.begin(), entries.end(),
-        [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
+    return std::size_t(std::count_if(entries.begin(), entries.end(), [&](const auto& entry) {
+        return entry.second != space.at(entry.first).default_value;
+    }));
 }
 
 /// What the objective sees of a prediction, as it is printed: to six digits.

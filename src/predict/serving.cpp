@@ -418,7 +418,9 @@ void ServingReader::check_rules(Serving& serving) const {
         return refuse(engine_.name + " does not run on " + hardware_.name + " (" + chip + ")");
     for (const EngineParameter& declared : engine_.parameters) {
         const auto set_to = serving.parameters.find(declared.parameter.name);
-        if (set_to == serving.parameters.end()) continue;
+        if (set_to == serving.parameters.end() ||
+            set_to->second == declared.parameter.value_when_unset)  // no engine refuses its own
+            continue;
         const auto chips = declared.architectures.find(text_of(set_to->second));
         if (chips == declared.architectures.end() ||
             std::find(chips->second.begin(), chips->second.end(), chip) != chips->second.end())

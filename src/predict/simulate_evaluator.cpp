@@ -27,12 +27,12 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started,
     context.dialect = Dialect::vllm;
     describe(context, workload.workload, result);
     context.rate_is_chosen = workload.chosen;
-    context.requested_requests = static_cast<double>(workload.traffic.requests().size());
+    context.requested_requests = double(workload.traffic.requests().size());
     const ServingSettings& settings = started.serving.settings;
     context.served = ServedModel{started.serving.target.model, settings.quantization};
     context.hardware = started.serving.target.hardware;
-    context.devices = static_cast<double>(settings.devices());
-    context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
+    context.devices = double(settings.devices());
+    context.tokens_per_step = double(settings.speculation.tokens + 1);
     context.command_is_known = true;
     if (workload.workload.dataset.kind == Dataset::Kind::trace)
         context.prefix_cache_intended = true;
@@ -148,8 +148,7 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
     if (!workload.workload.arrival.searched()) return loaded(started, workload, seed);
     const std::size_t all = workload.traffic.requests().size();
     const MeasureLoad measure = [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
-        const std::size_t requests =
-            at_level.requests ? static_cast<std::size_t>(*at_level.requests) : all;
+        const std::size_t requests = at_level.requests ? std::size_t(*at_level.requests) : all;
         Outcome outcome = loaded(
             started, {at_level, workload.traffic.under(at_level.arrival, requests), true}, seed);
         if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);

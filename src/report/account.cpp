@@ -37,8 +37,8 @@ std::pair<double, std::size_t> time_of_search(const ReportView& view) {
 std::pair<std::size_t, double> trials_of_an_hour(const ReportView& view) {
     const auto [seconds, trials] = time_of_search(view);
     if (!view.setup.file.measures() || seconds <= 0) return {view.completed(), 0};
-    const double each = seconds / static_cast<double>(trials);
-    const auto count = static_cast<std::size_t>(std::max(1.0, std::floor(further_seconds / each)));
+    const double each = seconds / double(trials);
+    const auto count = std::size_t(std::max(1.0, std::floor(further_seconds / each)));
     return {count, std::max(further_seconds, each)};
 }
 
@@ -131,7 +131,7 @@ Explained Explained::of(const ReportView& view) {
     else if (2 * (result.disturbed + result.unsound) >= std::max<std::size_t>(result.results, 1))
         explained.no_more = fmt::format("{} of {} results were disturbed or are unsound",
                                         result.disturbed + result.unsound, result.results);
-    else if (result.keep_default && std::any_of(view.search.begin(), view.search.end(), confirms))
+    else if (result.keep_default && any_of(view.search, confirms))
         explained.no_more = "what looked best was measured in turn with the default, which is kept";
     else if (const EffectsFloor& floor = explained.effects.floor; !floor.enough()) {
         explained.no_more =

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -77,7 +76,7 @@ std::vector<double> round_ticks(double low, double high, std::size_t about, doub
     const double range = high - low;
     if (!(range > hardly_any * std::max(std::abs(low), std::abs(high))) || !std::isfinite(range))
         return {low, high};
-    const double raw = range / static_cast<double>(std::max<std::size_t>(about, 2));
+    const double raw = range / double(std::max<std::size_t>(about, 2));
     const double power = std::pow(10, std::floor(std::log10(raw)));
     const double step = std::max(least_step, power * (raw / power < 1.5   ? 1
                                                       : raw / power < 3.5 ? 2
@@ -87,7 +86,7 @@ std::vector<double> round_ticks(double low, double high, std::size_t about, doub
     const double first = std::ceil(low / step);
     const std::size_t most = 4 * std::max<std::size_t>(about, 2);  // more than there can be
     for (std::size_t i = 0; i < most; ++i)
-        if (const double tick = (first + static_cast<double>(i)) * step; tick <= high + step * 1e-9)
+        if (const double tick = (first + double(i)) * step; tick <= high + step * 1e-9)
             result.push_back(tick);
     if (result.size() < 2) return {low, high};
     return result;
@@ -165,7 +164,7 @@ std::string Chart::ticks() const {
     }
     out += "</g>\n";
     for (std::size_t i = 0; i < x_.names.size(); ++i)
-        out += svg_text(across(static_cast<double>(i)), ground + 18, "middle", x_.names[i], "tick",
+        out += svg_text(across(double(i)), ground + 18, "middle", x_.names[i], "tick",
                         fmt::format(" data-x=\"{}\"", i));
     return out;
 }

@@ -30,7 +30,7 @@ std::string verdict_of_row(const ReportView& view, const ResultRow& row) {
     if (row.kind == "recommended") return "recommended";
     if (row.kind == "usual") return "the default";
     if (view.recommendation.conclusion == Conclusion::recommended &&
-        std::find(tied.begin(), tied.end(), row.standing->configuration) != tied.end())
+        contains(tied, row.standing->configuration))
         return "cannot be told apart from the recommended one";
     return "";
 }
@@ -99,8 +99,7 @@ nlohmann::ordered_json short_number(std::optional<double> value) {
     if (*value == 0) return 0;
     const double scale = std::pow(10, 5 - std::floor(std::log10(std::abs(*value))));
     const double rounded = std::round(*value * scale) / scale;
-    if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15)
-        return static_cast<std::int64_t>(rounded);
+    if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15) return std::int64_t(rounded);
     return rounded;
 }
 
@@ -163,11 +162,9 @@ std::optional<double> Content::figure_of(const Trial& trial) const {
     if (const Standing* standing =
             view.standings.find(trial.configuration)) {  // as it is judged, where it is
         const GoalFigures& figures = standing->leading();
-        const auto at =
-            std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
+        const auto at = std::find(figures.places.begin(), figures.places.end(), double(trial.id));
         if (at != figures.places.end())
-            return view.scale().figure(
-                figures.values[static_cast<std::size_t>(at - figures.places.begin())]);
+            return view.scale().figure(figures.values[std::size_t(at - figures.places.begin())]);
     }
     return value_in(trial.measurement()->metrics, view.goal().metric);
 }

@@ -82,7 +82,7 @@ std::string path_figure(const Content& content) {
     for (const Trial& trial : content.view.trials) {
         if (!trial.of_search() || !trial.told()) continue;
         made.push_back(&trial);
-        xs.push_back(static_cast<double>(trial.id));
+        xs.push_back(double(trial.id));
         if (const auto figure = content.figure_of(trial)) ys.push_back(*figure * factor);
     }
     if (made.empty()) return "";
@@ -98,7 +98,7 @@ std::string path_figure(const Content& content) {
     for (const Trial* trial : made) {
         const auto figure = content.figure_of(*trial);
         const auto row = content.row_of(trial->configuration);
-        const double x = static_cast<double>(trial->id);
+        const double x = double(trial->id);
         const double y = figure ? *figure * factor : y_axis.low;
         if (figure && row && content.rows[*row].standing->passes() &&
             (best.empty() || goal.better(y, best.back().y)))
@@ -112,7 +112,7 @@ std::string path_figure(const Content& content) {
              content.clean(trial_name(content, *trial) + "\n" + outcome_line(content, *trial)),
              row});
     }
-    if (!best.empty()) best.push_back({static_cast<double>(made.back()->id), best.back().y});
+    if (!best.empty()) best.push_back({double(made.back()->id), best.back().y});
     chart.line(best, "best", true);
     return html_key({{"recommended", "recommended"},
                      {"usual", "the default"},
@@ -151,8 +151,7 @@ std::string trade_figure(const Content& content) {
             passing.push_back(points[i]);
     std::vector<Chart::Point> front;
     for (const Chart::Point& at : passing)
-        if (std::none_of(passing.begin(), passing.end(),
-                         [&](const Chart::Point& other) { return beats(other, at); }))
+        if (none_of(passing, [&](const Chart::Point& other) { return beats(other, at); }))
             front.push_back(at);
     std::sort(front.begin(), front.end(), [](const auto& a, const auto& b) {
         return std::pair(a.x, a.y) < std::pair(b.x, b.y);
@@ -213,8 +212,7 @@ std::string effects_figure(const Content& content) {
 std::string latency_figure(const Content& content) {
     std::string figures;
     for (const LatencyFamily& family : content.latencies) {
-        ChartAxis levels{"percentile", -0.2, static_cast<double>(family.levels.size()) - 0.8, true,
-                         true};
+        ChartAxis levels{"percentile", -0.2, double(family.levels.size()) - 0.8, true, true};
         for (const auto& [level, place] : family.levels) levels.names.push_back(level);
         std::vector<double> ys;
         std::vector<std::pair<const ResultRow*, std::vector<Chart::Point>>> curves;
@@ -225,7 +223,7 @@ std::string latency_figure(const Content& content) {
             for (std::size_t i = 0; i < family.levels.size(); ++i)
                 if (const auto value =
                         value_in(row->means, content.metrics[family.levels[i].second])) {
-                    points.push_back({static_cast<double>(i), *value * 1e3});
+                    points.push_back({double(i), *value * 1e3});
                     ys.push_back(points.back().y);
                 }
         }
@@ -239,7 +237,7 @@ std::string latency_figure(const Content& content) {
             for (const Chart::Point& point : points)
                 chart.mark({point, row->kind,
                             fmt::format("{}\n{}: {} ms", is_default ? "the default" : "recommended",
-                                        family.levels[static_cast<std::size_t>(point.x)].first,
+                                        family.levels[std::size_t(point.x)].first,
                                         tick_text(point.y, 0.1)),
                             content.row_of(row->standing->configuration)});
         }

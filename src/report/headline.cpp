@@ -97,8 +97,7 @@ struct Flagged {
     [[nodiscard]] std::string text(const std::string& whose) const {
         std::vector<std::string> ids;
         for (const Finding& finding : first->findings)
-            if (std::find(ids.begin(), ids.end(), finding.id) == ids.end())
-                ids.push_back(finding.id);
+            if (!contains(ids, finding.id)) ids.push_back(finding.id);
         std::string text = whose + (used == 1 ? " measurement is " : " measurements are ") +
                            std::string(name_in(verdicts, first->verdict));
         if (count < used)
@@ -407,9 +406,9 @@ std::string advice_of_inconclusive(const ReportView& view) {
 Headline headline_of(const ReportView& view) {
     const Problem& problem = view.problem();
     const Recommendation& result = view.recommendation;
-    const bool only_default = std::none_of(
-        view.search.begin(), view.search.end(),
-        [&](const Trial& trial) { return trial.told() && trial.configuration != view.base(); });
+    const bool only_default = none_of(view.search, [&](const Trial& trial) {
+        return trial.told() && trial.configuration != view.base();
+    });
     Headline headline{result.conclusion, {}, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
         case Conclusion::recommended: say_recommended(view, headline); break;
@@ -490,7 +489,7 @@ std::string not_tried_text(const ReportView& view) {
     const double size = view.problem().feasible.size();
     const auto told = std::count_if(view.standings.all().begin(), view.standings.all().end(),
                                     [](const Standing& one) { return one.told(); });
-    if (size <= static_cast<double>(told)) return "";
+    if (size <= double(told)) return "";
     constexpr double countable = 10'000;
     return fmt::format(
         "What was not tried: {} of {} configurations were measured.", told,

@@ -115,14 +115,13 @@ double requests_in(const PageCounters& grown) {
 }
 
 void judge_figure(JudgedFigure& figure, const std::vector<double>& values, const FigureRule& rule) {
-    figure.now =
-        std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    figure.now = std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
     figure.likeness = Similarity::undecided;
     if (values.size() < fewest_judged) return;
     std::vector<double> differences;
     for (const double value : values)
         differences.push_back(rule.share ? value - *figure.study : std::log(value / *figure.study));
-    const auto n = static_cast<double>(differences.size());
+    const auto n = double(differences.size());
     const double mean = std::accumulate(differences.begin(), differences.end(), 0.0) / n;
     double squares = 0, following = 0;
     for (std::size_t i = 0; i < differences.size(); ++i) {

@@ -57,20 +57,17 @@ void add_deciding_figures(OrderedJson& object, const ReportView& view) {
             const auto is_of = [&, &name = name](const auto& one) {
                 return one.metric == name || one.metric == MetricKey::of(name).name;
             };
-            if (std::any_of(goals.begin(), goals.end(), is_of) ||
-                std::any_of(limits.begin(), limits.end(), is_of))
-                figures[name] = metric.value;
+            if (any_of(goals, is_of) || any_of(limits, is_of)) figures[name] = metric.value;
         }
         OrderedJson broken = OrderedJson::array();
         for (const Limit& limit : limits)
             for (const auto& [workload, value] : limited_figures(standing, limit, problem.decision))
                 if (!limit.keeps(value)) broken.push_back(limit_json(limit, workload, value));
-        object["results"].push_back(
-            {{"configuration", to_json(standing.configuration)},
-             {"passes", standing.passes()},
-             {"measurements", static_cast<std::size_t>(standing.leading().total_runs())},
-             {"metrics", figures},
-             {"broken", broken}});
+        object["results"].push_back({{"configuration", to_json(standing.configuration)},
+                                     {"passes", standing.passes()},
+                                     {"measurements", std::size_t(standing.leading().total_runs())},
+                                     {"metrics", figures},
+                                     {"broken", broken}});
     }
     object["other_work"] = OrderedJson::array();
     for (const Standing& standing : view.standings.all())

@@ -123,13 +123,13 @@ namespace {
 
 Metrics means_of(std::vector<const Measurement*> measurements, const Decision& decision) {
     const auto believed = [&](const Measurement* one) { return decision.believes(*one); };
-    if (std::any_of(measurements.begin(), measurements.end(), believed))
+    if (any_of(measurements, believed))
         std::erase_if(measurements, [&](const Measurement* one) { return !believed(one); });
     Metrics result;
     std::map<std::string, double, std::less<>> runs;
     for (const Measurement* measurement : measurements)
         for (const auto& [name, metric] : measurement->metrics) {
-            const auto count = static_cast<double>(metric.replicates);
+            const auto count = double(metric.replicates);
             result[name].value += count * metric.value;
             runs[name] += count;
         }
@@ -145,7 +145,7 @@ std::string ReportView::changes(const Configuration& configuration) const {
 }
 
 std::size_t ReportView::completed() const {
-    return static_cast<std::size_t>(
+    return std::size_t(
         std::count_if(search.begin(), search.end(), [](const Trial& one) { return one.told(); }));
 }
 

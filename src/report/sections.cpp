@@ -42,9 +42,8 @@ std::string credible_text(const CredibleInterval& gain, const FigureScale& scale
 }
 
 std::size_t passing_in(const ReportView& view) {
-    return static_cast<std::size_t>(
-        std::count_if(view.standings.all().begin(), view.standings.all().end(),
-                      [](const Standing& one) { return one.passes(); }));
+    return std::size_t(std::count_if(view.standings.all().begin(), view.standings.all().end(),
+                                     [](const Standing& one) { return one.passes(); }));
 }
 
 Section verdict_section(const Content& content) {
@@ -65,8 +64,8 @@ Section gains_section(const Content& content) {
     Section section{"gains", "Before and after"};
     const std::vector<GainRow> rows = gain_rows(content);
     const std::string& metric = view.goal().metric;
-    const bool with_interval = std::any_of(
-        rows.begin(), rows.end(), [](const GainRow& one) { return one.gain.has_interval(); });
+    const bool with_interval =
+        any_of(rows, [](const GainRow& one) { return one.gain.has_interval(); });
     Table table{"Before and after",
                 {"workload", metric_title(metric) + ", default", "recommended", "gain"}};
     if (with_interval) table.header.emplace_back(interval_name(rows.front().gain));
@@ -307,8 +306,7 @@ public:
         for (std::size_t k = 1; k < objective.goals.size(); ++k)
             columns_.push_back(objective.goals[k].metric);
         for (const char* metric : usual_columns)
-            if (!shown.contains(metric) &&
-                std::any_of(content.rows.begin(), content.rows.end(), [&](const ResultRow& row) {
+            if (!shown.contains(metric) && any_of(content.rows, [&](const ResultRow& row) {
                     return row.means.find(metric) != row.means.end();
                 }))
                 columns_.emplace_back(metric);
@@ -337,7 +335,7 @@ public:
             verdict == "recommended" || verdict == "carried on";
         if (row == nullptr) return;
         out.kind = row->kind;
-        out.of = static_cast<std::size_t>(row - content_.rows.data());
+        out.of = std::size_t(row - content_.rows.data());
     }
     [[nodiscard]] Table& table() { return table_; }
 
@@ -635,7 +633,7 @@ Section notes_section(const Content& content) {
     std::vector<std::string> texts = knowledge_notes(view);
     const auto add = [&](const std::vector<std::string>& more, std::size_t most) {
         texts.insert(texts.end(), more.begin(),
-                     more.begin() + static_cast<std::ptrdiff_t>(std::min(most, more.size())));
+                     more.begin() + std::ptrdiff_t(std::min(most, more.size())));
     };
     const auto quality = value_in(view.means(view.recommendation.recommended), quality_drop);
     if (quality && !view.recommendation.keep_default)

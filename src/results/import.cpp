@@ -11,8 +11,6 @@
 #include "study/table.hpp"
 #include "workloads.hpp"
 
-#include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -41,8 +39,7 @@ struct TableRow {
 std::string table_text(std::vector<std::string> header, const std::vector<TableRow>& rows) {
     std::vector<std::string> metrics;
     const auto add_used = [&](const std::string& name) {
-        if (std::any_of(rows.begin(), rows.end(),
-                        [&](const TableRow& row) { return row.figures.contains(name); }))
+        if (any_of(rows, [&](const TableRow& row) { return row.figures.contains(name); }))
             metrics.push_back(name);
     };
     const BenchmarkResult names_only;
@@ -50,9 +47,8 @@ std::string table_text(std::vector<std::string> header, const std::vector<TableR
                     [&](const std::string& name, const std::optional<double>&) { add_used(name); });
     add_used("success_ratio");
     header.emplace_back("status");
-    const bool judged = std::any_of(rows.begin(), rows.end(), [](const TableRow& row) {
-        return row.source->validity != Validity{};
-    });
+    const bool judged =
+        any_of(rows, [](const TableRow& row) { return row.source->validity != Validity{}; });
     if (judged) header.insert(header.end(), {"verdict", "findings"});
     header.insert(header.end(), metrics.begin(), metrics.end());
     header.insert(header.end(), {"arguments", "note"});
@@ -169,7 +165,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             figures.push_back(figures_of_result(result.result));
             const auto& successful = result.result.successful_requests;
             const double requested = result.result.requested_requests.value_or(
-                workload->requests ? static_cast<double>(*workload->requests) : 0);
+                workload->requests ? double(*workload->requests) : 0);
             if (successful && requested > 0)
                 figures.back()["success_ratio"] = *successful / requested;
         }
@@ -178,8 +174,8 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     for (std::size_t i = rows.size(); i-- > 0;)
         if (!why_mixed[i].empty()) {
             imported.unplaced.push_back({*rows[i].source, why_mixed[i]});
-            rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(i));
-            figures.erase(figures.begin() + static_cast<std::ptrdiff_t>(i));
+            rows.erase(rows.begin() + std::ptrdiff_t(i));
+            figures.erase(figures.begin() + std::ptrdiff_t(i));
         }
     std::sort(imported.unplaced.begin(), imported.unplaced.end(),
               [](const Unplaced& a, const Unplaced& b) { return a.result.index < b.result.index; });
@@ -210,7 +206,7 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
         {"dataset", &PublishedResult::dataset},
         {"date", &PublishedResult::date}};
     std::erase_if(origins, [&](const auto& origin) {
-        return std::all_of(results.begin(), results.end(), [&](const PublishedResult& result) {
+        return all_of(results, [&](const PublishedResult& result) {
             return (result.*origin.second).empty();
         });
     });

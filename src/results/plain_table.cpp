@@ -12,10 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cctype>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 
@@ -151,7 +149,7 @@ private:
         if (found == header().end())
             fail(1, option + ": the table has no column '" + start_of(wanted, 80) +
                         "'; it has: " + listed(nearest_first(wanted, header())));
-        return static_cast<std::size_t>(found - header().begin());
+        return std::size_t(found - header().begin());
     }
     [[nodiscard]] Names names_of(const std::vector<std::size_t>& columns) const {
         Names names;
@@ -252,8 +250,7 @@ private:
             const bool about_rows = column.empty() ||
                                     in_list(columns_about_rows_txt.text, column) ||
                                     (kinds({c}) == 1 && rows_[1].cells[c].empty());
-            const bool is_said =
-                std::find(parameters_.begin(), parameters_.end(), c) != parameters_.end();
+            const bool is_said = contains(parameters_, c);
             if (is_said && c == objective)
                 fail(1, "the column '" + column + "' is the objective, so it is no parameter");
             if (request_.parameters.empty() && c != objective && !about_rows &&
@@ -298,11 +295,10 @@ std::string study_of(const PlainTable& plain, const std::string& study,
                      const std::string& table_file) {
     using Tree = nlohmann::ordered_json;
     const MeasuredTable& table = plain.table;
-    const auto measured =
-        std::find_if(table.rows.begin(), table.rows.end(), [&](const MeasuredTable::Row& row) {
-            const auto* found = std::get_if<Measurement>(&row.outcome);
-            return found != nullptr && found->metrics.contains(plain.goal.metric);
-        });
+    const auto measured = find_if(table.rows, [&](const MeasuredTable::Row& row) {
+        const auto* found = std::get_if<Measurement>(&row.outcome);
+        return found != nullptr && found->metrics.contains(plain.goal.metric);
+    });
     if (measured == table.rows.end())
         throw ParseError(table.source + ": no row has a number under '" + plain.goal.metric + "'");
     Tree tree{{"study", study}, {"space", Tree::object()}};

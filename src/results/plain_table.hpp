@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -61,9 +60,8 @@ inline nlohmann::ordered_json value_tree(const Value& value) {
 /// `{choice: [...], ordered: true, default: ...}` of a parameter; numbers are ordered.
 inline nlohmann::ordered_json choice_tree(std::vector<Value> values,
                                           const std::optional<Value>& start) {
-    const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) {
-        return is_unset(value) || number_of(value).has_value();
-    });
+    const bool numbers = all_of(
+        values, [](const Value& value) { return is_unset(value) || number_of(value).has_value(); });
     if (numbers)
         std::stable_sort(values.begin(), values.end(), [](const Value& a, const Value& b) {
             return number_of(a).value_or(-INFINITY) < number_of(b).value_or(-INFINITY);

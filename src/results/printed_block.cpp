@@ -10,13 +10,11 @@
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
 namespace servetune {
@@ -266,8 +264,7 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
             if (word.ends_with(".yaml") || word.ends_with(".yml"))
                 return none("its settings are in a file");
         }
-        found.text = environment +
-                     shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
+        found.text = environment + shell_line({words.begin() + std::ptrdiff_t(at), words.end()});
         found.engine = lower_case(engine->name);
     }
     if (found.text.empty()) found.not_recognised = "no command stands directly above it";

@@ -8,7 +8,6 @@
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include "servetune/value.hpp"
 #include "study/table.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -179,9 +178,9 @@ void finish_serving(const Json& value, PublishedResult& result) {
     // SGLang counts no failures: its details have an error for each request, "" of a success.
     if (const Json* errors = node_at(value, "errors");
         errors != nullptr && errors->is_array() && !figures.failed_requests) {
-        const auto good = static_cast<double>(std::count(errors->begin(), errors->end(), ""));
+        const auto good = double(std::count(errors->begin(), errors->end(), ""));
         if (figures.successful_requests == good)
-            figures.failed_requests = static_cast<double>(errors->size()) - good;
+            figures.failed_requests = double(errors->size()) - good;
     }
     for (const char* key : {"_benchmark_name", "label", "tag"})
         add_label(result, text_at(value, key));
@@ -604,12 +603,11 @@ std::vector<PublishedResult> results_of(const Json& value) {
         }
     std::vector<PublishedResult> results;
     const auto read = [&](const Json& one) {
-        const auto* const format = std::find_if(
-            known_formats.begin(), known_formats.end(), [&](const ResultFormat& known) {
-                return known.list == key && one.is_object() &&
-                       (known.recognises != nullptr ? known.recognises(one)
-                                                    : has_numbers(one, known.keys));
-            });
+        const auto* const format = find_if(known_formats, [&](const ResultFormat& known) {
+            return known.list == key && one.is_object() &&
+                   (known.recognises != nullptr ? known.recognises(one)
+                                                : has_numbers(one, known.keys));
+        });
         if (format != known_formats.end()) results.push_back(read_one(one, *format));
         else if (results.empty()) refuse(value);
         else
@@ -625,8 +623,8 @@ std::vector<PublishedResult> results_of(const Json& value) {
 
 void drop_unmeasured(BenchmarkResult& figures) {
     const auto all_zero = [](const TimeSummary& times) {
-        return std::all_of(time_statistics.begin(), time_statistics.end(),
-                           [&](auto statistic) { return (times.*statistic).value_or(0) == 0; });
+        return all_of(time_statistics,
+                      [&](auto statistic) { return (times.*statistic).value_or(0) == 0; });
     };
     const bool none_succeeded = figures.successful_requests && *figures.successful_requests <= 0;
     const bool tokens_took_time = !all_zero(figures.time_per_output_token);
@@ -667,7 +665,7 @@ bool has_figures(BenchmarkResult result) {
 bool is_sweep_table(std::string_view text) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     const std::string header = "," + std::string(text.substr(0, text.find_first_of("\r\n"))) + ",";
-    return std::all_of(sweep_columns.begin(), sweep_columns.end(), [&](std::string_view wanted) {
+    return all_of(sweep_columns, [&](std::string_view wanted) {
         return header.find("," + std::string(wanted) + ",") != std::string::npos;
     });
 }

@@ -6,7 +6,6 @@
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <ctime>
@@ -58,15 +57,14 @@ bool spread_over_seconds(std::vector<TraceRow>& rows) {
     const auto is_whole = [](const TraceRow& row) {
         return time_of(row) == std::floor(time_of(row));
     };
-    if (rows.size() < 2 || !std::all_of(rows.begin(), rows.end(), is_whole)) return false;
+    if (rows.size() < 2 || !all_of(rows, is_whole)) return false;
     bool any = false;
     for (std::size_t from = 0; from < rows.size();) {
         std::size_t to = from;
         while (to < rows.size() && rows[to].seconds == rows[from].seconds) ++to;
         any = any || to - from > 1;
         for (std::size_t i = from; i < to; ++i)
-            rows[i].seconds =
-                time_of(rows[i]) + static_cast<double>(i - from) / static_cast<double>(to - from);
+            rows[i].seconds = time_of(rows[i]) + double(i - from) / double(to - from);
         from = to;
     }
     return any;
@@ -82,9 +80,8 @@ std::vector<TraceRow> busiest(std::vector<TraceRow> all, double seconds) {
             best = from;
         }
     }
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(best);
-    return {std::make_move_iterator(begin),
-            std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(most))};
+    const auto begin = all.begin() + std::ptrdiff_t(best);
+    return {std::make_move_iterator(begin), std::make_move_iterator(begin + std::ptrdiff_t(most))};
 }
 
 /// Numbers in place of names, and only for beginnings that two prompts have; how much that is.
@@ -105,8 +102,8 @@ void number_blocks(Traffic& traffic) {
             if (!is_new) found += row.block_tokens;
         }
         row.blocks = std::move(blocks);
-        tokens += static_cast<double>(row.input_tokens);
-        shared += static_cast<double>(std::min(found, row.input_tokens));
+        tokens += double(row.input_tokens);
+        shared += double(std::min(found, row.input_tokens));
         if (row.session != 0) sessions.insert(row.session);
     }
     traffic.conversations = sessions.size();
@@ -151,10 +148,10 @@ std::string Traffic::trace_text() const {
 std::vector<std::string> Traffic::lines() const {
     double input = 0, output = 0;
     for (const TraceRow& row : requests) {
-        input += static_cast<double>(row.input_tokens);
-        output += static_cast<double>(row.output_tokens);
+        input += double(row.input_tokens);
+        output += double(row.output_tokens);
     }
-    const auto count = static_cast<double>(requests.size());
+    const auto count = double(requests.size());
     const bool all = requests.size() == logged;
     std::vector<std::string> result{
         counted_text(requests.size(), "request") + (all ? " in " : " in the busiest ") +

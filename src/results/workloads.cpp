@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "servetune/value.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <map>
@@ -140,7 +139,7 @@ std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& r
     });
     std::vector<WorkloadGroup> groups;
     const auto place = [&](std::size_t i, const std::string& label, const auto& fits) {
-        const auto found = std::find_if(groups.begin(), groups.end(), fits);
+        const auto found = find_if(groups, fits);
         if (found != groups.end()) found->blocks.push_back(i);
         else groups.push_back({label.empty() ? "" : name_from(label), label, {i}});
     };
@@ -150,15 +149,15 @@ std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& r
         const auto found = labelled.find(label);
         const Work work(results[i]);
         // No label joins what is known to be another load.
-        if (found != labelled.end() &&
-            std::all_of(found->second.begin(), found->second.end(),
-                        [&](std::size_t other) { return Work(results[other]).same_load(work); }))
+        if (found != labelled.end() && all_of(found->second, [&](std::size_t other) {
+                return Work(results[other]).same_load(work);
+            }))
             place(i, label, [&](const WorkloadGroup& group) { return group.label == label; });
         else rest.push_back(i);
     }
     for (const std::size_t i : rest)
         place(i, "", [&](const WorkloadGroup& group) {
-            return std::any_of(group.blocks.begin(), group.blocks.end(), [&](std::size_t other) {
+            return any_of(group.blocks, [&](std::size_t other) {
                 return !has_lost_requests(results[other]) &&
                        Work(results[i]).alike(Work(results[other]));
             });

@@ -13,7 +13,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <map>
@@ -71,11 +70,9 @@ SeenRow seen_row(std::size_t index, const Engine& engine, const CommandSettings&
     SeenRow row{.index = index, .engine = &engine, .model = command.model};
     const auto is_active = [&](const EngineParameter* declared) {
         const auto& conditions = declared->parameter.active_when;
-        return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+        return all_of(conditions, [&](const Condition& condition) {
             const auto parent = row.values.find(condition.parent);
-            return parent != row.values.end() &&
-                   std::find(condition.values.begin(), condition.values.end(), parent->second) !=
-                       condition.values.end();
+            return parent != row.values.end() && contains(condition.values, parent->second);
         });
     };
     for (const bool shared :
@@ -83,7 +80,7 @@ SeenRow seen_row(std::size_t index, const Engine& engine, const CommandSettings&
         for (const Setting& setting : command.settings) {
             const auto& declared = setting.parameters;
             if (declared.empty() || shared != (declared.size() > 1)) continue;
-            const auto active = std::find_if(declared.begin(), declared.end(), is_active);
+            const auto active = find_if(declared, is_active);
             const EngineParameter& set = active == declared.end() ? *declared.front() : **active;
             const Value taken = normalized_value(set, value_of(setting.value));
             if (is_unset(taken)) row.values.erase(set.parameter.name);  // another word for no flag
@@ -145,8 +142,7 @@ public:
         const std::vector<std::size_t>& blocks = searched().blocks;
         const Engine* engine = results_engine(blocks.front());
         for (const SeenRow* row : rows_of(engine))
-            if (std::find(blocks.begin(), blocks.end(), row->index) != blocks.end())
-                found.push_back(row);
+            if (contains(blocks, row->index)) found.push_back(row);
         const auto settings = [](const SeenRow* row) {
             return row->values.size() + row->unknown.size() + (row->variant.empty() ? 0 : 1);
         };
@@ -160,8 +156,7 @@ public:
     [[nodiscard]] Tree tree(const SeenRow& start, const std::string& name) const {
         std::vector<const Engine*> used{start.engine};
         for (const SeenRow& row : rows_)
-            if (std::find(used.begin(), used.end(), row.engine) == used.end())
-                used.push_back(row.engine);
+            if (!contains(used, row.engine)) used.push_back(row.engine);
         Tree study{{"study", name}, {"model", model_}};
         if (const std::string hardware = fact_of_all("hardware"); !hardware.empty())
             study["hardware"] = hardware;
@@ -178,7 +173,7 @@ public:
             study["report_workloads"] = std::vector<Tree>(workloads_.begin() + 1, workloads_.end());
         const std::vector<std::size_t>& blocks = searched().blocks;
         study["objective"]["maximize"] = rate_that_is_known();
-        if (std::any_of(blocks.begin(), blocks.end(), [&](std::size_t i) {
+        if (any_of(blocks, [&](std::size_t i) {
                 return results_[i].result.requested_requests.has_value();
             }))
             study["objective"]["limits"] = Tree::array({"success_ratio >= 0.99"});
@@ -255,9 +250,7 @@ private:
         return rows;
     }
     [[nodiscard]] const Engine* results_engine(std::size_t result) const {
-        return std::find_if(rows_.begin(), rows_.end(),
-                            [&](const SeenRow& row) { return row.index == result; })
-            ->engine;
+        return find_if(rows_, [&](const SeenRow& row) { return row.index == result; })->engine;
     }
 
     /// Adds the row of a result; else says why there is none.
@@ -338,7 +331,7 @@ private:
                 refuse(
                     "the results are of several workloads; say with --workload which is searched:");
         } else
-            main = std::find_if(groups_.begin(), groups_.end(), [&](const WorkloadGroup& group) {
+            main = find_if(groups_, [&](const WorkloadGroup& group) {
                 return group.name == request_.workload || group.label == request_.workload;
             });
         if (main == groups_.end())
@@ -408,7 +401,7 @@ private:
     // space
 
     static void add_level(std::vector<Value>& levels, const Value& value) {
-        if (std::find(levels.begin(), levels.end(), value) == levels.end()) levels.push_back(value);
+        if (!contains(levels, value)) levels.push_back(value);
     }
 
     [[nodiscard]] Tree space(const SeenRow& start, const std::vector<const Engine*>& used) const {
@@ -545,9 +538,8 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
                 "block " + std::to_string(result.index) +
                 " is in the table, and the study does not search it: " + rules.front());
     const auto index_of = [&](const SeenRow* row) { return source.results[row->index].index; };
-    const auto first = std::find_if(starts.begin(), starts.end(), [&](const SeenRow* row) {
-        return !why_not.contains(index_of(row));
-    });
+    const auto first =
+        find_if(starts, [&](const SeenRow* row) { return !why_not.contains(index_of(row)); });
     if (first == starts.end())
         throw SpaceError("no result of workload " + writer.searched().name +
                          " is a row of the study: " + why_not.at(index_of(starts.front())));

@@ -64,12 +64,12 @@ constexpr std::size_t places_of_many = 2;
 double least_chance_of(const PendingAwareModel& model) {
     const std::vector<ConfigurationEvidence>& evidence = model.evidence();
     const auto count = [&](const auto& is) {
-        return static_cast<double>(std::count_if(evidence.begin(), evidence.end(), is));
+        return double(std::count_if(evidence.begin(), evidence.end(), is));
     };
     const double failed = count([](const ConfigurationEvidence& entry) { return !entry.works; });
     const double numbers =
         count([](const ConfigurationEvidence& entry) { return entry.measured(); });
-    if (failed > failing_share * static_cast<double>(evidence.size())) return careful_chance;
+    if (failed > failing_share * double(evidence.size())) return careful_chance;
     return numbers < enough_numbers ? first_chance : least_chance;
 }
 
@@ -90,7 +90,7 @@ std::optional<Proposal> in_full(const Standings& standings) {
         // As the load test printed it; means are without the machine's drift.
         const double missed =
             found->second.value *
-            std::exp(-standings.drift().offset(static_cast<double>(standing.trials.front()->id)));
+            std::exp(-standings.drift().offset(double(standing.trials.front()->id)));
         if (best == nullptr || best->estimate().mean < missed)
             return Proposal{standing.configuration,
                             "again, in full: the best one that it was slower than is out"};
@@ -115,7 +115,7 @@ std::vector<Configuration> untried_suggestions(const std::vector<Configuration>&
 void forget_all_but_the_best(std::vector<Choice>& choices, std::size_t most,
                              double least_log_works) {
     if (choices.size() <= most) return;
-    const auto kept = choices.begin() + static_cast<std::ptrdiff_t>(most);
+    const auto kept = choices.begin() + std::ptrdiff_t(most);
     const auto likely = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
         return choice.score.log_works >= least_log_works;
     });
@@ -177,8 +177,8 @@ public:
             if (auto proposal = far_away()) return *proposal;
         const std::optional<Choice> choice = suggested ? suggested : best_new(explore);
         if (!choice) return Finished{"no new configuration is left"};
-        const bool repeats_enough = static_cast<double>(history_.size() - seen_.size()) >=
-                                    most_repeated * static_cast<double>(history_.size());
+        const bool repeats_enough =
+            double(history_.size() - seen_.size()) >= most_repeated * double(history_.size());
         if (problem_.replicates_inform && !explore && !suggested && !repeats_enough)
             if (const auto replicate = best_replicate(model_)) {
                 if (replicate->second > choice->score.total())
@@ -227,10 +227,10 @@ private:
         // Far away the model knows little: what is not likely to work is left to the gains.
         const double least = least_chance_of(model_);
         const Eigen::VectorXf& log_chances = kept_.ranking(least).log_chances();
-        std::vector<double> chances(static_cast<std::size_t>(log_chances.size()));
+        std::vector<double> chances(std::size_t(log_chances.size()));
         std::transform(log_chances.begin(), log_chances.end(), chances.begin(),
                        [&](float log_chance) {
-                           const double chance = std::exp(static_cast<double>(log_chance));
+                           const double chance = std::exp(double(log_chance));
                            return chance < std::max(first_chance, least) ? 0 : chance;
                        });
         if (std::all_of(chances.begin(), chances.end(), [](double chance) { return chance <= 0; }))
@@ -502,7 +502,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
         return Proposal{problem.space.default_configuration(), "the default"};
 
     const bool used_up =
-        problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
+        problem.feasible.finite() && double(seen.size()) >= problem.feasible.size();
     if (used_up)
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     std::vector<Configuration> suggestions;

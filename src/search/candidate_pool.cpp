@@ -37,9 +37,8 @@ std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry
             for (Eigen::Index level = 0; level < levels; ++level) {
                 const double distance =
                     model.kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
-                    geometry.table(d)(static_cast<Eigen::Index>(
-                                          model.points[static_cast<std::size_t>(i)].levels[d]),
-                                      level);
+                    geometry.table(d)(
+                        static_cast<Eigen::Index>(model.points[std::size_t(i)].levels[d]), level);
                 const double covariance =
                     share > 0 ? share * matern52(model.additive_stretch * distance) : 0;
                 for (Eigen::Index c = 0; c < before.scaled.cols(); ++c) {
@@ -65,9 +64,8 @@ public:
           geometry_(geometry),
           pool_(pool),
           regressors_(regressors),
-          share_(geometry.dimensions() > 0
-                     ? model.additive_variance / static_cast<double>(geometry.dimensions())
-                     : 0),
+          share_(geometry.dimensions() > 0 ? model.additive_variance / double(geometry.dimensions())
+                                           : 0),
           groups_(level_groups(model, geometry, share_)),
           half_(model.half.cast<float>()),
           linear_((model.regressors * model.coefficient_variance.asDiagonal()).cast<float>()) {}
@@ -126,12 +124,11 @@ Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
     }
     for (std::size_t d = 0; d < geometry_.dimensions(); ++d)
         for (Eigen::Index j = 0; j < count && geometry_.continuous(d); ++j) {
-            const EncodedPoint point = pool_.point(static_cast<std::size_t>(from + j));
+            const EncodedPoint point = pool_.point(std::size_t(from + j));
             for (Eigen::Index i = 0; i < n; ++i) {
                 const double distance =
                     kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
-                    geometry_.squared_distance(d, model_.points[static_cast<std::size_t>(i)],
-                                               point);
+                    geometry_.squared_distance(d, model_.points[std::size_t(i)], point);
                 squared(i, j) += static_cast<float>(distance);
                 if (share_ > 0)
                     result(i, j) +=

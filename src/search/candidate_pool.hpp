@@ -45,8 +45,7 @@ public:
         EncodedPoint result;
         for (std::size_t d = 0; d < levels_.size(); ++d) {
             result.levels.push_back(levels_[d][i]);
-            result.positions.push_back(
-                positions_[d].empty() ? 0 : static_cast<double>(positions_[d][i]));
+            result.positions.push_back(positions_[d].empty() ? 0 : double(positions_[d][i]));
         }
         return result;
     }

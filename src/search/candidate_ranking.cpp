@@ -17,9 +17,9 @@ std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size_t most
     float bar = -std::numeric_limits<float>::infinity();
     for (Eigen::Index i = 0; i < scores.size() && most > 0; ++i) {
         if (kept.size() >= most && scores(i) <= bar) continue;
-        kept.push_back(static_cast<std::size_t>(i));
+        kept.push_back(std::size_t(i));
         if (kept.size() < 2 * most) continue;
-        const auto last = kept.begin() + static_cast<std::ptrdiff_t>(most) - 1;
+        const auto last = kept.begin() + std::ptrdiff_t(most) - 1;
         std::nth_element(kept.begin(), last, kept.end(), higher);
         bar = scores(static_cast<Eigen::Index>(*last));
         kept.resize(most);
@@ -34,7 +34,7 @@ CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& c
     : told_(told),
       candidates_(candidates),
       expert_(told.objective().experts().front()),
-      regressors_(regressors()),
+      regressors_(regressors(expert_, {})),
       objective_(predicted(told.objective(), candidates.pool(), regressors_)),
       chances_(Eigen::VectorXf::Zero(static_cast<Eigen::Index>(candidates.pool().size()))) {
     if (const ConfigurationEvidence* incumbent = told.incumbent())
@@ -42,9 +42,11 @@ CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& c
                          .predict({incumbent->point}, told.columns({incumbent->beliefs}))
                          .front()
                          .front();
-    for (const auto& margin : told.limits())
-        if (margin)
-            chances_ += log_chances(PoolModel::of(margin->experts().front().process), false, {});
+    for (std::size_t j = 0; j < told.limits().size(); ++j)
+        if (const auto& margin = told.limits()[j]) {
+            const Expert& expert = margin->experts().front();
+            chances_ += log_chances(PoolModel::of(expert.process), false, regressors(expert, j));
+        }
     chances_ += log_works(least_chance);
     bounds_ = chances_;
     if (told.incumbent() == nullptr) bounds_ += gains(objective_, false);
@@ -55,12 +57,13 @@ CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& c
                                    static_cast<float>(incumbent_.variance));
 }
 
-Eigen::MatrixXf CandidateRanking::regressors() const {
-    if (expert_.beliefs.empty()) return {};
+Eigen::MatrixXf CandidateRanking::regressors(const Expert& expert,
+                                             std::optional<std::size_t> limit) const {
+    if (expert.beliefs.empty()) return {};
     std::vector<std::vector<PriorBelief>> beliefs;
     for (std::size_t i = 0; i < candidates_.pool().size(); ++i)
         beliefs.push_back(candidates_.beliefs(i));
-    return Surrogate::regressors(expert_, told_.columns(beliefs)).cast<float>();
+    return Surrogate::regressors(expert, told_.columns(beliefs, limit)).cast<float>();
 }
 
 Eigen::VectorXf CandidateRanking::log_chances(const PoolModel& model, bool probit,
@@ -68,10 +71,8 @@ Eigen::VectorXf CandidateRanking::log_chances(const PoolModel& model, bool probi
     const PoolPredictions latent = predict_pool(model, told_.geometry(), candidates_.pool(), known);
     Eigen::VectorXf result(latent.means.size());
     for (Eigen::Index i = 0; i < result.size(); ++i) {
-        const double spread =
-            std::sqrt((probit ? 1.0 : 0.0) + static_cast<double>(latent.variances(i)));
-        result(i) =
-            static_cast<float>(log_normal_cdf(static_cast<double>(latent.means(i)) / spread));
+        const double spread = std::sqrt((probit ? 1.0 : 0.0) + double(latent.variances(i)));
+        result(i) = static_cast<float>(log_normal_cdf(double(latent.means(i)) / spread));
     }
     return result;
 }
@@ -90,7 +91,7 @@ Eigen::VectorXf CandidateRanking::log_works(double least_chance) const {
     const auto least = static_cast<float>(std::log(least_chance));
     constexpr float last_resort = 1000;  // behind all that are above the least chance
     for (Eigen::Index i = 0; i < result.size(); ++i) {
-        if (out[static_cast<std::size_t>(i)]) result(i) = std::min(result(i), of_those);
+        if (out[std::size_t(i)]) result(i) = std::min(result(i), of_those);
         if (result(i) < least) result(i) -= last_resort;
     }
     return result;
@@ -109,7 +110,7 @@ Eigen::VectorXf CandidateRanking::gains(const PoolPredictions& objective, bool e
     const auto best = static_cast<float>(incumbent_.mean);
     if (told_.incumbent() == nullptr)
         return objective.variances.unaryExpr([](float variance) {
-            return static_cast<float>(log_worth_learning(static_cast<double>(variance)));
+            return static_cast<float>(log_worth_learning(double(variance)));
         });
     if (!explore)
         return log_expected_gains(objective.means, objective.variances, objective.covariances, best,

@@ -38,7 +38,9 @@ public:
                                                 bool explore) const;
 
 private:
-    [[nodiscard]] Eigen::MatrixXf regressors() const;
+    /// Of an expert of the objective, or of a limit.
+    [[nodiscard]] Eigen::MatrixXf regressors(const Expert& expert,
+                                             std::optional<std::size_t> limit) const;
     /// By the weightiest of the experts.
     [[nodiscard]] PoolPredictions predicted(const Surrogate& objective, const CandidatePool& pool,
                                             const Eigen::MatrixXf& regressors) const;

@@ -29,7 +29,7 @@ public:
     Candidates(const Problem& problem, const Beliefs& beliefs, std::uint64_t seed = 0)
         : geometry_(problem.space), pool_(geometry_) {
         const std::size_t most = beliefs.size() == 0 ? max_listed : max_believed;
-        if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
+        if (problem.feasible.finite() && problem.feasible.size() <= double(most)) {
             listed_ = true;
             problem.feasible.for_each([&](const Configuration& configuration) {
                 return add(configuration, beliefs), true;
@@ -78,16 +78,15 @@ public:
     [[nodiscard]] bool listed() const { return listed_; }
     [[nodiscard]] Configuration configuration(std::size_t i) const {
         if (geometry_.finite()) return geometry_.decode(pool_.point(i), {});
-        const auto from =
-            numbers_.begin() + static_cast<std::ptrdiff_t>(i * geometry_.dimensions());
+        const auto from = numbers_.begin() + std::ptrdiff_t(i * geometry_.dimensions());
         return geometry_.decode(pool_.point(i),
-                                {from, from + static_cast<std::ptrdiff_t>(geometry_.dimensions())});
+                                {from, from + std::ptrdiff_t(geometry_.dimensions())});
     }
     /// Of candidate i; empty where there are no sources.
     [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
         const std::size_t sources = pool_.size() == 0 ? 0 : beliefs_.size() / pool_.size();
-        const auto from = beliefs_.begin() + static_cast<std::ptrdiff_t>(i * sources);
-        return {from, from + static_cast<std::ptrdiff_t>(sources)};
+        const auto from = beliefs_.begin() + std::ptrdiff_t(i * sources);
+        return {from, from + std::ptrdiff_t(sources)};
     }
 
 private:

@@ -17,7 +17,7 @@ namespace servetune {
 Value EarlierResults::plain(const Value& value) {
     const auto* real = std::get_if<double>(&value);
     if (real != nullptr && std::abs(*real) < 9e15 && *real == std::floor(*real))
-        return static_cast<std::int64_t>(*real);
+        return std::int64_t(*real);
     return value;
 }
 
@@ -137,7 +137,7 @@ std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history
     std::vector<Winner> result;
     for (const Standing* standing : ranked) {
         if (result.size() == most) break;
-        const auto at = static_cast<std::size_t>(standing->trials.front() - history.data());
+        const auto at = std::size_t(standing->trials.front() - history.data());
         std::string left_out;
         Assignment values;
         bool of_this_engine = true;

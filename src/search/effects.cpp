@@ -34,7 +34,7 @@ constexpr std::size_t most_pairs = 3;  ///< the strongest
 std::vector<Configuration> drawn_in_any_order(const Problem& problem) {
     Rng rng(fingerprint_of(Candidates::key_of(problem)).bits);
     std::vector<Configuration> result;
-    if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most_sampled)) {
+    if (problem.feasible.finite() && problem.feasible.size() <= double(most_sampled)) {
         problem.feasible.for_each([&](const Configuration& configuration) {
             return result.push_back(configuration), true;
         });
@@ -51,8 +51,7 @@ std::vector<Value> levels_of(const Parameter& parameter, std::size_t most) {
     for (const std::size_t level : spread_levels(parameter, most))
         result.push_back(parameter.level(level));
     for (std::size_t k = 0; k < most && parameter.continuous(); ++k)
-        result.emplace_back(
-            parameter.at_position(static_cast<double>(k) / static_cast<double>(most - 1)));
+        result.emplace_back(parameter.at_position(double(k) / double(most - 1)));
     if (std::find(result.begin(), result.end(), parameter.default_value) == result.end())
         result.push_back(parameter.default_value);
     return result;
@@ -240,7 +239,7 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
     std::optional<Eigen::Index> strongest;
     PairEffect effect{names, 0, {}};
     for (Eigen::Index c = 0; c < count; ++c) {
-        const Assignment& cell = grid.cells()[static_cast<std::size_t>(c)];
+        const Assignment& cell = grid.cells()[std::size_t(c)];
         const std::vector<ShownLevel> both{
             {&fitted_.problem.space.at(names[0]), cell.at(names[0]), most_pair_levels},
             {&fitted_.problem.space.at(names[1]), cell.at(names[1]), most_pair_levels}};
@@ -258,8 +257,8 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
         std::count_if(sample_.begin(), sample_.end(), [&](const Configuration& one) {
             return one.find(names[0]) != nullptr && one.find(names[1]) != nullptr;
         });
-    effect.share = static_cast<double>(active) / static_cast<double>(sample_.size()) *
-                   counts.dot(t.cwiseAbs2()) / counts.sum();
+    effect.share =
+        double(active) / double(sample_.size()) * counts.dot(t.cwiseAbs2()) / counts.sum();
     return Candidate{std::move(effect), std::move(grid), beyond.row(*strongest).transpose(),
                      t(*strongest)};
 }
@@ -267,9 +266,10 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
 }  // namespace
 
 std::size_t Effects::left_out(const Parameter& parameter) const {
-    const auto told = static_cast<std::size_t>(std::count_if(
-        main.begin(), main.end(),
-        [&](const MainEffect& effect) { return effect.parameter == parameter.name; }));
+    const auto told =
+        std::size_t(std::count_if(main.begin(), main.end(), [&](const MainEffect& effect) {
+            return effect.parameter == parameter.name;
+        }));
     return parameter.level_count() - std::min(parameter.level_count(), told);  // a real has none
 }
 

@@ -44,11 +44,6 @@ struct ConfigurationEvidence {
 /// they say nothing of what to try first.
 [[nodiscard]] bool margins_hold(const std::vector<ConfigurationEvidence>& evidence);
 
-/// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the
-/// limit, for they are ratios; `success_ratio` as the difference of logits after Laplace's rule for
-/// some hundred requests, so that 1 is a number too; at or below 0 as differences.
-[[nodiscard]] double margin_of(const Limit& limit, double value);
-
 /// The worst margin over the workloads that have the metric.
 [[nodiscard]] std::optional<double> margin_of(const Limit& limit, const Metrics& metrics);
 

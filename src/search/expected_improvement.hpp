@@ -56,7 +56,7 @@ class LogImprovementTable {
 public:
     LogImprovementTable() {
         for (std::size_t i = 0; i < rests_.size(); ++i) {
-            const double z = lowest + static_cast<double>(i) / steps;
+            const double z = lowest + double(i) / steps;
             rests_[i] = static_cast<float>(log_improvement(z) + (z < 0 ? 0.5 * z * z : 0));
         }
     }
@@ -65,7 +65,7 @@ public:
         const float parabola = z < 0 ? -0.5F * z * z : 0.0F;
         if (z <= lowest) return parabola - 0.91893853F - 2 * std::log(-z);
         const float at = (z - lowest) * steps;
-        const auto i = static_cast<std::size_t>(at);
+        const auto i = std::size_t(at);
         const float share = at - static_cast<float>(i);
         return parabola + rests_[i] + share * (rests_[i + 1] - rests_[i]);
     }
@@ -75,7 +75,7 @@ private:
     static constexpr float highest = 8;
     static constexpr float steps =
         64;  ///< for each unit; one of them is at 0, where the parabola ends
-    std::array<float, static_cast<std::size_t>((highest - lowest) * steps) + 2>
+    std::array<float, std::size_t((highest - lowest) * steps) + 2>
         rests_{};  ///< ln h(z) above its parabola: nearly straight
 };
 

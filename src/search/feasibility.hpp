@@ -48,8 +48,8 @@ public:
         labels_.resize(n);
         margins_ = Eigen::VectorXd::Zero(n);
         for (Eigen::Index i = 0; i < n; ++i) {
-            labels_(i) = works[static_cast<std::size_t>(i)] ? 1 : -1;
-            if (!margins.empty()) margins_(i) = margins[static_cast<std::size_t>(i)];
+            labels_(i) = works[std::size_t(i)] ? 1 : -1;
+            if (!margins.empty()) margins_(i) = margins[std::size_t(i)];
         }
         mean_ = prior_mean() + margins_.array();
         for (std::size_t d = 0; d < dimensions_; ++d)
@@ -60,7 +60,7 @@ public:
 
     [[nodiscard]] const std::vector<EncodedPoint>& points() const { return points_; }
     [[nodiscard]] double prior_variance() const {
-        return static_cast<double>(dimensions_) * additive_variance + product_variance;
+        return double(dimensions_) * additive_variance + product_variance;
     }
     /// Of the product part; lengths of the additive part are shorter by sqrt(additive_stretch()).
     [[nodiscard]] KernelParameters kernel() const {
@@ -69,7 +69,7 @@ public:
                 product_variance};
     }
     [[nodiscard]] double additive_stretch() const {
-        return static_cast<double>(std::max<std::size_t>(dimensions_, 1));
+        return double(std::max<std::size_t>(dimensions_, 1));
     }
     /// Of the posterior's mean: k(x)'weights above the prior's; and of its variance: prior - |L^-1
     /// R k(x)|^2, L the factor, R diagonal.

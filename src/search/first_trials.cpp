@@ -2,12 +2,10 @@
 #include "first_trials.hpp"
 
 #include "base/probability.hpp"
+#include "output_scale.hpp"
 #include "start_design.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <string>
-#include <utility>
 
 namespace servetune {
 
@@ -24,16 +22,24 @@ FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates,
       margins_(margins_hold(evidence_)),
       ran_out_(problem.space, candidates.geometry(), evidence_) {
     for (const ConfigurationEvidence& entry : evidence_) points_.push_back(entry.point);
+    // A model that promises nothing has no trial; a sure one takes all of the design but one trial.
+    for (std::size_t source = 0; source < beliefs_.size() && !evidence_.empty(); ++source) {
+        constexpr double surely = 2;  // errors
+        const auto& error = evidence_.front().beliefs[source].log_error;
+        const double promise = promised(source).first;
+        if (error && promise > surely * *error) skipped_ = trials_ - 2;
+        else if (!(promise > 0) && beliefs_[source].winners().empty()) ++skipped_;
+    }
 }
 
 std::size_t FirstTrials::of_knowledge(const Beliefs& beliefs, const SearchSpace& space) {
-    constexpr std::size_t of_model = 2;
-    bool model = false;
-    for (std::size_t i = 0; i < beliefs.size(); ++i) model = model || beliefs[i].winners().empty();
-    return beliefs.winners(space).size() + (model ? of_model : 0);
+    std::size_t models = 0;
+    for (std::size_t i = 0; i < beliefs.size(); ++i) models += beliefs[i].winners().empty() ? 1 : 0;
+    return beliefs.winners(space).size() + models;
 }
 
 std::optional<Proposal> FirstTrials::next(const std::vector<Configuration>& suggestions) const {
+    if (evidence_.size() + skipped_ >= trials_ + of_knowledge_) return std::nullopt;
     if (evidence_.size() <= of_knowledge_)
         if (auto proposal = by_knowledge()) return proposal;
     return by_design(suggestions);
@@ -43,44 +49,32 @@ std::optional<Proposal> FirstTrials::by_knowledge() const {
     for (const Winner& winner : beliefs_.winners(problem_.space))
         if (!tried(winner.configuration) && may_work(winner.configuration))
             return Proposal{winner.configuration, winner.why};
-    for (std::size_t source = 0; source < beliefs_.size(); ++source)
-        if (beliefs_[source].winners().empty())
-            if (auto proposal = by_model(source)) return proposal;
+    for (std::size_t source = 0; source < beliefs_.size() && !evidence_.empty(); ++source) {
+        const auto [promise, place] = promised(source);
+        if (!(promise > 0)) continue;
+        const Configuration best = candidates_.configuration(place);
+        if (!tried(best)) return Proposal{best, "best by " + beliefs_[source].name()};
+    }
     return std::nullopt;
 }
 
-std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
-    constexpr double as_good = 0.05;  // ln: less than any model's error
+std::pair<double, std::size_t> FirstTrials::promised(std::size_t source) const {
+    constexpr double unchecked = 0.3;  // ln: the error of a model that nobody checked
     const std::vector<bool> out = ran_out_.covers(candidates_.pool());
     const double sign = problem_.objective.leading().direction == Direction::maximize ? 1 : -1;
-    constexpr double unknown = -std::numeric_limits<double>::infinity();
-    std::vector<double> believed(candidates_.pool().size(), unknown);
-    for (std::size_t i = 0; i < believed.size(); ++i) {
+    std::vector<double> worth;
+    std::pair<double, std::size_t> best;
+    for (std::size_t i = 0; i < out.size() && beliefs_[source].winners().empty(); ++i) {
         const std::vector<PriorBelief> beliefs = candidates_.beliefs(i);
-        if (const auto& value = beliefs[source].log_value;
-            value && !out[i] && (!margins_ || believed_margin(beliefs) >= 0))
-            believed[i] = sign * *value;
+        const PriorBelief& belief = beliefs[source];
+        if (!belief.log_value || out[i] || (margins_ && believed_margin(beliefs) < 0)) continue;
+        worth.push_back(sign * *belief.log_value);
+        for (const auto& margin : belief.limits)
+            if (margin)
+                worth.back() += log_normal_cdf(*margin / belief.log_error.value_or(unchecked));
+        if (worth.size() == 1 || worth.back() > best.first) best = {worth.back(), i};
     }
-    const auto best = std::max_element(believed.begin(), believed.end());
-    if (best == believed.end() || *best == unknown) return std::nullopt;
-    const std::string name = beliefs_[source].name();
-    Configuration first =
-        candidates_.configuration(static_cast<std::size_t>(best - believed.begin()));
-    if (!tried(first)) return Proposal{std::move(first), "best by " + name};
-    if (behind_default(first)) return std::nullopt;
-    std::optional<std::size_t> other;
-    double farthest_of_them = 0;
-    for (std::size_t i = 0; i < believed.size(); ++i) {
-        if (believed[i] < *best - as_good) continue;
-        const double here = squared_distance_to_nearest(candidates_.geometry(),
-                                                        candidates_.pool().point(i), points_);
-        if (here <= farthest_of_them) continue;
-        other = i;
-        farthest_of_them = here;
-    }
-    if (!other) return std::nullopt;
-    return Proposal{candidates_.configuration(*other),
-                    "as good by " + name + ", and unlike all that was tried"};
+    return {best.first - median_of(worth), best.second};
 }
 
 std::optional<Proposal> FirstTrials::by_design(
@@ -116,16 +110,6 @@ bool FirstTrials::tried(const Configuration& configuration) const {
     return std::any_of(evidence_.begin(), evidence_.end(), [&](const ConfigurationEvidence& entry) {
         return entry.configuration == configuration;
     });
-}
-
-bool FirstTrials::behind_default(const Configuration& configuration) const {
-    const auto found = std::find_if(
-        evidence_.begin(), evidence_.end(),
-        [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
-    if (found == evidence_.end() || found->under_way()) return false;
-    const ConfigurationEvidence& usual = evidence_.front();
-    if (!found->measured() || !usual.measured()) return usual.measured();
-    return problem_.objective.leading().better(usual.means.front(), found->means.front());
 }
 
 bool FirstTrials::may_work(const Configuration& configuration) const {

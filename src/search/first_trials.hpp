@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -17,12 +18,12 @@ namespace servetune {
 /// The trials of a search before its models decide, after the default:
 ///
 /// 1. what was measured to be best elsewhere, one of each source (`PriorMean::winners`);
-/// 2. what a source without winners, a cost model, believes best; unless that is behind the
-///    default, also of what it believes to be as good the one most unlike all that was tried;
+/// 2. of what a source without winners, a cost model, believes to keep the limits the best;
 /// 3. each engine's own defaults, for half of the start (`own_default`);
 /// 4. a suggestion, if one is due;
 /// 5. a few changes of the default (`start_point`); where all those were tried, what is farthest
-///    from everything.
+///    from everything. One only, where a cost model's best is above its median by more than twice
+///    its checked error.
 class FirstTrials {
 public:
     /// All must outlive it. `evidence`: the default's comes first. `of_knowledge`: trials that
@@ -32,8 +33,8 @@ public:
                 std::vector<ConfigurationEvidence> evidence, const Beliefs& beliefs,
                 std::size_t of_knowledge, std::size_t budget, std::uint64_t seed);
 
-    /// How many trials these beliefs may add. A source with winners gets one: two more of what its
-    /// model believes best gained nothing where it was right, and cost 1 to 3 points of regret
+    /// How many trials these beliefs may add. Each source gets one: two more of what a model of
+    /// winners believes best gained nothing where it was right, and cost 1 to 3 points of regret
     /// after 20 trials where it was wrong (a kernel's table of another maker's chip, 80 seeds).
     [[nodiscard]] static std::size_t of_knowledge(const Beliefs& beliefs, const SearchSpace& space);
     /// Nothing: the start is over.
@@ -41,12 +42,13 @@ public:
 
 private:
     [[nodiscard]] std::optional<Proposal> by_knowledge() const;
-    [[nodiscard]] std::optional<Proposal> by_model(std::size_t source) const;
+    /// The place of the candidate that a source without winners believes best, of those that it
+    /// expects to work, and how far that is above the median: ln of the figure, more is better, and
+    /// of the chance to keep the limits.
+    [[nodiscard]] std::pair<double, std::size_t> promised(std::size_t source) const;
     [[nodiscard]] std::optional<Proposal> by_design(
         const std::vector<Configuration>& suggestions) const;
     [[nodiscard]] bool tried(const Configuration& configuration) const;
-    /// It was told, and failed or has a worse figure than the default.
-    [[nodiscard]] bool behind_default(const Configuration& configuration) const;
     [[nodiscard]] bool may_work(const Configuration& configuration) const;
 
     const Problem& problem_;
@@ -55,7 +57,8 @@ private:
     std::vector<EncodedPoint> points_{};  ///< of the evidence
     const Beliefs& beliefs_;
     std::size_t of_knowledge_;
-    std::size_t trials_;  ///< of the start, without those of knowledge
+    std::size_t trials_;       ///< of the start, without those of knowledge
+    std::size_t skipped_ = 0;  ///< of them
     std::uint64_t seed_;
     bool margins_;  ///< they hold
     OutOfMemoryRule ran_out_;

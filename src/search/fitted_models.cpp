@@ -6,21 +6,39 @@
 
 namespace servetune {
 
-/// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where
-/// nothing is believed, or nothing yet to compare it with.
-Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
+namespace {
+
+/// How far beyond 3 units a value is does not matter.
+double held(double value) { return 3 * std::tanh(value / 3); }
+
+/// In units of what is learned: of the source that was off least.
+double belief_error(const std::vector<std::vector<PriorBelief>>& beliefs, double unit) {
+    double least = 1;
+    for (const auto& of_point : beliefs)
+        for (const PriorBelief& belief : of_point)
+            if (belief.log_error) least = std::min(least, *belief.log_error / unit);
+    return std::max(least, 0.1);
+}
+
+}  // namespace
+
+/// (m - centre) / spread, or of a limit margin / unit; held softly within +-3 so that none claims
+/// fifty times as much; 0 where nothing is believed, or nothing yet to compare it with.
+Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs,
+                                      std::optional<std::size_t> limit) const {
     const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
     Eigen::MatrixXd result =
-        Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
-    constexpr double farthest = 3;
-    for (std::size_t j = 0; j < belief_centres_.size(); ++j) {
-        const std::optional<double>& centre = belief_centres_[j];
-        for (std::size_t i = 0; i < beliefs.size() && centre; ++i)
-            if (const auto& m = beliefs[i][j].log_value)
-                result(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
-                    farthest *
-                    std::tanh((scale_.turned(*m) - *centre) / scale_.spread() / farthest);
-    }
+        Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), limit ? 1 : sources);
+    for (std::size_t j = 0; j < belief_centres_.size(); ++j)
+        for (std::size_t i = 0; i < beliefs.size(); ++i) {
+            const PriorBelief& belief = beliefs[i][j];
+            const auto row = static_cast<Eigen::Index>(i);
+            if (!limit && belief_centres_[j] && belief.log_value)
+                result(row, static_cast<Eigen::Index>(j)) = held(
+                    (scale_.turned(*belief.log_value) - *belief_centres_[j]) / scale_.spread());
+            if (limit && *limit < belief.limits.size() && belief.limits[*limit])
+                result(row, 0) = held(*belief.limits[*limit] / units_[*limit]);
+        }
     return result;
 }
 
@@ -38,6 +56,7 @@ void FittedModels::learn_objective(double noise_cv, std::uint64_t seed) {
     std::vector<std::vector<PriorBelief>> beliefs;
     for (const std::size_t i : of_goal.rows) beliefs.push_back(evidence_[i].beliefs);
     of_goal.data.beliefs = columns(beliefs);
+    of_goal.data.belief_error = belief_error(beliefs, scale_.spread());
     objective_ = std::make_unique<Surrogate>(geometry_, of_goal.data, seed);
 }
 
@@ -49,21 +68,26 @@ void FittedModels::learn_limits(std::size_t limits, std::uint64_t seed) {
         SurrogateData data;
         std::vector<double> margins;
         std::vector<double> factors;
+        std::vector<std::vector<PriorBelief>> beliefs;
         for (const ConfigurationEvidence& entry : evidence_)
             if (const auto& margin = entry.margins[j]) {
+                beliefs.push_back(entry.beliefs);
                 data.points.push_back(entry.point);
                 margins.push_back(*margin);
                 factors.push_back(1 / std::max(entry.replicates, 1.0));
             }
+        units_.push_back(1);
         if (margins.empty()) continue;
         std::vector<double> sizes;
         for (const double margin : margins) sizes.push_back(std::abs(margin));
-        const double unit = std::max(median_of(sizes), 0.05);
+        const double unit = units_.back() = std::max(median_of(sizes), 0.05);
         const auto n = static_cast<Eigen::Index>(margins.size());
         data.values = Eigen::Map<Eigen::VectorXd>(margins.data(), n) / unit;
-        data.values = (data.values.array() / 3).tanh() * 3;  // how far beyond does not matter
+        data.values = data.values.unaryExpr(&held);
         data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
-        data.beliefs.resize(n, 0);
+        data.beliefs = columns(beliefs, j);
+        data.belief_error = belief_error(beliefs, unit);
+        if (data.beliefs.isZero(0)) data.beliefs.resize(n, 0);
         model = std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j), quick_search);
     }
 }

@@ -64,9 +64,9 @@ public:
     }  ///< the incumbent, among the objective's observations
 
     /// What is believed of some points as the objective's experts take it: one row each, one column
-    /// a source.
-    [[nodiscard]] Eigen::MatrixXd columns(
-        const std::vector<std::vector<PriorBelief>>& beliefs) const;
+    /// a source. Or what its model of a limit takes: one column.
+    [[nodiscard]] Eigen::MatrixXd columns(const std::vector<std::vector<PriorBelief>>& beliefs,
+                                          std::optional<std::size_t> limit = {}) const;
 
 private:
     void learn_objective(double noise_cv, std::uint64_t seed);
@@ -83,6 +83,7 @@ private:
     std::vector<std::optional<double>> belief_centres_{};
     std::unique_ptr<Surrogate> objective_{};
     std::vector<std::unique_ptr<Surrogate>> limits_{};
+    std::vector<double> units_{};  ///< of each limit's margins
     std::unique_ptr<FeasibilityModel> works_{};
     std::optional<std::size_t> incumbent_{};
     Eigen::Index observed_ = 0;

@@ -20,7 +20,7 @@ double Hyperparameters::negative_log_posterior(const DistanceTables& tables,
     const Eigen::Index n = data.size();
     Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(n, n);
     for (Eigen::Index d = 0; d < dimensions_; ++d)
-        r2 += parameters.inverse_squared_lengths(d) * tables[static_cast<std::size_t>(d)];
+        r2 += parameters.inverse_squared_lengths(d) * tables[std::size_t(d)];
     const Eigen::MatrixXd matern = r2.unaryExpr([](double value) { return matern52(value); });
     Eigen::MatrixXd k = parameters.product_variance * matern;
     k.noalias() +=
@@ -40,7 +40,7 @@ double Hyperparameters::negative_log_posterior(const DistanceTables& tables,
     const Eigen::MatrixXd pulled_slope = pull.cwiseProduct(slope);
     for (Eigen::Index d = 0; d < dimensions_; ++d) {
         const double inverse = parameters.inverse_squared_lengths(d);
-        const Eigen::MatrixXd& table = tables[static_cast<std::size_t>(d)];
+        const Eigen::MatrixXd& table = tables[std::size_t(d)];
         const double sum = pulled_slope.cwiseProduct(table).sum();
         gradient(d) = 0.5 * -2 * inverse * sum;
     }
@@ -62,8 +62,7 @@ std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables,
                                                 const Observations& data, std::size_t most) {
     const std::vector<Eigen::Index> kept = even_part(data.points.size(), most);
     Observations fewer;
-    for (const Eigen::Index i : kept)
-        fewer.points.push_back(data.points[static_cast<std::size_t>(i)]);
+    for (const Eigen::Index i : kept) fewer.points.push_back(data.points[std::size_t(i)]);
     DistanceTables among;
     for (const Eigen::MatrixXd& table : tables) among.emplace_back(table(kept, kept));
     fewer.values = data.values(kept);

@@ -39,7 +39,7 @@ struct HyperparameterPriors {
 
     static HyperparameterPriors of(const LevelGeometry& geometry) {
         HyperparameterPriors priors;
-        const auto dimensions = static_cast<double>(geometry.dimensions());
+        const auto dimensions = double(geometry.dimensions());
         for (std::size_t d = 0; d < geometry.dimensions(); ++d)
             priors.lengths.push_back(
                 {std::log(0.8) + 0.5 * std::log(dimensions * geometry.typical_distance(d)), 1.5});
@@ -86,7 +86,7 @@ public:
 
 private:
     [[nodiscard]] const LogNormal& prior(Eigen::Index i) const {
-        if (i < dimensions_) return priors_.lengths[static_cast<std::size_t>(i)];
+        if (i < dimensions_) return priors_.lengths[std::size_t(i)];
         return i == dimensions_ ? priors_.product_variance : priors_.noise_variance;
     }
 

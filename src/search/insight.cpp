@@ -40,7 +40,7 @@ bool holds(const Configuration& configuration, const ShownLevel& wanted) {
     const auto is = number_of(*value);
     const auto should = number_of(wanted.level);
     if (!thinned || !is || !should || wanted.shown < 2) return false;
-    const double half_step = 0.5 / static_cast<double>(wanted.shown - 1);
+    const double half_step = 0.5 / double(wanted.shown - 1);
     return std::abs(wanted.parameter->position_of(*is) - wanted.parameter->position_of(*should)) <=
            half_step;
 }
@@ -64,7 +64,7 @@ bool told_of_itself(const Standing& standing) {
 
 std::size_t measured_with(const std::vector<ConfigurationEvidence>& evidence,
                           const std::vector<ShownLevel>& levels) {
-    return static_cast<std::size_t>(
+    return std::size_t(
         std::count_if(evidence.begin(), evidence.end(), [&](const ConfigurationEvidence& entry) {
             return entry.measured() && holds_all(entry.configuration, levels);
         }));
@@ -137,8 +137,7 @@ JointPrediction FittedHistory::posterior_of(const Contrasts& contrasts) const {
 
 CredibleInterval FittedHistory::as_gain(const Prediction& difference, std::size_t together) const {
     const double spread = model()->scale().spread();
-    const double beyond =
-        0.025 / static_cast<double>(std::max<std::size_t>(together, 1));  // on either side
+    const double beyond = 0.025 / double(std::max<std::size_t>(together, 1));  // on either side
     const double reach = -normal_quantile(beyond) * std::sqrt(std::max(difference.variance, 0.0));
     return {std::expm1(spread * difference.mean), std::expm1(spread * (difference.mean - reach)),
             std::expm1(spread * (difference.mean + reach))};

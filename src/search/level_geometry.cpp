@@ -93,7 +93,7 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
     const auto unit = [](double value, double low, double high) {
         return high > low ? (value - low) / (high - low) : 0.5;
     };
-    const auto last_rank = static_cast<double>(marks.empty() ? 0 : marks.size() - 1);
+    const auto last_rank = double(marks.empty() ? 0 : marks.size() - 1);
     const bool by_ratio =
         std::any_of(parameters.begin(), parameters.end(),
                     [](const Parameter* parameter) { return parameter->by_ratio(); });
@@ -108,8 +108,8 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
             row(level == places.size() ? 2 : 4) = 0.5;
             continue;
         }
-        const auto rank = static_cast<double>(
-            std::lower_bound(marks.begin(), marks.end(), places[level]->mark) - marks.begin());
+        const auto rank = double(std::lower_bound(marks.begin(), marks.end(), places[level]->mark) -
+                                 marks.begin());
         const double position = unit(places[level]->mark, marks.front(), marks.back());
         row << half * position, half * (by_ratio ? position : unit(rank, 0, last_rank)), 0,
             places[level]->lift, 0;
@@ -144,8 +144,7 @@ void LevelGeometry::embed_categories(Dimension& dimension) const {
     dimension.table.resize(levels, levels);
     for (Eigen::Index a = 0; a < levels; ++a)
         for (Eigen::Index b = 0; b < levels; ++b) {
-            const Row &one = rows[static_cast<std::size_t>(a)],
-                      &other = rows[static_cast<std::size_t>(b)];
+            const Row &one = rows[std::size_t(a)], &other = rows[std::size_t(b)];
             const double lifted = one.lift - other.lift;
             dimension.table(a, b) =
                 (one.vertex == other.vertex ? 0.0 : between_vertices) + lifted * lifted;
@@ -214,10 +213,9 @@ Configuration LevelGeometry::decode(const EncodedPoint& point,
         const Dimension& dimension = dimensions_[d];
         const std::uint32_t level = point.levels[d];
         if (dimension.real_level == level) {
-            entries.emplace_back(parameter.name,
-                                 parameter.continuous()
-                                     ? Value(numbers[d])
-                                     : Value(static_cast<std::int64_t>(numbers[d])));
+            entries.emplace_back(parameter.name, parameter.continuous()
+                                                     ? Value(numbers[d])
+                                                     : Value(std::int64_t(numbers[d])));
             continue;
         }
         const std::size_t k = place_of(dimension, i);
@@ -232,7 +230,7 @@ Configuration LevelGeometry::decode(const EncodedPoint& point,
 
 /// Of a parameter among those of its dimension.
 std::size_t LevelGeometry::place_of(const Dimension& dimension, std::size_t parameter) {
-    return static_cast<std::size_t>(
+    return std::size_t(
         std::find(dimension.parameters.begin(), dimension.parameters.end(), parameter) -
         dimension.parameters.begin());
 }

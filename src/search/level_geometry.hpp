@@ -57,7 +57,7 @@ public:
     /// Number of levels of a dimension, the inactive one included (it is the last). Of a continuous
     /// one: unset, inactive and the reals.
     [[nodiscard]] std::size_t level_count(std::size_t dimension) const {
-        return static_cast<std::size_t>(dimensions_[dimension].table.rows());
+        return std::size_t(dimensions_[dimension].table.rows());
     }
     [[nodiscard]] bool continuous(std::size_t dimension) const {
         return dimensions_[dimension].real_level.has_value();
@@ -95,7 +95,7 @@ public:
     [[nodiscard]] double typical_distance(std::size_t dimension) const {
         constexpr double of_positions = 1.0 / 6;  // of two even draws in [0, 1]
         const Eigen::MatrixXd& table = dimensions_[dimension].table;
-        const auto n = static_cast<double>(table.rows());
+        const auto n = double(table.rows());
         return std::max(std::sqrt(continuous(dimension) ? of_positions
                                   : n > 1               ? table.sum() / (n * (n - 1))
                                                         : 1),

@@ -58,7 +58,7 @@ inline std::optional<double> mark_of(const Parameter& parameter, const Value& va
     if (is_unset(value)) return std::nullopt;
     if (marks == LevelMarks::ranks) {
         const auto rank = parameter.level_of(value);
-        return rank ? std::optional(static_cast<double>(*rank)) : std::nullopt;
+        return rank ? std::optional(double(*rank)) : std::nullopt;
     }
     const auto number = number_of(value);
     if (!number || marks == LevelMarks::numbers) return number;

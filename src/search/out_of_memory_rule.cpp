@@ -24,8 +24,7 @@ void OutOfMemoryRule::add_amounts(const Parameter& parameter, std::size_t number
     }
     for (std::size_t level = 0; level < parameter.level_count() && parameter.ordered() && !numbers;
          ++level)
-        if (const Value value = parameter.level(level); !is_unset(value))
-            add(value, static_cast<double>(level));
+        if (const Value value = parameter.level(level); !is_unset(value)) add(value, double(level));
 }
 
 bool OutOfMemoryRule::positions_as_much(const EncodedPoint& point, const EncodedPoint& than) const {

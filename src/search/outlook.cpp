@@ -30,8 +30,7 @@ std::vector<World> drawn_worlds(const FittedHistory& fitted, const ModelPoints& 
     double all = 0;
     for (const auto& [weight, expert] : fitted.joint(at)) {
         all += weight;
-        const auto until = static_cast<std::size_t>(
-            std::lround(std::min(all, 1.0) * static_cast<double>(most_worlds)));
+        const auto until = std::size_t(std::lround(std::min(all, 1.0) * double(most_worlds)));
         if (until <= result.size()) continue;
         Eigen::MatrixXd covariance = expert.covariance;
         covariance.diagonal().array() +=
@@ -47,7 +46,7 @@ std::vector<World> drawn_worlds(const FittedHistory& fitted, const ModelPoints& 
 }
 
 double world_quantile(const std::vector<double>& sorted, double share) {
-    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+    return sorted[std::size_t(share * double(sorted.size() - 1) + 0.5)];
 }
 
 /// Neighbours of `from` and an even draw, always the same one, of what has no outcome.
@@ -61,7 +60,7 @@ std::vector<Configuration> untried(const FittedHistory& fitted, const Configurat
         if (!told.contains(one) && seen.insert(one).second) result.push_back(one);
     };
     const FeasibleSet& feasible = fitted.problem.feasible;
-    if (feasible.finite() && feasible.size() <= static_cast<double>(most_drawn)) {
+    if (feasible.finite() && feasible.size() <= double(most_drawn)) {
         feasible.for_each([&](const Configuration& one) { return add(one), true; });
         return result;
     }
@@ -119,8 +118,8 @@ FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
     for (std::size_t w = 0; w < drawn.size(); ++w)
         for (std::size_t j = 0; j < chances.size(); ++j) {
             const double difference = better_by(w, static_cast<Eigen::Index>(j));
-            means[j] += difference / static_cast<double>(drawn.size());
-            squares[j] += difference * difference / static_cast<double>(drawn.size());
+            means[j] += difference / double(drawn.size());
+            squares[j] += difference * difference / double(drawn.size());
         }
     const double worth_having = std::log1p(least) / model.scale().spread();
     std::vector<double> gains;
@@ -132,7 +131,7 @@ FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
         bool another = false;
         for (std::size_t k = 0; k < trials; ++k) {
             const Eigen::Index chosen = best[(w + 1 + rng.index(drawn.size() - 1)) % drawn.size()];
-            const auto j = static_cast<std::size_t>(std::max<Eigen::Index>(chosen, 0));
+            const auto j = std::size_t(std::max<Eigen::Index>(chosen, 0));
             if (chosen <= 0 || passes[w][j] == 0 || measured[j] != 0) continue;
             measured[j] = 1;
             const double variance = std::max(squares[j] - means[j] * means[j], 1e-300);
@@ -147,10 +146,10 @@ FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
         changed += another ? 1 : 0;
     }
     std::sort(gains.begin(), gains.end());
-    const auto count = static_cast<double>(gains.size());
+    const auto count = double(gains.size());
     result.gain = {std::accumulate(gains.begin(), gains.end(), 0.0) / count,
                    world_quantile(gains, 0.025), world_quantile(gains, 0.975)};
-    result.chance_changed = static_cast<double>(changed) / count;
+    result.chance_changed = double(changed) / count;
     return result;
 }
 

@@ -49,7 +49,7 @@ public:
         // 1.4826: from the median of absolute deviations to a standard deviation of a normal. The
         // usual spread counts as two observations.
         const double seen = 1.4826 * median_of(better);
-        const auto count = static_cast<double>(better.size());
+        const auto count = double(better.size());
         constexpr double prior_count = 2;
         spread_ =
             std::max(std::sqrt((count * seen * seen + prior_count * usual_spread * usual_spread) /
@@ -58,7 +58,7 @@ public:
         if (tail == Tail::compressed) return;
         double squares = 0;
         for (const double value : logs) squares += (value - centre_) * (value - centre_);
-        spread_ = std::max(spread_, std::sqrt(squares / static_cast<double>(logs.size())));
+        spread_ = std::max(spread_, std::sqrt(squares / double(logs.size())));
     }
 
     [[nodiscard]] double scaled(double value) const {

@@ -66,10 +66,10 @@ std::vector<CandidateScore> PendingAwareModel::scores(
         }
     }
     if (tradeoff_ && incumbent_) tradeoff_->score(points, result);
-    for (const auto& margin : told_->limits()) {
-        if (!margin) continue;
+    for (std::size_t j = 0; j < told_->limits().size(); ++j) {
+        if (!told_->limits()[j]) continue;
         const std::vector<Prediction> margins =
-            margin->mixed(points, Eigen::MatrixXd(points.size(), 0));
+            told_->limits()[j]->mixed(points, told_->columns(beliefs, j));
         for (std::size_t i = 0; i < points.size(); ++i)
             result[i].log_limits +=
                 log_normal_cdf(margins[i].mean / std::sqrt(margins[i].variance));

@@ -25,8 +25,8 @@ public:
 
     [[nodiscard]] const std::vector<ConfigurationEvidence>& evidence() const { return evidence_; }
     [[nodiscard]] std::size_t under_way() const {
-        return static_cast<std::size_t>(objective_.experts().front().process.size() -
-                                        told_->objective().experts().front().process.size());
+        return std::size_t(objective_.experts().front().process.size() -
+                           told_->objective().experts().front().process.size());
     }
     [[nodiscard]] const OutputScale& scale() const { return told_->scale(); }
     [[nodiscard]] const Surrogate& objective() const { return objective_; }

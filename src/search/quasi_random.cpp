@@ -18,7 +18,7 @@ Answer QuasiRandom::ask(const Problem& problem, std::span<const Trial> history,
     std::set<Configuration> seen;
     for (const Trial& trial : history) seen.insert(trial.configuration);
     const FeasibleSet& feasible = problem.feasible;
-    if (feasible.finite() && static_cast<double>(seen.size()) >= feasible.size())
+    if (feasible.finite() && double(seen.size()) >= feasible.size())
         return Finished{"all " + text_of(feasible.size()) + " configurations are measured"};
 
     const std::size_t dimensions = problem.space.parameters().size();
@@ -33,8 +33,7 @@ Answer QuasiRandom::ask(const Problem& problem, std::span<const Trial> history,
     const std::size_t most_points = 64 * (seen.size() + 1) + 4096;
     for (std::size_t k = 0; k < most_points; ++k) {
         for (std::size_t d = 0; d < dimensions; ++d) {
-            const double raw =
-                static_cast<double>(sequence()) / (static_cast<double>(sequence.max()) + 1.0);
+            const double raw = double(sequence()) / (double(sequence.max()) + 1.0);
             point[d] = raw + shift[d] - std::floor(raw + shift[d]);
         }
         Configuration drawn = feasible.at_point(point);

@@ -47,8 +47,8 @@ std::vector<RejectedPrior> rejected_priors(const Beliefs& beliefs, const Problem
         if (one.trials < enough) continue;
         const double error = standings.noise() * std::sqrt(2 / squares);
         if (both / squares + 2 * error >= least_kept) continue;
-        one.promised /= static_cast<double>(one.trials);
-        one.measured /= static_cast<double>(one.trials);
+        one.promised /= double(one.trials);
+        one.measured /= double(one.trials);
         result.push_back(one);
     }
     return result;

@@ -9,7 +9,7 @@ std::optional<Configuration> draw_unseen(const FeasibleSet& feasible,
                                          std::span<const Trial> history, Rng& rng) {
     // While less than half of the space is seen a draw is new with at least even odds. A few
     // comparisons with each trial cost less than sorting them.
-    const auto asked = static_cast<double>(history.size());
+    const auto asked = double(history.size());
     while (!feasible.finite() || asked * 2 < feasible.size()) {
         Configuration drawn = feasible.sample(rng);
         const auto same = [&](const Trial& trial) { return trial.configuration == drawn; };
@@ -17,7 +17,7 @@ std::optional<Configuration> draw_unseen(const FeasibleSet& feasible,
     }
     std::set<Configuration> seen;
     for (const Trial& trial : history) seen.insert(trial.configuration);
-    const auto seen_count = static_cast<double>(seen.size());
+    const auto seen_count = double(seen.size());
     if (seen_count >= feasible.size()) return std::nullopt;
     while (seen_count * 2 < feasible.size())
         if (Configuration drawn = feasible.sample(rng); !seen.contains(drawn)) return drawn;

@@ -69,7 +69,7 @@ std::optional<Configuration> own_default(const SearchSpace& space,
                                          const std::function<bool(const Configuration&)>& may_work,
                                          std::uint64_t seed) {
     const auto below = [&](const Parameter& parent, const auto& holds) {
-        return static_cast<std::size_t>(std::count_if(
+        return std::size_t(std::count_if(
             space.parameters().begin(), space.parameters().end(),
             [&](const Parameter& other) { return depends_on(other, parent.name, holds); }));
     };
@@ -105,18 +105,6 @@ std::optional<Configuration> own_default(const SearchSpace& space,
     return std::nullopt;
 }
 
-double squared_distance_to_nearest(const LevelGeometry& geometry, const EncodedPoint& point,
-                                   const std::vector<EncodedPoint>& tried) {
-    double nearest = std::numeric_limits<double>::infinity();
-    for (const EncodedPoint& other : tried) {
-        double sum = 0;
-        for (std::size_t d = 0; d < geometry.dimensions(); ++d)
-            sum += geometry.squared_distance(d, point, other);
-        nearest = std::min(nearest, sum);
-    }
-    return nearest;
-}
-
 std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool,
                      const std::vector<EncodedPoint>& tried, const std::vector<double>& chances,
                      std::uint64_t seed, std::size_t looked_at) {
@@ -135,12 +123,15 @@ std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool,
         double fresh = 0;
         for (std::size_t d = 0; d < dimensions; ++d)
             fresh += seen[d].contains(candidate.levels[d]) ? 0 : 1;
-        const double nearest = squared_distance_to_nearest(geometry, candidate, tried);
-        const double spread = std::sqrt((tried.empty() ? 0 : nearest) /
-                                        static_cast<double>(std::max<std::size_t>(dimensions, 1)));
-        const double score =
-            (spread + fresh / static_cast<double>(std::max<std::size_t>(dimensions, 1))) *
-            chances[i];
+        double nearest = tried.empty() ? 0 : std::numeric_limits<double>::infinity();
+        for (const EncodedPoint& other : tried) {
+            double sum = 0;
+            for (std::size_t d = 0; d < dimensions; ++d)
+                sum += geometry.squared_distance(d, candidate, other);
+            nearest = std::min(nearest, sum);
+        }
+        const auto wide = double(std::max<std::size_t>(dimensions, 1));
+        const double score = (std::sqrt(nearest / wide) + fresh / wide) * chances[i];
         if (score > best_score) {
             best_score = score;
             best = i;

@@ -165,11 +165,6 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
     return place == usual ? std::nullopt : std::optional<Configuration>(place);
 }
 
-/// The squared distance to the nearest of `tried`, over all dimensions; infinity where none was.
-[[nodiscard]] double squared_distance_to_nearest(const LevelGeometry& geometry,
-                                                 const EncodedPoint& point,
-                                                 const std::vector<EncodedPoint>& tried);
-
 /// The next point of a design that fills the space: the candidate that brings most levels that
 /// nothing tried has, then the farthest from what was tried (maximin; Johnson, Moore, Ylvisaker
 /// 1990), by the mean distance over the dimensions, weighted by its chance to work. `chances`: one

@@ -23,6 +23,8 @@ struct SurrogateData {
     Eigen::VectorXd values{};
     Eigen::VectorXd noise_factors{};  ///< 1 / replicates
     Eigen::MatrixXd beliefs{};  ///< n x q, in units of the values; no column: nothing is believed
+    /// What the beliefs are off by, as they were checked; 1: nothing is known of it.
+    double belief_error = 1;
     LogNormal noise_variance{-6.214608098422191, 1.3};
 };
 
@@ -57,8 +59,8 @@ public:
               const HyperparameterSearch& search = {}) {
         const DistanceTables tables = distance_tables(geometry, data.points, data.points);
         std::vector<Expert> plain = experts(geometry, tables, data, {}, seed, search);
-        std::vector<Eigen::Index> columns(
-            data.values.size() > 0 ? static_cast<std::size_t>(data.beliefs.cols()) : 0);
+        std::vector<Eigen::Index> columns(data.values.size() > 0 ? std::size_t(data.beliefs.cols())
+                                                                 : 0);
         std::iota(columns.begin(), columns.end(), 0);
         while (!columns.empty()) {
             std::vector<Expert> believing = experts(geometry, tables, data, columns, seed, search);
@@ -72,7 +74,8 @@ public:
                 std::clamp(1 / (1 + std::exp(std::clamp(without - with, -700.0, 700.0))),
                            least_weight, 1 - least_weight);
             belief_weight_ =
-                std::min(likely, belief_worth / static_cast<double>(data.values.size()));
+                std::min(likely, belief_worth / (data.belief_error * data.belief_error) /
+                                     double(data.values.size()));
             for (Expert& expert : believing) expert.weight *= belief_weight_;
             for (Expert& expert : plain) expert.weight *= 1 - belief_weight_;
             experts_ = std::move(believing);
@@ -132,9 +135,8 @@ public:
             const Eigen::MatrixXd h = regressors(expert, beliefs);
             for (std::size_t from = 0; from < points.size(); from += together) {
                 const std::vector<EncodedPoint> some(
-                    points.begin() + static_cast<std::ptrdiff_t>(from),
-                    points.begin() +
-                        static_cast<std::ptrdiff_t>(std::min(points.size(), from + together)));
+                    points.begin() + std::ptrdiff_t(from),
+                    points.begin() + std::ptrdiff_t(std::min(points.size(), from + together)));
                 const auto first = static_cast<Eigen::Index>(from);
                 const auto count = static_cast<Eigen::Index>(some.size());
                 const Eigen::MatrixXd own = h.middleRows(first, count);
@@ -195,7 +197,7 @@ private:
             const Prediction slope = expert.process.coefficient(static_cast<Eigen::Index>(k) + 1);
             const double wrong_way = normal_cdf(-slope.mean, std::max(slope.variance, 1e-300));
             if (wrong_way <= most) continue;
-            result = static_cast<std::ptrdiff_t>(k);
+            result = std::ptrdiff_t(k);
             most = wrong_way;
         }
         return result;

@@ -73,8 +73,7 @@ void Tradeoff::rank(const PoolPredictions& leading, const LevelGeometry& geometr
     const PoolPredictions second =
         predict_pool(PoolModel::of(second_.experts().front().process), geometry, pool, {});
     const auto at = [](const PoolPredictions& goal, Eigen::Index i) {
-        return Prediction{static_cast<double>(goal.means(i)),
-                          static_cast<double>(goal.variances(i))};
+        return Prediction{double(goal.means(i)), double(goal.variances(i))};
     };
     const auto hoped = [](const Prediction& one) { return one.mean + std::sqrt(one.variance); };
     const Staircase& front = present(front_by_weightiest_);

@@ -69,7 +69,7 @@ private:
     [[nodiscard]] static std::vector<Staircase::Point> passing_means(
         const std::vector<ConfigurationEvidence>& evidence, const BothGoals& goals,
         std::size_t without);
-    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+    static constexpr std::size_t none = std::size_t(-1);
 
     Surrogate second_;
     BothGoals at_evidence_{};

@@ -55,8 +55,7 @@ bool can_have(const Parameter& parameter, const Value& value, bool exactly) {
     const auto unset =
         parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
     return unset == number || parameter.contains(*number) ||
-           (*number == std::floor(*number) &&
-            parameter.contains(static_cast<std::int64_t>(*number)));
+           (*number == std::floor(*number) && parameter.contains(std::int64_t(*number)));
 }
 
 }  // namespace servetune

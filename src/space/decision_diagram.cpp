@@ -53,7 +53,7 @@ DecisionOrder::DecisionOrder(const SearchSpace& space) {
     const auto is_open = [&](const std::vector<std::size_t>& rule) {
         const auto done =
             std::count_if(rule.begin(), rule.end(), [&](std::size_t i) { return decided[i]; });
-        return done > 0 && done < static_cast<std::ptrdiff_t>(rule.size());
+        return done > 0 && done < std::ptrdiff_t(rule.size());
     };
     const auto record_open = [&] {
         open_constraints.emplace_back();
@@ -84,8 +84,8 @@ DecisionOrder::DecisionOrder(const SearchSpace& space) {
         for (const std::size_t i : space.parents_first()) {
             if (decided[i]) continue;
             const auto& conditions = space.parameters()[i].active_when;
-            if (!std::all_of(conditions.begin(), conditions.end(),
-                             [&](const Condition& c) { return decided[space.index_of(c.parent)]; }))
+            if (!all_of(conditions,
+                        [&](const Condition& c) { return decided[space.index_of(c.parent)]; }))
                 continue;
             // Only the rules of i change: count how many it opens less how many it closes.
             std::ptrdiff_t change = 0;
@@ -156,14 +156,13 @@ ValueClasses::Tables ValueClasses::classes(const SearchSpace& space, std::size_t
 
 AllowedRows::Range AllowedRows::narrowed(Range range, std::size_t column,
                                          std::uint32_t level) const {
-    const auto begin = rows_.begin() + static_cast<std::ptrdiff_t>(range.from);
-    const auto end = rows_.begin() + static_cast<std::ptrdiff_t>(range.to);
+    const auto begin = rows_.begin() + std::ptrdiff_t(range.from);
+    const auto end = rows_.begin() + std::ptrdiff_t(range.to);
     const auto from =
         std::partition_point(begin, end, [&](const Row& row) { return row[column] < level; });
     const auto to =
         std::partition_point(from, end, [&](const Row& row) { return row[column] == level; });
-    return {static_cast<std::size_t>(from - rows_.begin()),
-            static_cast<std::size_t>(to - rows_.begin())};
+    return {std::size_t(from - rows_.begin()), std::size_t(to - rows_.begin())};
 }
 
 std::optional<AllowedRows> AllowedRows::of(const SearchSpace& space, std::size_t which,
@@ -178,7 +177,7 @@ std::optional<AllowedRows> AllowedRows::of(const SearchSpace& space, std::size_t
         if (found == scope.end()) continue;
         if (space.parameters()[parameter].continuous()) return std::nullopt;
         result.parameters_.push_back(parameter);
-        cells.push_back(static_cast<std::size_t>(found - scope.begin()));
+        cells.push_back(std::size_t(found - scope.begin()));
     }
     std::vector<std::map<std::optional<Value>, std::optional<std::uint32_t>>> known(
         cells.size());  // each value is looked up once

@@ -15,7 +15,7 @@ struct DiagramKeyHash {
     std::size_t operator()(const DiagramKey& key) const {
         std::uint64_t hash = key.size();
         for (const std::uint32_t word : key) hash = mix64(hash ^ word);
-        return static_cast<std::size_t>(hash);
+        return std::size_t(hash);
     }
 };
 
@@ -47,8 +47,8 @@ public:
             const auto* rule = std::get_if<Require>(&space_.constraints()[which]);
             if (rule == nullptr) continue;
             const std::vector<std::size_t>& scope = space_.scope(which);
-            const auto name = static_cast<std::size_t>(
-                std::find(scope.begin(), scope.end(), parameter) - scope.begin());
+            const auto name =
+                std::size_t(std::find(scope.begin(), scope.end(), parameter) - scope.begin());
             looked_at += rule->expression.append_changes(
                 name, [&](std::size_t i) { return state_of(space_, scope[i], slot_of); },
                 wide.offers_unset ? 1 : 0, last,
@@ -176,8 +176,8 @@ public:
     }
     /// Which column a parameter (index) is; it must be one of the constraint's.
     [[nodiscard]] std::size_t column_of(std::size_t parameter) const {
-        return static_cast<std::size_t>(
-            std::find(parameters_.begin(), parameters_.end(), parameter) - parameters_.begin());
+        return std::size_t(std::find(parameters_.begin(), parameters_.end(), parameter) -
+                           parameters_.begin());
     }
     /// Of a range whose rows agree in all columns before this one: those that have this level
     /// there.

@@ -59,7 +59,7 @@ std::string Expression::spelled(std::size_t at) const {
             nodes_[node.operands[i]].operands.empty();  // everything else is put in parentheses
         return leaf ? spelled(node.operands[i]) : "(" + spelled(node.operands[i]) + ")";
     };
-    const std::string symbol(symbols[static_cast<std::size_t>(node.kind)]);
+    const std::string symbol(symbols[std::size_t(node.kind)]);
     switch (node.kind) {
         case Kind::literal:
             if (is_unset(node.literal)) return "unknown";

@@ -13,7 +13,7 @@ inline Expression Expression::with_constant(std::string_view name, const Value& 
     std::size_t held = 0;
     while (held < names_.size() && names_[held] != name) ++held;
     if (held == names_.size()) return result;
-    result.names_.erase(result.names_.begin() + static_cast<std::ptrdiff_t>(held));
+    result.names_.erase(result.names_.begin() + std::ptrdiff_t(held));
     for (Node& node : result.nodes_) {
         if (node.kind != Kind::name || node.index < held) continue;
         if (node.index > held) --node.index;

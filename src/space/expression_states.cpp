@@ -6,8 +6,7 @@ namespace servetune {
 bool Expression::mentions(std::size_t at, std::size_t name) const {
     const Node& node = nodes_[at];
     if (node.kind == Kind::name) return node.index == name;
-    return std::any_of(node.operands.begin(), node.operands.end(),
-                       [&](std::size_t operand) { return mentions(operand, name); });
+    return any_of(node.operands, [&](std::size_t operand) { return mentions(operand, name); });
 }
 
 /// Of two numbers, at least one of them an interval.

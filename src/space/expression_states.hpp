@@ -38,8 +38,8 @@ template <class StateOf>
 bool Expression::all_decided(std::size_t at, const StateOf& state_of) const {
     const Node& node = nodes_[at];
     if (node.kind == Kind::name) return state_of(node.index).decided;
-    return std::all_of(node.operands.begin(), node.operands.end(),
-                       [&](std::size_t operand) { return all_decided(operand, state_of); });
+    return all_of(node.operands,
+                  [&](std::size_t operand) { return all_decided(operand, state_of); });
 }
 
 template <class StateOf>

@@ -66,7 +66,7 @@ std::string conflict_text(const SearchSpace& space, const auto& is_empty) {
     std::vector<Constraint> needed = space.constraints();
     for (std::size_t i = needed.size(); i-- > 0;) {
         std::vector<Constraint> rest = needed;
-        rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+        rest.erase(rest.begin() + std::ptrdiff_t(i));
         if (is_empty(SearchSpace(space.parameters(), rest))) needed = std::move(rest);
     }
     std::string result;
@@ -237,8 +237,7 @@ bool FeasibleSet::Diagram::decide(Prefix& prefix, std::size_t depth, std::uint32
         prefix.slots[i] = {Slot::State::active, &prefix.values[i]};
     }
     const std::vector<std::size_t>& checks = order_.constraints_of[i];
-    return std::none_of(checks.begin(), checks.end(),
-                        [&](std::size_t which) { return breaks(prefix, i, which); });
+    return none_of(checks, [&](std::size_t which) { return breaks(prefix, i, which); });
 }
 
 /// Whether what was decided last certainly breaks a constraint.
@@ -283,8 +282,8 @@ void FeasibleSet::Diagram::check_cost(std::size_t most_states) const {
     if (states_.size() < most_states && branches_ <= 4 * most_states) return;
     std::vector<std::size_t> by_depth(depth_end());
     for (const auto& [key, state] : states_) ++by_depth[key.front()];
-    const auto depth = static_cast<std::size_t>(std::max_element(by_depth.begin(), by_depth.end()) -
-                                                by_depth.begin());
+    const auto depth =
+        std::size_t(std::max_element(by_depth.begin(), by_depth.end()) - by_depth.begin());
     const Parameter* widest = &space_.parameters()[order_.sequence[depth]];
     std::string rule;
     for (const std::size_t which : order_.open_constraints[depth])
@@ -334,8 +333,7 @@ Slot FeasibleSet::Diagram::seen(const Prefix& prefix, std::size_t which,
     if (prefix.slots[parameter].state == Slot::State::undecided || !classes_.known(which))
         return prefix.slots[parameter];
     const std::vector<std::size_t>& scope = space_.scope(which);
-    const auto k =
-        static_cast<std::size_t>(std::find(scope.begin(), scope.end(), parameter) - scope.begin());
+    const auto k = std::size_t(std::find(scope.begin(), scope.end(), parameter) - scope.begin());
     const std::uint32_t level = prefix.levels[parameter];
     return classes_.first_of(which, k, level == inactive ? std::nullopt : std::optional(level));
 }
@@ -453,7 +451,7 @@ FeasibleSet::Diagram::Prefix FeasibleSet::Diagram::walk(double index) const {
             (void)decide(prefix, depth, run.first);
             const double below = known(prefix, depth + 1).count;
             const double within = std::min(std::floor((index - run.count_before) / below),
-                                           static_cast<double>(run.last - run.first));
+                                           double(run.last - run.first));
             index -= run.count_before + within * below;
             (void)decide(prefix, depth, run.first + static_cast<std::uint32_t>(within));
             continue;
@@ -485,7 +483,7 @@ FeasibleSet::Diagram::Chosen FeasibleSet::Diagram::choose(Prefix& prefix, std::s
                                                           double number) const {
     const Parameter& parameter = space_.parameters()[order_.sequence[depth]];
     if (order_.is_free[depth]) {
-        const auto levels = static_cast<double>(parameter.level_count());
+        const auto levels = double(parameter.level_count());
         const double place = number * choices;
         if (place >= levels && parameter.continuous()) return {real, place - levels};
         return {static_cast<std::uint32_t>(parameter.level_at_share(place))};

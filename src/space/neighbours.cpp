@@ -10,8 +10,7 @@ std::vector<std::size_t> spread_levels(const Parameter& parameter, std::size_t m
     if (parameter.offers_unset) result.push_back(0);
     for (std::size_t i = 0, last = std::max<std::size_t>(most - result.size(), 2) - 1; i <= last;
          ++i) {
-        const std::size_t level =
-            parameter.level_at_position(static_cast<double>(i) / static_cast<double>(last));
+        const std::size_t level = parameter.level_at_position(double(i) / double(last));
         if (result.empty() || result.back() != level) result.push_back(level);
     }
     return result;
@@ -65,8 +64,8 @@ std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t
         if (std::binary_search(beside.begin(), beside.end(), level)) result.push_back(0);
     }
     if (steps_on_its_scale(parameter)) {
-        const double position = parameter.position_of(
-            static_cast<double>(std::get<std::int64_t>(parameter.level(level))));
+        const double position =
+            parameter.position_of(double(std::get<std::int64_t>(parameter.level(level))));
         for (const double step : {0.1, 0.01}) {
             if (level > first)
                 result.push_back(std::min(
@@ -103,8 +102,7 @@ std::vector<Configuration> neighbours(const SearchSpace& space,
             return Slot{at != nullptr ? Slot::State::active : Slot::State::inactive, at};
         };
         const std::vector<std::size_t>& own = space.constraints_of(moved);
-        if (std::none_of(own.begin(), own.end(),
-                         [&](std::size_t which) { return space.is_broken(which, slot_of); }))
+        if (none_of(own, [&](std::size_t which) { return space.is_broken(which, slot_of); }))
             result.push_back(std::move(candidate));
     };
     std::size_t entry = 0;

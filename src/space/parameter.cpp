@@ -19,7 +19,7 @@ std::size_t Parameter::domain_levels() const {
         std::size_t operator()(const ChoiceDomain& choice) const { return choice.values.size(); }
         std::size_t operator()(const IntegerDomain& range) const {
             if (range.scale != Scale::log2)
-                return static_cast<std::size_t>((range.high - range.low) / range.step) + 1;
+                return std::size_t((range.high - range.low) / range.step) + 1;
             std::size_t count = 1;
             for (std::int64_t ratio = range.high / range.low; ratio >= 2; ratio /= 2) ++count;
             return count;
@@ -31,9 +31,8 @@ std::size_t Parameter::domain_levels() const {
 Value Parameter::level(std::size_t i) const {
     if (offers_unset && i-- == 0) return Unset{};
     if (const auto* range = std::get_if<IntegerDomain>(&domain))
-        return range->scale == Scale::log2
-                   ? range->low << i
-                   : range->low + static_cast<std::int64_t>(i) * range->step;
+        return range->scale == Scale::log2 ? range->low << i
+                                           : range->low + std::int64_t(i) * range->step;
     if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values[i];
     return i == 1;
 }
@@ -44,7 +43,7 @@ std::optional<std::size_t> Parameter::level_of(const Value& value) const {
     if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) {
         const auto found = std::find(choice->values.begin(), choice->values.end(), value);
         if (found == choice->values.end()) return std::nullopt;
-        return first + static_cast<std::size_t>(found - choice->values.begin());
+        return first + std::size_t(found - choice->values.begin());
     }
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) {
         const auto* integer = std::get_if<std::int64_t>(&value);
@@ -52,7 +51,7 @@ std::optional<std::size_t> Parameter::level_of(const Value& value) const {
             return std::nullopt;
         if (range->scale != Scale::log2) {
             if ((*integer - range->low) % range->step != 0) return std::nullopt;
-            return first + static_cast<std::size_t>((*integer - range->low) / range->step);
+            return first + std::size_t((*integer - range->low) / range->step);
         }
         for (std::size_t i = first; i < level_count(); ++i)
             if (level(i) == value) return i;
@@ -78,9 +77,9 @@ bool Parameter::contains(const Value& value) const {
 double Parameter::share_below(std::size_t i) const {
     const std::size_t first = offers_unset ? 1 : 0;
     const std::size_t count = domain_levels();
-    if (!by_ratio() || i <= first || count < 2) return static_cast<double>(i);
+    if (!by_ratio() || i <= first || count < 2) return double(i);
     const auto log_of = [&](std::size_t k) {
-        return std::log(static_cast<double>(std::get<std::int64_t>(level(first + k))));
+        return std::log(double(std::get<std::int64_t>(level(first + k))));
     };
     const auto edge =
         [&](std::size_t k) {  // between k - 1 and k; at the ends as far as to the other side
@@ -89,12 +88,11 @@ double Parameter::share_below(std::size_t i) const {
             return 0.5 * (log_of(k - 1) + log_of(k));
         };
     const double low = edge(0);
-    return static_cast<double>(first) +
-           static_cast<double>(count) * (edge(i - first) - low) / (edge(count) - low);
+    return double(first) + double(count) * (edge(i - first) - low) / (edge(count) - low);
 }
 
 std::size_t Parameter::level_at_share(double share) const {
-    std::size_t below = std::min(static_cast<std::size_t>(share), level_count() - 1);
+    std::size_t below = std::min(std::size_t(share), level_count() - 1);
     if (!by_ratio() || share < (offers_unset ? 1 : 0)) return below;
     below = offers_unset ? 1 : 0;
     for (std::size_t above = level_count(); above - below > 1;) {
@@ -108,14 +106,11 @@ std::size_t Parameter::level_at_share(double share) const {
 std::size_t Parameter::level_at_position(double u) const {
     const std::size_t last = level_count() - 1;
     const std::size_t first = offers_unset ? 1 : 0;
-    if (!by_ratio())
-        return first +
-               static_cast<std::size_t>(std::llround(u * static_cast<double>(last - first)));
+    if (!by_ratio()) return first + std::size_t(std::llround(u * double(last - first)));
     const auto& range = std::get<IntegerDomain>(domain);
-    const auto low = static_cast<double>(range.low);
-    const double steps = low * (std::pow(static_cast<double>(range.high) / low, u) - 1) /
-                         static_cast<double>(range.step);
-    return std::min(first + static_cast<std::size_t>(std::llround(steps)), last);
+    const auto low = double(range.low);
+    const double steps = low * (std::pow(double(range.high) / low, u) - 1) / double(range.step);
+    return std::min(first + std::size_t(std::llround(steps)), last);
 }
 
 double Parameter::at_position(double u) const {
@@ -132,7 +127,7 @@ double Parameter::position_of(double value) const {
                                       : std::log(value / low) / std::log(high / low);
     };
     if (const auto* range = std::get_if<IntegerDomain>(&domain))
-        return position(static_cast<double>(range->low), static_cast<double>(range->high),
+        return position(double(range->low), double(range->high),
                         range->low > 0 ? range->scale : Scale::linear);
     const auto& range = std::get<RealDomain>(domain);
     return position(range.low, range.high, range.scale);

@@ -64,9 +64,8 @@ void SearchSpace::check_domain(const Parameter& parameter) const {
             if (is_unset(choice->values[i]))
                 fail("'" + std::string(unset_text) +
                      "' is not a value of the domain but a level beside it");
-            if (std::find(
-                    choice->values.begin(), choice->values.begin() + static_cast<std::ptrdiff_t>(i),
-                    choice->values[i]) != choice->values.begin() + static_cast<std::ptrdiff_t>(i))
+            if (std::find(choice->values.begin(), choice->values.begin() + std::ptrdiff_t(i),
+                          choice->values[i]) != choice->values.begin() + std::ptrdiff_t(i))
                 fail("the choice lists '" + text_of(choice->values[i]) + "' twice");
         }
     }

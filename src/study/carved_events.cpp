@@ -3,7 +3,6 @@
 
 #include "base/files.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <string_view>

@@ -6,9 +6,6 @@
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/rng.hpp"
 
-#include <utility>
-#include <vector>
-
 namespace servetune {
 
 /// By how many places the order of `of` is turned, two or three that are measured in turn, in round
@@ -86,7 +83,7 @@ public:
     [[nodiscard]] std::size_t pairs() const { return log_ratios_.size(); }
     /// Of B over A, as a share. Before two pairs the interval is infinite.
     [[nodiscard]] Gain gain() const {
-        const auto n = static_cast<double>(log_ratios_.size());
+        const auto n = double(log_ratios_.size());
         double mean = 0;
         for (const double value : log_ratios_) mean += value / n;
         if (log_ratios_.size() < 2)
@@ -94,7 +91,7 @@ public:
         double squares = 0;
         for (const double value : log_ratios_) squares += (value - mean) * (value - mean);
         const double error = std::sqrt(squares / (n - 1) / n);
-        const double look = std::max(1.0, n + 1 - static_cast<double>(options_.least_pairs));
+        const double look = std::max(1.0, n + 1 - double(options_.least_pairs));
         const double reach =
             error * student_quantile(options_.error / (look * (look + 1)), log_ratios_.size() - 1);
         return {std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach)};

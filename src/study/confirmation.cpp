@@ -18,8 +18,7 @@ std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial* const>
         const auto same = [&](const Trial* other) {
             return other->configuration == trial->configuration;
         };
-        if (ended || std::any_of(result.back().begin(), result.back().end(), same))
-            result.emplace_back();
+        if (ended || any_of(result.back(), same)) result.emplace_back();
         result.back().push_back(trial);
         ended = false;
     }
@@ -32,12 +31,12 @@ constexpr double equal = 1e-9;  // of two gains: what arithmetic rounds
 
 /// How far the mean of so many gains may be off that spread like that.
 double reach_of(const Spread& spread, std::size_t gains, double level) {
-    return std::sqrt(spread.squares / spread.freedom / static_cast<double>(gains)) *
-           student_quantile(1 - level, static_cast<std::size_t>(spread.freedom));
+    return std::sqrt(spread.squares / spread.freedom / double(gains)) *
+           student_quantile(1 - level, std::size_t(spread.freedom));
 }
 
 double plain_mean(const std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
 }
 
 }  // namespace
@@ -86,7 +85,7 @@ Spread PairedComparison::assumed(std::size_t rounds) const {
     std::sort(all.begin(), all.end());
     const double noise = std::max(problem_.decision.noise_cv,
                                   std::min(all[all.size() / 2] / deviations, most_noise));
-    constexpr auto weight = static_cast<double>(assumed_freedom);
+    constexpr auto weight = double(assumed_freedom);
     return {weight * std::max(load * load, 2 * noise * noise), weight};
 }
 
@@ -105,7 +104,7 @@ Gain PairedComparison::gain(const Standing& candidate, double level) const {
     const double mean = plain_mean(mine);
     const std::optional<double> before = gain_in(candidate);
     if (n < least_rounds && before) mine.push_back(*before);
-    Spread measured{0, static_cast<double>(mine.size() - 1)};
+    Spread measured{0, double(mine.size() - 1)};
     for (const double one : mine) measured.squares += std::pow(one - plain_mean(mine), 2);
     Spread all = assumed(n);
     const double reach = reach_of(all += measured, n, level);
@@ -135,8 +134,8 @@ std::size_t rounds_needed(const Problem& problem, const Standings& standings) {
 Answer Confirmation::next() const {
     const Standings standings = problem_.standings(history_);
     const auto open = [](const Trial* trial) { return !trial->told(); };
-    if (std::any_of(standings.trials().begin(), standings.trials().end(),
-                    [&](const Trial* trial) { return open(trial) && !confirms(*trial); }))
+    if (any_of(standings.trials(),
+               [&](const Trial* trial) { return open(trial) && !confirms(*trial); }))
         return Waiting{};
     const std::vector<ConfirmationRound> rounds = confirmation_rounds(standings.trials());
     if (!rounds.empty() && !searched_since(rounds.back(), standings)) {
@@ -146,7 +145,7 @@ Answer Confirmation::next() const {
                      [&](const Trial& trial) { return trial.id < last.front()->id; });
         for (Configuration& one : next_round(problem_.standings(before)))
             if (!has(last, one)) return propose(std::move(one), rounds.size());
-        if (std::any_of(last.begin(), last.end(), open)) return Waiting{};
+        if (any_of(last, open)) return Waiting{};
     }
     std::vector<Configuration> all = next_round(standings);
     if (all.empty())
@@ -165,7 +164,7 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
     const bool anew = rounds.empty() || searched_since(rounds.back(), standings);
     const std::size_t left = most_ - std::min(most_, standings.trials().size());
     const auto in_rounds = [&](const Standing& one) {
-        return static_cast<std::size_t>(std::count_if(
+        return std::size_t(std::count_if(
             rounds.begin(), rounds.end(),
             [&](const ConfirmationRound& round) { return has(round, one.configuration); }));
     };
@@ -244,7 +243,7 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
     if (result.size() > left) return {};
     std::sort(result.begin(), result.end());
     const std::size_t turn = turn_of(problem_.seed, in_rounds(leader), result.size());
-    std::rotate(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(turn), result.end());
+    std::rotate(result.begin(), result.begin() + std::ptrdiff_t(turn), result.end());
     if (!rounds.empty())  // who was in the round before ends it
         std::stable_partition(result.begin(), result.end(),
                               [&](const Configuration& one) { return has(rounds.back(), one); });

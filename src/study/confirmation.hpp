@@ -122,9 +122,8 @@ private:
         return {std::move(configuration), "to confirm: round " + std::to_string(round)};
     }
     static bool has(const ConfirmationRound& round, const Configuration& configuration) {
-        return std::any_of(round.begin(), round.end(), [&](const Trial* trial) {
-            return trial->configuration == configuration;
-        });
+        return any_of(round,
+                      [&](const Trial* trial) { return trial->configuration == configuration; });
     }
     /// Whether the search went on after a round: then there may be others to confirm.
     static bool searched_since(const ConfirmationRound& round, const Standings& standings) {

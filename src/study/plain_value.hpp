@@ -4,8 +4,6 @@
 #include "servetune/parameter.hpp"
 
 #include <cmath>
-#include <string>
-#include <utility>
 
 // Values as people and programs write them, in the type that a parameter has.
 
@@ -20,7 +18,7 @@ inline Value plain_value(Value value) {
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond it not every integer is a double
     if (const auto* real = std::get_if<double>(&value);
         real != nullptr && std::abs(*real) <= exact && std::trunc(*real) == *real)
-        return static_cast<std::int64_t>(*real);
+        return std::int64_t(*real);
     return value;
 }
 

@@ -33,10 +33,9 @@ std::optional<Closest> closest_to_passing(const Problem& problem, const Standing
                     const double by = std::abs(value - limit.bound) /
                                       std::max(std::abs(value), std::abs(limit.bound));
                     const auto same =
-                        std::find_if(one.broken.begin(), one.broken.end(),
-                                     [&, at = workload](const BrokenLimit& other) {
-                                         return other.limit == limit && other.workload == at;
-                                     });
+                        find_if(one.broken, [&, at = workload](const BrokenLimit& other) {
+                            return other.limit == limit && other.workload == at;
+                        });
                     if (same == one.broken.end())
                         one.broken.push_back({limit, workload, value, by});
                     else if (by > same->by) *same = {limit, workload, value, by};
@@ -60,15 +59,13 @@ bool only_unsound(const Standing& standing, const Problem& problem) {
         if (measurement == nullptr) return false;
         const bool is_believed = problem.decision.believes(*measurement);
         believed += is_believed ? 1 : 0;
-        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(),
-                            [&](const Limit& limit) {
-                                const auto holds = limit.holds(measurement->metrics);
-                                return holds == false || (is_believed && !holds);
-                            });
+        return none_of(problem.objective.limits, [&](const Limit& limit) {
+            const auto holds = limit.holds(measurement->metrics);
+            return holds == false || (is_believed && !holds);
+        });
     };
     return standing.told() && !standing.pending() && !standing.passes() &&
-           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) &&
-           believed == standing.measured();
+           all_of(standing.trials, says_nothing_against_it) && believed == standing.measured();
 }
 
 bool mostly_disturbed(const Standing& standing, const Decision& decision) {
@@ -85,11 +82,10 @@ bool mostly_disturbed(const Standing& standing, const Decision& decision) {
 
 std::vector<std::string_view> unchecked_answers(const SearchSpace& space,
                                                 const Standing& standing) {
-    const bool compared =
-        std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
-            return trial->measurement() != nullptr &&
-                   trial->measurement()->metrics.contains("quality_drop");
-        });
+    const bool compared = any_of(standing.trials, [](const Trial* trial) {
+        return trial->measurement() != nullptr &&
+               trial->measurement()->metrics.contains("quality_drop");
+    });
     std::vector<std::string_view> result;
     for (const auto& [name, value] : standing.configuration.entries()) {
         const Parameter& parameter = space.at(name);
@@ -125,8 +121,8 @@ const Standing* gains_by_other_work(const Problem& problem, const Standings& sta
 const Standing* doubted_for_work(const Problem& problem, const Standings& standings,
                                  const Standing& chosen, const Standing* base) {
     if (&chosen == base) return gains_by_other_work(problem, standings, *base);
-    const bool other_answers = std::any_of(chosen.other_work.begin(), chosen.other_work.end(),
-                                           [](const LengthMismatch& work) { return work.output; });
+    const bool other_answers =
+        any_of(chosen.other_work, [](const LengthMismatch& work) { return work.output; });
     return other_answers && !unchecked_answers(problem.space, chosen).empty() ? &chosen : nullptr;
 }
 

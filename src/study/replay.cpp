@@ -49,8 +49,7 @@ ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& 
     check_options("replay", options_.why_invalid());
     for (const Parameter& parameter : space.parameters()) {
         const bool varies = parameter.continuous() || parameter.level_count() > 1;
-        if (varies &&
-            std::find(parameters_.begin(), parameters_.end(), parameter.name) == parameters_.end())
+        if (varies && !contains(parameters_, parameter.name))
             throw SpaceError(source_ + ": the table has no column '" + parameter.name +
                              "', which the space varies; fix it or measure it");
     }
@@ -69,7 +68,7 @@ ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& 
         std::vector<std::size_t>& alike = with_figures[{key, metric_values(row.outcome)}];
         std::vector<Outcome>& outcomes = known_[std::move(key)];
         const auto same = [&](std::size_t other) { return outcomes[other] == row.outcome; };
-        if (row.repeat.empty() && std::any_of(alike.begin(), alike.end(), same)) continue;
+        if (row.repeat.empty() && any_of(alike, same)) continue;
         alike.push_back(outcomes.size());
         outcomes.push_back(row.outcome);
     }
@@ -77,7 +76,7 @@ ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& 
 
 Outcome ReplayEvaluator::mean_of(const std::vector<Outcome>& outcomes) {
     if (outcomes.size() == 1) return outcomes.front();
-    const auto n = static_cast<double>(outcomes.size());
+    const auto n = double(outcomes.size());
     Measurement mean;
     std::map<std::string, std::vector<double>, std::less<>> values;
     for (const Outcome& outcome : outcomes) {
@@ -166,9 +165,7 @@ Allow ReplayEvaluator::measured_only(const MeasuredTable& table, const SearchSpa
             columns.push_back(i);
         }
     for (const MeasuredTable::Row& row : table.rows) {
-        if (!workloads.empty() &&
-            std::find(workloads.begin(), workloads.end(), row.workload) == workloads.end())
-            continue;
+        if (!workloads.empty() && !contains(workloads, row.workload)) continue;
         const auto values = parsed(table, row, space);
         Allow::Row allowed;
         for (const std::size_t column : columns) allowed.push_back(values[column]);

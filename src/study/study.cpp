@@ -226,9 +226,9 @@ std::size_t Study::Loop::trials_in_all(const Budget& budget, double seconds,
     const double left =
         std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
     const double each = trial_seconds(budget);
-    const double all = each > 0 ? static_cast<double>(done) + std::max(0.0, std::floor(left / each))
+    const double all = each > 0 ? double(done) + std::max(0.0, std::floor(left / each))
                                 : std::numeric_limits<double>::infinity();
-    return all < static_cast<double>(budget.trials) ? static_cast<std::size_t>(all) : budget.trials;
+    return all < double(budget.trials) ? std::size_t(all) : budget.trials;
 }
 
 std::optional<StopReason> Study::Loop::spent(const Budget& budget, double seconds) const {
@@ -243,8 +243,7 @@ std::optional<StopReason> Study::Loop::spent(const Budget& budget, double second
 
 std::size_t Study::Loop::in_hand() const {
     const auto in_hand = [&](std::uint64_t id) { return !unoffered_.contains(id) && in_space(id); };
-    return static_cast<std::size_t>(
-        std::count_if(index_.open().begin(), index_.open().end(), in_hand));
+    return std::size_t(std::count_if(index_.open().begin(), index_.open().end(), in_hand));
 }
 
 void Study::Loop::check_feasible(const Configuration& configuration, const std::string& who) const {
@@ -301,7 +300,7 @@ void Study::Loop::tell(std::uint64_t id, Outcome outcome) {
 bool Study::Loop::search_goes_on(const Budget& budget, double seconds,
                                  std::span<const Trial> history) const {
     if (!problem_.is_confirmed()) return true;
-    const auto searched = static_cast<std::size_t>(
+    const auto searched = std::size_t(
         std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
     const std::size_t all = trials_in_all(budget, seconds, history.size());
     if (all < budget.trials && confirming_) return false;
@@ -322,8 +321,8 @@ AskResult Study::Loop::next(const Budget& budget, double began) {
         AskResult confirming =
             next_to_confirm(budget, seconds, history,
                             {StopReason::trials_spent, "the budget of the search is spent"});
-        const bool nothing_to_confirm = confirming.finished() != nullptr &&
-                                        std::none_of(history.begin(), history.end(), confirms);
+        const bool nothing_to_confirm =
+            confirming.finished() != nullptr && none_of(history, confirms);
         if (!nothing_to_confirm) return confirming;  // else what was kept for it is searched with
     }
     if (default_again_is_due(problem_, history, options_.default_again_every))
@@ -486,7 +485,7 @@ std::optional<StopReason> Study::Loop::confirm_and_report(Evaluator& evaluator,
             const auto mine = [&](const Trial& trial) {
                 return trial.workload == workload && trial.configuration == configuration;
             };
-            const auto found = std::find_if(trials_.begin(), trials_.end(), mine);
+            const auto found = find_if(trials_, mine);
             if (found != trials_.end() && found->told()) continue;
             const auto trial = [&] {
                 return found != trials_.end()

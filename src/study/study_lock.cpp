@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace servetune {
 
@@ -59,7 +58,7 @@ int flock_error(int descriptor) {
 std::string process_in(int descriptor) {
     std::array<char, 32> bytes{};
     const ssize_t got = ::pread(descriptor, bytes.data(), bytes.size(), 0);
-    const std::string text(bytes.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    const std::string text(bytes.data(), got > 0 ? std::size_t(got) : 0);
     const std::string line = text.substr(0, text.find('\n'));
     return line.find_first_not_of("0123456789") == std::string::npos ? line : "";
 }

@@ -108,8 +108,8 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
     if (rows.empty()) throw ParseError(name + ":1: a table starts with a line of column names");
     const std::vector<std::string>& header = rows.front().cells;
-    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") -
-                                                 header.begin());
+    const auto status =
+        std::size_t(std::find(header.begin(), header.end(), "status") - header.begin());
     if (status == header.size())
         throw ParseError(
             name +
@@ -119,7 +119,7 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
         if (!seen.insert(column).second)
             throw ParseError(name + ":1: the column '" + column + "' stands twice");
     const auto among = [](const auto& list, const std::string& column) {
-        return std::find(list.begin(), list.end(), column) != list.end();
+        return contains(list, column);
     };
 
     MeasuredTable table{name, {}, {}};

@@ -22,7 +22,7 @@ std::optional<Incumbent> to_beat(const Problem& problem, std::span<const Trial> 
     const Standing* mine = standings.find(trial.configuration);
     if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;
     // What a load test prints now: the estimate is without the machine's drift.
-    const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
+    const double now = std::exp(standings.drift().offset(double(trial.id)));
     Incumbent result{problem.objective.leading(),
                      standings.scale().figure(best->estimate().judged() * now)};
     result.noise = standings.noise();
@@ -68,8 +68,7 @@ std::string missing_metric(const Problem& problem, std::span<const Trial> trials
         !problem.decision.believes(*measurement))
         return "";
     const auto known = [measurement, trials](const auto& has) {
-        return has(measurement->metrics) ||
-               std::any_of(trials.begin(), trials.end(), [&](const Trial& other) {
+        return has(measurement->metrics) || any_of(trials, [&](const Trial& other) {
                    return other.of_search() && other.measurement() != nullptr &&
                           has(other.measurement()->metrics);
                });
@@ -116,7 +115,7 @@ const Failure* common_failure(std::span<const Trial> trials, std::size_t since,
 
 EvaluationContext context_of(const Problem& problem, std::span<const Trial> trials,
                              const Trial& trial, std::stop_token stop) {
-    const bool again = std::any_of(trials.begin(), trials.end(), [&](const Trial& other) {
+    const bool again = any_of(trials, [&](const Trial& other) {
         return other.id < trial.id && other.workload == trial.workload &&
                other.configuration == trial.configuration;
     });

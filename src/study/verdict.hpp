@@ -10,7 +10,7 @@ namespace servetune {
 /// has more than the default's.
 inline std::size_t settings_beyond_default(const SearchSpace& space,
                                            const Configuration& configuration) {
-    return static_cast<std::size_t>(std::count_if(
+    return std::size_t(std::count_if(
         configuration.entries().begin(), configuration.entries().end(),
         [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
 }
@@ -19,12 +19,11 @@ inline std::size_t settings_beyond_default(const SearchSpace& space,
 /// `large`'s or a default.
 inline bool is_reduction_of(const SearchSpace& space, const Configuration& small,
                             const Configuration& large) {
-    return std::all_of(small.entries().begin(), small.entries().end(),
-                       [&large, &space](const auto& entry) {
-                           const Value* value = large.find(entry.first);
-                           return (value != nullptr && *value == entry.second) ||
-                                  entry.second == space.at(entry.first).default_value;
-                       });
+    return all_of(small.entries(), [&large, &space](const auto& entry) {
+        const Value* value = large.find(entry.first);
+        return (value != nullptr && *value == entry.second) ||
+               entry.second == space.at(entry.first).default_value;
+    });
 }
 
 // Whether what was measured of a configuration can be relied on.
@@ -39,8 +38,7 @@ bool mostly_disturbed(const Standing& standing, const Decision& decision);
 
 /// Whether all that was measured of a configuration was with weights of a cache.
 inline bool only_with_cached_weights(const Standing& standing) {
-    return standing.measured() > 0 &&
-           std::none_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
+    return standing.measured() > 0 && none_of(standing.trials, [](const Trial* trial) {
                return trial->measurement() != nullptr &&
                       !trial->measurement()->with_cached_weights();
            });

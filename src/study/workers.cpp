@@ -40,16 +40,14 @@ public:
             if (!busy_[i] && !retired_[i]) return i;
         return std::nullopt;
     }
-    [[nodiscard]] bool all_idle() const {
-        return std::find(busy_.begin(), busy_.end(), true) == busy_.end();
-    }
+    [[nodiscard]] bool all_idle() const { return !contains(busy_, true); }
     [[nodiscard]] std::size_t size() const {
-        return static_cast<std::size_t>(std::count(retired_.begin(), retired_.end(), false));
+        return std::size_t(std::count(retired_.begin(), retired_.end(), false));
     }
     /// The first that takes trials.
     [[nodiscard]] std::size_t first() const {
         const auto at = std::find(retired_.begin(), retired_.end(), false);
-        return at == retired_.end() ? 0 : static_cast<std::size_t>(at - retired_.begin());
+        return at == retired_.end() ? 0 : std::size_t(at - retired_.begin());
     }
     /// Takes no further trial.
     void retire(std::size_t worker) { retired_[worker] = true; }
@@ -344,8 +342,7 @@ bool WorkersRun::Loop::judge(WorkerPool& pool, double alone,
     const double cv = problem_.decision.noise_cv;
     const double least = std::log1p(problem_.decision.min_gain);
     const double limit = std::max(2.5 * cv * std::sqrt(2.0), least);
-    const bool all = std::all_of(figures.begin(), figures.end(),
-                                 [](const auto& one) { return one.has_value(); });
+    const bool all = all_of(figures, [](const auto& one) { return one.has_value(); });
     const double change = figures.front() ? *figures.front() - alone : 0;
     const bool quiet = all && std::abs(change) <= limit;
     std::map<std::size_t, std::string> refused;
@@ -389,7 +386,7 @@ std::map<std::size_t, std::string> WorkersRun::Loop::odd_workers(
             std::sort(others.begin(), others.end());
             const double median = (others[(others.size() - 1) / 2] + others[others.size() / 2]) / 2;
             const double mine = *figures[i] - median;
-            const double noise = 3 * cv * std::sqrt(1 + 1 / static_cast<double>(others.size()));
+            const double noise = 3 * cv * std::sqrt(1 + 1 / double(others.size()));
             if (std::abs(mine) <= std::max(noise, least) || std::abs(mine) < std::abs(distance))
                 continue;
             farthest = i;

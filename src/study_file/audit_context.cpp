@@ -37,10 +37,9 @@ struct Facts {
         const bool guesses_tokens = idea == "speculative_tokens" ||
                                     idea == "speculative_tree_tokens" ||
                                     idea == "speculative_ngram_tokens";
-        if (std::any_of(engine.devices.begin(), engine.devices.end(),
-                        [&](const DeviceFactor& factor) {
-                            return factor.parameter == declared.parameter.name;
-                        }))
+        if (any_of(engine.devices, [&](const DeviceFactor& factor) {
+                return factor.parameter == declared.parameter.name;
+            }))
             devices *= std::max(1.0, real_of(value).value_or(1));
         else if (idea == "quantization" && changes) quantization = value;
         else if (idea == "prefix_cache" || idea == "no_prefix_cache")
@@ -94,8 +93,8 @@ void describe(AuditContext& context, const CommandSettings& command, const std::
 }
 
 bool compares_times(const Objective& objective) {
-    return std::all_of(objective.goals.begin(), objective.goals.end(),
-                       [](const Goal& goal) { return goal.metric.ends_with("_seconds"); });
+    return all_of(objective.goals,
+                  [](const Goal& goal) { return goal.metric.ends_with("_seconds"); });
 }
 
 std::vector<Command> commands_of(const MeasuredTable& table, const StudyFile& study) {
@@ -103,7 +102,7 @@ std::vector<Command> commands_of(const MeasuredTable& table, const StudyFile& st
     const SearchSpace space(study.composition->parameters());
     const auto known = [&](const std::string& name) { return space.find(name) != nullptr; };
     std::vector<Command> result;
-    if (!std::all_of(table.parameters.begin(), table.parameters.end(), known)) return result;
+    if (!all_of(table.parameters, known)) return result;
     for (const MeasuredTable::Row& row : table.rows)
         result.push_back(command_of(table, row, space, study).value_or(Command{}));
     return result;

@@ -153,7 +153,7 @@ std::vector<HardwareSpec> Catalogue::all_hardware() const {
         result.push_back(read_hardware(Yaml::load(file, snapshot_)));
     for (const fs::path& file : yaml_files_in(root_ / "hardware")) {
         HardwareSpec shipped = read_hardware(Yaml::load(file, snapshot_));
-        if (std::none_of(result.begin(), result.end(), [&](const HardwareSpec& one) {
+        if (none_of(result, [&](const HardwareSpec& one) {
                 return one.name == shipped.name;  // of the user's own, in its place
             }))
             result.push_back(std::move(shipped));
@@ -288,13 +288,13 @@ ModelSpec read_model(const Yaml& file) {
     read_table(file, table, spec);
     if (file.find(table.attention_layers) == nullptr) spec.attention_layers = spec.layers;
     spec.parameters_embedding =
-        static_cast<double>(spec.vocabulary * spec.hidden_size) * (spec.tied_embeddings ? 1 : 2);
+        double(spec.vocabulary * spec.hidden_size) * (spec.tied_embeddings ? 1 : 2);
     if (!(spec.parameters_embedding < spec.parameters_active))
         file.at(table.parameters_active)
             .fail("more than the embeddings wanted, which are vocabulary x hidden_size");
     if (file.find(table.kv_bytes_per_token_16bit) == nullptr)
         spec.kv_bytes_per_token_16bit =
-            static_cast<double>(4 * spec.attention_layers * spec.kv_heads * spec.head_dim);
+            double(4 * spec.attention_layers * spec.kv_heads * spec.head_dim);
     const auto& checkpoints = file.at(table.weights).entries();
     spec.native_type = checkpoints.front().first;
     for (const auto& [quantization, node] : checkpoints) {

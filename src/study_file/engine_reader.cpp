@@ -29,8 +29,7 @@ std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& nod
     for (const auto& [version, list] : versions->entries()) {
         result[version] = list.values();
         for (const Value& value : result[version])
-            if (std::find(choice->values.begin(), choice->values.end(), value) ==
-                choice->values.end())
+            if (!contains(choice->values, value))
                 list.fail("'" + text_of(value) + "' is not in the choice");
     }
     return result;
@@ -117,7 +116,7 @@ void check_values(const Yaml& mapping, const Domain& domain, const std::string& 
     std::vector<std::string> known;
     for (const Value& value : choice->values) known.push_back(text_of(value));
     for (const auto& [value, below] : mapping.entries())
-        if (std::find(known.begin(), known.end(), value) == known.end())
+        if (!contains(known, value))
             below.fail("'" + value +
                        "' is not in the choice: " + listed(nearest_first(value, known)));
 }
@@ -358,7 +357,7 @@ void check_names(const Engine& engine, const Yaml& file) {
             if (!name.starts_with("model.") ||
                 !std::holds_alternative<Require>(engine.constraints[i]))
                 check(name, at);
-            else if (std::find(facts.begin(), facts.end(), name) == facts.end())
+            else if (!contains(facts, name))
                 at.fail("'" + name + "' is nothing that rules may ask of a model; known: " +
                         listed(nearest_first(name, facts)));
         }
@@ -381,11 +380,11 @@ EngineRoles read_roles(const Yaml& node) {
     for (const EngineRole& role : result.each) {
         const std::string place = "{" + role.name + "_url}";
         const auto names_it = [&](const std::vector<std::string>& part) {
-            return std::any_of(part.begin(), part.end(), [&](const std::string& word) {
+            return any_of(part, [&](const std::string& word) {
                 return word.find(place) != std::string::npos;
             });
         };
-        if (std::none_of(result.router.begin(), result.router.end(), names_it))
+        if (none_of(result.router, names_it))
             node.at(table.router)
                 .fail("a list of words with " + place +
                       " wanted: the router must know the servers of this role");
@@ -429,9 +428,8 @@ Engine read_engine(const Yaml& file) {
     Engine engine;
     engine.ready_within_seconds = first_load_seconds;
     read_table(file, table, engine);
-    if (std::none_of(engine.launch.begin(), engine.launch.end(), [](const std::string& word) {
-            return word.find("{model}") != std::string::npos;
-        }))
+    if (none_of(engine.launch,
+                [](const std::string& word) { return word.find("{model}") != std::string::npos; }))
         file.at(table.launch).fail("the command has no {model}");
     std::string api;
     read(file, table.api, api);

@@ -28,8 +28,7 @@ std::optional<ContainerOptions> read_container(const Yaml& node) {
     ContainerOptions options;
     read_table(*at, keys::container, options);
     const bool podman =
-        std::any_of(options.program.begin(), options.program.end(),
-                    [](const std::string& word) { return word.ends_with("podman"); });
+        any_of(options.program, [](const std::string& word) { return word.ends_with("podman"); });
     options.kind =
         podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
@@ -162,15 +161,15 @@ void check_parts(const Yaml& node, const DeployChoice& choice) {
 template <class T>
 std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_t workers) {
     const std::size_t size = all.size() / workers;
-    const auto from = all.begin() + static_cast<std::ptrdiff_t>(number * size);
-    return {from, from + static_cast<std::ptrdiff_t>(size)};
+    const auto from = all.begin() + std::ptrdiff_t(number * size);
+    return {from, from + std::ptrdiff_t(size)};
 }
 
 bool touches_answers(const Parameter& parameter) {
     constexpr std::array<std::string_view, 6> concepts{"quantization",      "weight_dtype",
                                                        "kv_cache_dtype",    "value_cache_dtype",
                                                        "state_cache_dtype", "draft_model"};
-    return std::find(concepts.begin(), concepts.end(), parameter.concept_name) != concepts.end() ||
+    return contains(concepts, parameter.concept_name) ||
            parameter.concept_name.starts_with("speculative_");
 }
 
@@ -205,8 +204,7 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options,
 /// Whether flags decide how many devices an engine takes.
 bool flags_take_devices(const StudyFile& file) {
     const std::vector<Engine>& engines = file.composition->engines();
-    return std::any_of(engines.begin(), engines.end(),
-                       [](const Engine& engine) { return !engine.devices.empty(); });
+    return any_of(engines, [](const Engine& engine) { return !engine.devices.empty(); });
 }
 
 /// Its settings are looked at where the study runs, not where it is only read.
@@ -394,7 +392,7 @@ public:
         const DeployChoice& choice = choice_of(file);
         const std::size_t gpus = names_of_gpus(choice.options.deploy.gpus).size();
         if (gpus == 0) return std::nullopt;
-        return static_cast<std::int64_t>(gpus / choice.workers);
+        return std::int64_t(gpus / choice.workers);
     }
     /// In a container, and on another machine, there are the study's own variables only.
     [[nodiscard]] std::optional<EnvironmentOptions> environment(

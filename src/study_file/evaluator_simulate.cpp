@@ -112,30 +112,44 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
         else if (range->second > large * range->first)
             result.push_back("the cost model of " + engine.name +
                              ": measured / predicted output tokens/s are " + interval_text(range) +
-                             " (90 % of " + rows_text(*check, *chip) + ")");
+                             " (90 % of " + rows_text(*check, *chip, model->model) + ")");
     }
     return result;
 }
+
+namespace {
+
+/// An unknown model is said with the nearest names, one with files of its own with their fault.
+void check_model(const StudyFile& study, const Catalogue& catalogue) {
+    try {
+        (void)catalogue.model(study.model);
+    } catch (const IoError&) {
+        if (!catalogue.file_of_model(study.model).empty())
+            (void)catalogue.model_from_files(study.model);
+        throw;
+    }
+}
+
+}  // namespace
 
 void check_simulated_names(const StudyFile& study, const std::string& hardware) {
     const Catalogue catalogue = study.catalogue();
     if (hardware.empty())
         placed(study.source, "'hardware'", [&] { (void)catalogue.hardware(study.machine.chip()); });
-    placed(study.source, "'model'", [&] { (void)catalogue.model(study.model); });
+    placed(study.source, "'model'", [&] { check_model(study, catalogue); });
 }
 
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {
     const Catalogue catalogue = file.catalogue();
     const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.machine.chip() : hardware);
     const std::vector<ModelSpec> models = catalogue.all_models();
-    (void)catalogue.model(file.model);  // an unknown one is said with the nearest names
+    check_model(file, catalogue);
     const auto* choice = std::get_if<SimulateChoice>(&file.measuring);
     std::vector<ServingReader> readers;
     const std::vector<Engine>& engines = file.composition->engines();
-    const bool has_arguments =
-        std::any_of(engines.begin(), engines.end(), [&](const Engine& engine) {
-            return !file.composition->arguments_of(engine).empty();  // a person wrote them
-        });
+    const bool has_arguments = any_of(engines, [&](const Engine& engine) {
+        return !file.composition->arguments_of(engine).empty();  // a person wrote them
+    });
     const auto commands =
         has_arguments ? std::make_shared<const CommandReader>(engines, catalogue.root()) : nullptr;
     for (const Engine& engine : engines)
@@ -196,27 +210,38 @@ std::optional<double> expected_trial_seconds(const StudySetup& setup,
 std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem,
                                std::size_t most) {
     Rng rng(1);
-    const bool all =
-        problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most);
-    const std::size_t tries = all ? static_cast<std::size_t>(problem.feasible.size()) : most;
+    const bool all = problem.feasible.finite() && problem.feasible.size() <= double(most);
+    const std::size_t tries = all ? std::size_t(problem.feasible.size()) : most;
     std::optional<MemoryPlan> nearest;
+    std::int64_t longest = 0;  // that has to fit its cache; 0: none has to
     std::string first;
     for (std::size_t i = 0; i <= tries; ++i) {
         const Configuration configuration = i == 0 ? problem.space.default_configuration()
-                                            : all  ? problem.feasible.at(static_cast<double>(i - 1))
+                                            : all  ? problem.feasible.at(double(i - 1))
                                                    : problem.feasible.sample(rng);
         const SimulateEvaluator::Started started = evaluator.started(configuration);
         if (!started.failure) return "";
         if (first.empty()) first = started.failure->message;
         if (!started.cost) continue;
         const MemoryPlan& plan = started.cost->memory();
-        if (!nearest || plan.missing_bytes < nearest->missing_bytes) nearest = plan;
+        if (nearest && plan.missing_bytes >= nearest->missing_bytes) continue;
+        nearest = plan;
+        longest =
+            started.cost->target().traits.checks_context ? started.cost->max_context_tokens() : 0;
     }
     std::string result = all ? "no configuration of this study would start"
                              : "none of " + std::to_string(tries) +
                                    " configurations of this study, drawn evenly, would start";
     result += "; the default: " + first;
-    if (nearest) result += "\nwhere the least memory is missing:\n" + nearest->text();
+    if (!nearest) return result;
+    result +=
+        nearest->cache_tokens > 0 && nearest->cache_tokens < longest
+            ? "\nthe context of " + std::to_string(longest) +
+                  " tokens decides: --max-model-len=" + std::to_string(nearest->cache_tokens) +
+                  " or less starts, where memory is:\n"
+            : "\nwhere the least memory is missing:\n";
+    result += nearest->text();
+    result.pop_back();  // its last line end
     return result;
 }
 

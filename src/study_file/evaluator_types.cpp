@@ -47,7 +47,7 @@ Yaml spelled_out_evaluator(const Yaml& node) {
     const auto& plain = keys::plain_evaluators;
     for (const Key& key : rows_of(keys::evaluator)) {
         if (key.name != word) continue;
-        if (std::find(plain.begin(), plain.end(), word) == plain.end())
+        if (!contains(plain, word))
             node.fail("'" + word + "' needs to be told more: `evaluator: {" + word + ": " +
                       key.type->text() + "}`");
         return node.empty_mapping().under(key);
@@ -188,7 +188,7 @@ public:
         setup.problem = problem_of(file);
         const auto& attach = std::get<AttachChoice>(file.measuring);
         AttachEvaluator::Options options = attach.options;
-        options.devices = static_cast<double>(file.machine.devices.value_or(1));
+        options.devices = double(file.machine.devices.value_or(1));
         add_hooks_and_facts(file, hooks, options.measure);
         options.api_key = key_from(attach.api_key_environment, file);
         setup.evaluator = std::make_unique<AttachEvaluator>(
@@ -315,7 +315,7 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
     const bool has_workloads = !table.rows.front().workload.empty();
     const auto check = [&](const char* key, const std::string& metric) {
         const std::string of_any = has_workloads ? std::string(MetricKey::of(metric).name) : metric;
-        if (std::find(known.begin(), known.end(), of_any) == known.end())
+        if (!contains(known, of_any))
             throw ParseError(file.source.at() + "'" + key + "': " + table.source +
                              " has no metric '" + metric +
                              "'; it has: " + listed(nearest_first(metric, known)));

@@ -89,6 +89,7 @@ inline constexpr struct ModelFamilyKeys {
     BOUND_KEY(types, is::list_of<is::text>);
     BOUND_KEY(like, is::text);
     BOUND_KEY(names, is::mapping_of<is::text>);
+    BOUND_KEY(assumed, is::mapping_of<is::text>);
     BOUND_KEY(mixer, is::list_of<is::keyed<keys::layer_choice>>);
     BOUND_KEY(feed_forward, is::list_of<is::keyed<keys::layer_choice>>);
     BOUND_KEY(contradictions, is::list_of<is::expression>);
@@ -130,6 +131,7 @@ inline constexpr struct CostCheckKeys : SinceKeys<&CostCheck::since>, UntilKeys<
     BOUND_KEY(output_tokens_per_second, is::some<is::list_of<is::positive>>, required);
     BOUND_KEY(time_per_output_token, is::some<is::list_of<is::positive>>);
     BOUND_KEY(time_to_first_token, is::some<is::list_of<is::positive>>);
+    BOUND_KEY(within, is::positive);
 } cost_check{};
 
 /// What an engine's version changes. The file must have the first five and may leave out the rest;
@@ -176,6 +178,7 @@ inline constexpr struct TraitsKeys : VersionTraitsKeys {
     BOUND_KEY(graph_seconds_per_size, is::number_from<0>);
     BOUND_KEY(whole_prompts_raise_budget, is::boolean);
     BOUND_KEY(reserved_share, is::number_from<0>);
+    BOUND_KEY(state_share, is::number_from<0>);
     BOUND_KEY(checked, is::list_of<is::keyed<keys::cost_check>>);
     FREE_KEY(before, is::mapping_of<is::keyed<keys::earlier_traits>>);
     BOUND_KEY(log, is::mapping_of<is::list_of<is::text>>);

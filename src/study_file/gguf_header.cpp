@@ -39,8 +39,7 @@ public:
             GgufTensor& tensor = result.tensors.emplace_back(GgufTensor{text()});
             const std::uint64_t dimensions = number(4);
             if (dimensions > 8) fail("'" + tensor.name + "' has too many dimensions");
-            for (std::uint64_t d = 0; d < dimensions; ++d)
-                tensor.values *= static_cast<double>(number(8));
+            for (std::uint64_t d = 0; d < dimensions; ++d) tensor.values *= double(number(8));
             tensor.matrix = dimensions > 1;
             (void)number(4);  // its type; where the next one begins says more
             places.emplace_back(number(8), i);
@@ -51,7 +50,7 @@ public:
             const auto end = i + 1 < places.size() ? places[i + 1].first : size_ - at_;
             if (end < places[i].first || end > size_ - at_)
                 fail("'" + tensor.name + "' lies behind the file's end");
-            tensor.bytes = static_cast<double>(end - places[i].first);
+            tensor.bytes = double(end - places[i].first);
         }
         return result;
     }
@@ -66,7 +65,7 @@ private:
         if (at_ + bytes > start_ + buffer_.size()) {
             buffer_.resize(chunk);
             const auto got = ::pread(file_.id(), buffer_.data(), chunk, static_cast<off_t>(at_));
-            buffer_.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+            buffer_.resize(std::size_t(std::max<ssize_t>(got, 0)));
             start_ = at_;
         }
         if (at_ + bytes > start_ + buffer_.size()) fail("the file ends here");

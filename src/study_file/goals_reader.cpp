@@ -67,8 +67,7 @@ Objective goals_and_limits(const Yaml& node, bool words) {
             const std::string metric = goal_metric(item.text(), direction, words);
             if (words && direction == Direction::maximize && less_is_better(metric))
                 item.fail("less of '" + metric + "' is better: write it under `minimize`");
-            if (std::any_of(goals.begin(), goals.end(),
-                            [&](const Goal& goal) { return goal.metric == metric; }))
+            if (any_of(goals, [&](const Goal& goal) { return goal.metric == metric; }))
                 item.fail("'" + metric + "' is a goal already");
             goals.push_back({metric, direction});
         }
@@ -140,17 +139,16 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                 arrival.kind = goal->arrival;
             }
         }
-    const bool searched =
-        std::any_of(study.workloads.begin(), study.workloads.end(),
-                    [](const Workload& workload) { return workload.arrival.searched(); });
+    const bool searched = any_of(
+        study.workloads, [](const Workload& workload) { return workload.arrival.searched(); });
     if (!searched) return;
-    if (std::none_of(study.objective.limits.begin(), study.objective.limits.end(), grows_with_load))
+    if (none_of(study.objective.limits, grows_with_load))
         objective.fail(
             "no limit grows with load, which the largest load needs: add one such as limits: "
             "[\"ttft_p95 <= 500ms\"]");
-    const bool goodput =
-        std::any_of(study.objective.goals.begin(), study.objective.goals.end(),
-                    [](const Goal& goal) { return goal.metric.starts_with("goodput_"); });
+    const bool goodput = any_of(study.objective.goals, [](const Goal& goal) {
+        return goal.metric.starts_with("goodput_");
+    });
     const ServiceLimits service = service_limits(study.objective.limits);
     if (goodput && !service.time_to_first_token_seconds && !service.time_per_output_token_seconds &&
         !service.latency_seconds)
@@ -161,8 +159,7 @@ void look_for_load(const Yaml& root, StudyFile& study) {
         for (const Workload& workload : *list) {
             if (!workload.arrival.searched() || !workload.requests) continue;
             try {
-                const CapacitySearch possible(workload.arrival,
-                                              static_cast<std::size_t>(*workload.requests));
+                const CapacitySearch possible(workload.arrival, std::size_t(*workload.requests));
             } catch (const UsageError& error) {
                 root.at(list == &study.workloads ? keys::study.workloads
                                                  : keys::study.report_workloads)
@@ -209,16 +206,15 @@ struct LoadTestMetrics {
         const bool priced = file.machine.usd_per_device_hour.has_value();
         const std::vector<std::string> without_price = per_device_metrics(false);
         const auto all_look_for = [&](Arrival::Kind kind) {  // combined, each must have it
-            return std::all_of(file.workloads.begin(), file.workloads.end(),
-                               [&](const Workload& w) { return w.arrival.kind == kind; });
+            return all_of(file.workloads,
+                          [&](const Workload& w) { return w.arrival.kind == kind; });
         };
         const bool rate = all_look_for(Arrival::Kind::largest_rate);
         if (rate) known.emplace_back(sustained_requests_per_second);
         if (all_look_for(Arrival::Kind::largest_concurrency))
             known.emplace_back(sustained_concurrency);
         for (const std::string& name : per_device_metrics(true)) {
-            const bool needs_price =
-                std::find(without_price.begin(), without_price.end(), name) == without_price.end();
+            const bool needs_price = !contains(without_price, name);
             if (name.starts_with("sustained_") && !rate) continue;
             add(name, !own_devices ? "cannot be had: the devices of a server that runs already are "
                                      "not known"
@@ -238,7 +234,7 @@ struct LoadTestMetrics {
 
     /// What is wrong with a metric; empty: nothing.
     [[nodiscard]] std::string why_not(std::string_view name) const {
-        if (std::find(known.begin(), known.end(), name) != known.end()) return "";
+        if (contains(known, name)) return "";
         const auto why = missing.find(name);
         return why != missing.end() ? why->second : "no metric";
     }
@@ -260,8 +256,7 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml& objective) 
         std::vector<std::string> workloads;
         for (const Workload& one : file.workloads) workloads.push_back(one.name);
         std::string wrong;
-        if (!workload.empty() &&
-            std::find(workloads.begin(), workloads.end(), workload) == workloads.end())
+        if (!workload.empty() && !contains(workloads, workload))
             wrong = "'" + metric + "' names no workload of the study; it has: " +
                     listed(nearest_first(workload, workloads));
         else if (const std::string why = any ? "" : metrics.why_not(name); why == "no metric")
@@ -292,8 +287,7 @@ std::string larger_looks_better(const StudyFile& study) {
     constexpr std::array<std::string_view, 3> layouts{
         "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
     for (const Parameter& parameter : study.composition->parameters())
-        if ((parameter.name == "roles" ||
-             std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
+        if ((parameter.name == "roles" || contains(layouts, parameter.concept_name)) &&
             parameter.level_count() > 1)
             return "layouts of different numbers of devices compete by " + metric +
                    ", and the largest will look best; maximize " + per_device(metric) +

@@ -12,8 +12,7 @@ namespace servetune {
 namespace {
 
 std::string text_of_number(double number) {
-    return number == std::floor(number) ? std::to_string(static_cast<std::int64_t>(number))
-                                        : text_of(number);
+    return number == std::floor(number) ? std::to_string(std::int64_t(number)) : text_of(number);
 }
 
 /// "", " of at least 1", " in [1, 1000]", " above 0".
@@ -87,7 +86,7 @@ namespace {
 using Form = KeyType::Form;
 
 void check_form(const KeyType& type, std::initializer_list<Form> known) {
-    if (std::find(known.begin(), known.end(), type.form) == known.end())
+    if (!contains(known, type.form))
         throw std::logic_error("a key of type '" + type.text() + "' cannot be read so");
 }
 
@@ -131,8 +130,7 @@ void check_not_empty(const KeyType& type, std::size_t size, const Yaml& node) {
 void read_as(const KeyType& type, const Yaml& node, std::string& into) {
     check_form(type, {Form::text, Form::word});
     into = node.text();
-    if (type.form == Form::word &&
-        std::find(type.words.begin(), type.words.end(), into) == type.words.end())
+    if (type.form == Form::word && !contains(type.words, into))
         node.fail_wanted(type.wanted_text());
     if (type.not_empty && into.empty()) node.fail_wanted("a text that is not empty");
     check_text(type, into, node);
@@ -146,14 +144,13 @@ void read_as(const KeyType& type, const Yaml& node, bool& into) {
 void read_as(const KeyType& type, const Yaml& node, std::int64_t& into) {
     check_form(type, {Form::integer});
     into = node.integer();
-    if (!within(type, static_cast<double>(into))) node.fail_wanted(type.wanted_text());
+    if (!within(type, double(into))) node.fail_wanted(type.wanted_text());
 }
 
 void read_as(const KeyType& type, const Yaml& node, double& into) {
     if (type.form == Form::either) {
         const auto words = type.other->words;
-        const bool word =
-            node.is_scalar() && std::find(words.begin(), words.end(), node.text()) != words.end();
+        const bool word = node.is_scalar() && contains(words, node.text());
         if (word) into = std::numeric_limits<double>::infinity();
         else read_as(*type.element, node, into);
         return;

@@ -50,8 +50,8 @@ Source cost_model(const StudyFile& study) {
             rests_on += traits_text(study, engine.name);
         for (const fs::path& own : {study.model_file, study.machine.hardware_file})
             if (!own.empty()) rests_on += text_of_facts(own, study.source);
-        auto belief = std::make_shared<CostBelief>(
-            std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
+        auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective,
+                                                   study.weighted_workloads());
         const bool estimated =
             QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric).has_value();
         return {std::move(belief), (estimated ? "the cost model ("
@@ -165,7 +165,7 @@ Observations observed_in_table(const StudyFile& study, const fs::path& file,
     const MeasuredTable table = parse_table(result.content, file.string());
     const std::vector<std::string> metrics = metrics_of(table);
     const std::string& aim = study.objective.leading().metric;
-    if (std::find(metrics.begin(), metrics.end(), aim) == metrics.end())
+    if (!contains(metrics, aim))
         throw UsageError(result.name + " has no metric '" + aim +
                          "'; it has: " + listed(nearest_first(aim, metrics)));
     if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
@@ -332,7 +332,7 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model
                             ? cost_model(study)
                             : measured_source(study, choice, space);
-        if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
+        if (contains(result.texts, source.text))
             throw UsageError("knowledge: " + source.text +
                              " is there twice; it would be believed twice");
         if (choice.by_default && !source.belief) continue;

@@ -4,6 +4,8 @@
 #include "base/files.hpp"
 #include "base/nesting.hpp"
 #include "base/text.hpp"
+#include "checkpoint_formats.hpp"
+#include "config_names.hpp"
 #include "deploy/cached_models.hpp"
 #include "fact_keys.hpp"
 #include "gguf_header.hpp"
@@ -15,7 +17,6 @@
 #include <cmath>
 #include <fstream>
 #include <mutex>
-#include <unordered_map>
 
 namespace servetune {
 namespace {
@@ -24,360 +25,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::int64_t most_layers = 1000;
-constexpr double largest_figure = 1e15;
 constexpr std::uintmax_t largest_config = 16UL << 20UL;
-
-const Json* child_of(const Json* of, const char* key) {
-    if (of == nullptr || !of->is_object()) return nullptr;
-    const auto found = of->find(key);
-    return found == of->end() || found->is_null() ? nullptr : &*found;
-}
-
-/// The texts under a key: one, or a list of them.
-std::vector<std::string> texts_in(const Json* of, const char* key) {
-    std::vector<std::string> result;
-    const Json* child = child_of(of, key);
-    if (child != nullptr)
-        for (const Json& one : child->is_array() ? *child : Json::array({*child}))
-            if (one.is_string()) result.push_back(one.get<std::string>());
-    return result;
-}
-std::string text_in(const Json* of, const char* key) {
-    const auto texts = texts_in(of, key);
-    return texts.empty() ? "" : texts.front();
-}
-
-double json_number_in(const Json* of, const char* key, double otherwise = 0) {
-    const Json* child = child_of(of, key);
-    if (child == nullptr || !(child->is_number() || child->is_boolean())) return otherwise;
-    return child->is_boolean() ? child->get<bool>() ? 1.0 : 0.0 : child->get<double>();
-}
-
-/// What the names of a family come to, at one layer after another.
-class ConfigNames {
-public:
-    ConfigNames(const std::string& file, const Json& whole, const Json& text,
-                std::vector<const Alternatives*> names)
-        : file_(file), parts_{&text, &whole}, names_(std::move(names)) {}
-
-    void enter(std::int64_t layer) {
-        layer_ = layer;
-        std::erase_if(known_, [](const auto& one) { return one.second.at_layer; });
-    }
-    std::optional<double> number(const std::string& alternatives) {
-        return figure(kept(alternatives, [&] { return value_of(alternatives); }));
-    }
-    double needed(const std::string& name) {
-        if (const auto value = number(name); value && *value > 0) return *value;
-        throw ParseError(file_ + ": '" + spelled(name) + "': a number above 0 wanted");
-    }
-    /// What an expression is about: `heads 32, kv_heads 5`.
-    std::string figures_of(const Expression& of) {
-        std::string result;
-        for (const std::string& name : of.names())
-            if (const Value* value = named(name))
-                result += (result.empty() ? "" : ", ") + name + " " + text_of(*value);
-        return result;
-    }
-    bool holds(const Expression& condition) {
-        return figure(kept(condition.text(), [&] { return value_of(condition); })).value_or(0) != 0;
-    }
-
-private:
-    struct Known {
-        std::optional<Value> value{};
-        bool at_layer = false;
-    };
-
-    static std::optional<double> figure(const Known& known) {
-        return known.value ? number_of(*known.value) : std::nullopt;
-    }
-    template <class Compute>
-    const Known& kept(const std::string& key, const Compute& compute) {
-        auto found = known_.find(key);
-        if (found == known_.end()) {
-            const bool outer = std::exchange(at_layer_, false);
-            auto value = compute();
-            found = known_.insert_or_assign(key, Known{std::move(value), at_layer_}).first;
-            at_layer_ = outer;
-        }
-        at_layer_ = at_layer_ || found->second.at_layer;
-        return found->second;
-    }
-
-    std::string spelled(const std::string& name) const {
-        for (const Alternatives* names : names_)
-            if (const auto found = names->find(name); found != names->end()) return found->second;
-        return name;
-    }
-
-    std::optional<Value> value_of(const Expression& one) {
-        auto value = one.value([&](std::size_t i) { return named(one.names()[i]); });
-        if (!value) return value;
-        if (const bool* truth = std::get_if<bool>(&*value)) return *truth ? 1.0 : 0.0;
-        const auto number = number_of(*value);
-        return number && !std::isfinite(*number) ? std::nullopt : value;
-    }
-    /// Of `a | b` the first that has a value.
-    std::optional<Value> value_of(const std::string& alternatives) {
-        const auto [at_text, fresh] = parsed_.try_emplace(alternatives);
-        std::vector<Expression>& parsed = at_text->second;
-        for (std::size_t at = 0; fresh && at <= alternatives.size();) {
-            const auto end = std::min(alternatives.find('|', at), alternatives.size());
-            parsed.push_back(parse_expression(alternatives.substr(at, end - at)));
-            at = end + 1;
-        }
-        for (const Expression& one : parsed)
-            if (auto value = value_of(one)) return value;
-        return std::nullopt;
-    }
-
-    const Value* named(const std::string& name) {
-        const bool own = std::find(open_.begin(), open_.end(), name) != open_.end();
-        const std::string key = own ? "config." + name : name;
-        const Known& known = kept(key, [&] {
-            const std::string spelling = own ? name : spelled(name);
-            open_.push_back(name);
-            auto value = spelling == name ? read(key) : value_of(spelling);
-            open_.pop_back();
-            return value;
-        });
-        return known.value ? &*known.value : nullptr;
-    }
-
-    std::optional<Value> read(std::string path) {
-        at_layer_ = path == "layer";
-        if (at_layer_) return static_cast<double>(layer_);
-        if (path.starts_with("config.")) path.erase(0, 7);
-        for (const Json* part : parts_)
-            if (auto value = read_in(part, path)) return value;
-        return std::nullopt;
-    }
-    std::optional<Value> read_in(const Json* at, const std::string& path) {
-        const auto index = static_cast<std::size_t>(layer_);
-        Json made;
-        for (std::size_t from = 0; at != nullptr && from < path.size();) {
-            const auto dot = std::min(path.find('.', from), path.size());
-            const std::string part = path.substr(from, dot - from);
-            const bool has = part == "has" || part == "has1";
-            at_layer_ = at_layer_ || has || part == "i";
-            if (part == "i" && at->is_array()) {
-                if (index >= at->size())
-                    throw ParseError(file_ + ": '" + path.substr(0, from - 1) + "' has " +
-                                     std::to_string(at->size()) + " entries, too few for layer " +
-                                     std::to_string(layer_));
-                at = &(*at)[index];
-            } else if (part == "i" && at->is_string()) {
-                const auto& letters = at->get_ref<const std::string&>();
-                made = index < letters.size() ? letters.substr(index, 1) : "";
-                at = &made;
-            } else if (at->is_array() && (has || part == "size")) {
-                const Json wanted(layer_ + (part == "has1" ? 1 : 0));
-                made = has ? std::count(at->begin(), at->end(), wanted)
-                           : static_cast<std::int64_t>(at->size());
-                at = &made;
-            } else at = child_of(at, part.c_str());
-            from = dot + 1;
-        }
-        if (at == nullptr) return std::nullopt;
-        if (at->is_boolean()) return at->get<bool>() ? 1.0 : 0.0;
-        if (at->is_string()) return at->get<std::string>();
-        if (!at->is_number()) return std::nullopt;
-        const auto number = at->get<double>();
-        if (!(std::abs(number) <= largest_figure))
-            throw ParseError(file_ + ": '" + path + "': " + at->dump() + " is too large");
-        return number < 0 ? std::nullopt : std::optional<Value>(number);
-    }
-
-    const std::string& file_;
-    std::array<const Json*, 2> parts_;
-    std::vector<const Alternatives*> names_;
-    std::int64_t layer_ = 0;
-    bool at_layer_ = false;  ///< what is being read depends on the layer
-    std::vector<std::string> open_{};
-    std::unordered_map<std::string, Known> known_{};
-    std::unordered_map<std::string, std::vector<Expression>> parsed_{};
-};
-
-/// `*` stands for any text.
-bool matches(std::string_view pattern, std::string_view text) {
-    std::size_t p = 0, t = 0, star = pattern.npos, from = 0;
-    while (t < text.size())
-        if (p < pattern.size() && pattern[p] == '*') {
-            star = p++;
-            from = t;
-        } else if (p < pattern.size() && pattern[p] == text[t]) {
-            ++p;
-            ++t;
-        } else if (star != pattern.npos) {
-            p = star + 1;
-            t = ++from;
-        } else return false;
-    return pattern.find_first_not_of('*', p) == pattern.npos;
-}
-
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-    for (auto at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
-        text.replace(at, what.size(), by);
-}
-
-/// How weights are kept.
-struct Format {
-    std::string name = "bf16";
-    double bits = 16;  ///< with scales
-    std::string computes_in = "bf16";
-};
-
-/// `method`: all words that say it, `modelopt nvfp4`; numbers that are not said are 0.
-Format format_of(std::string method, double bits, double group, bool weights_only) {
-    method = lower_case(std::move(method));
-    const auto has = [&](const char* word) { return method.find(word) != method.npos; };
-    if (bits == 0)
-        bits = has("fp4") || has("int4") || has("w4") || has("awq") || has("gptq") ? 4
-               : has("8")                                                          ? 8
-                                                                                   : 16;
-    if (bits >= 16) return {};
-    weights_only = weights_only || has("a16");
-    const bool four = bits <= 4;
-    const auto computed = [&](const char* type) { return weights_only ? "bf16" : type; };
-    if (has("fp") || has("float")) {
-        if (!four && !has("mxfp8"))
-            return {"fp8", 8.001, computed(has("block") ? "fp8_block" : "fp8")};
-        if (!four) return {"mxfp8", 8.25, computed("fp8")};
-        const bool mx = has("mx") || group == 32;
-        if (mx) return {"mxfp4", 4.25, "mxfp4"};
-        return {"fp4", 4.5, computed("fp4")};
-    }
-    const std::string count = text_of(bits);
-    const std::string type = four ? "int4" : computed("int8");
-    bits += group > 0 ? 16 / group : 0;
-    if (has("awq")) return {four ? "awq" : "awq-8bit", bits + 4 / group, type};
-    if (has("gptq")) return {"gptq-int" + count, bits + 4 / group, type};
-    return {"int" + count + (four || weights_only ? "-w" + count + "a16" : ""), bits, type};
-}
-
-/// Which module of a checkpoint is kept how.
-class CheckpointFormats {
-public:
-    /// `of`: under quantization_config, or in hf_quant_config.json.
-    CheckpointFormats(const Json* of, const std::string& expert_type) {
-        if (expert_type == "fp4") add("mlp.experts", format_of("mxfp4", 0, 32, false));
-        if (const Json* inner = child_of(of, "quantization")) of = inner;
-        std::string method;
-        for (const char* key : {"quant_method", "quant_algo", "fmt", "format"})
-            method += text_in(of, key) + " ";
-        if (child_of(of, "weight_block_size") != nullptr) method += "block";
-        const Json* groups = child_of(of, "config_groups");
-        const Json* layers = child_of(of, "quantized_layers");
-        if (groups != nullptr && groups->is_object() && layers == nullptr)
-            for (const Json& one : *groups) {
-                const Json* weights = child_of(&one, "weights");
-                const Format format = format_of(
-                    method + text_in(&one, "format") + " " + text_in(weights, "type") + " " +
-                        text_in(weights, "strategy"),
-                    json_number_in(weights, "num_bits"), json_number_in(weights, "group_size"),
-                    child_of(&one, "input_activations") == nullptr);
-                for (const std::string& target : texts_in(&one, "targets"))
-                    if (target == "Linear" || target == "FusedMoE") default_ = format;
-                    else add(target, format);
-                if (child_of(&one, "targets") == nullptr) default_ = format;
-            }
-        else if (layers != nullptr && layers->is_object())
-            for (const auto& [module, how] : layers->items())
-                add(module, format_of(text_in(&how, "quant_algo"), 0, 16, false));
-        else if (of != nullptr) {
-            const Json* weight = child_of(child_of(of, "global_quant_config"), "weight");
-            const double bits = json_number_in(of, "load_in_4bit") > 0 ? 4
-                                : json_number_in(of, "load_in_8bit") > 0
-                                    ? 8
-                                    : json_number_in(of, "bits");
-            const double group = json_number_in(weight, "group_size", 128);
-            default_ = format_of(method + text_in(weight, "dtype"), bits,
-                                 json_number_in(of, "group_size", group), false);
-            if (default_.bits >= 16) unknown = trimmed(method);
-        }
-        for (const char* key :
-             {"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers", "exclude"})
-            for (const std::string& module : texts_in(of, key)) add(module, {});
-    }
-
-    std::string unknown{};  ///< words of a quantization that nothing here reads
-
-    [[nodiscard]] const Format& of(const std::string& module, std::int64_t layer) {
-        for (auto& [pattern, rule] : rules_) {
-            if (!rule.all && !rule.layers.contains(layer)) continue;
-            const auto [known, fresh] = rule.hits.try_emplace(module);
-            const std::string& name = pattern.first;
-            if (fresh)  // the name of a part says that the whole has the format
-                known->second =
-                    rule.format.bits < 16 && matches(name.substr(0, name.rfind('.')), module);
-            if (fresh)
-                for (const char* before : {"", "*."})
-                    for (const char* behind : {"", ".*"})
-                        known->second = known->second || matches(before + name + behind, module);
-            if (known->second) return rule.format;
-        }
-        return default_;
-    }
-
-private:
-    struct Rule {
-        Format format{};
-        bool all = false;
-        std::set<std::int64_t> layers{};
-        std::map<std::string, bool> hits{};
-    };
-
-    /// `model.layers.12.self_attn.q_proj`, `*.mlp.gate`, `re:.*self_attn.*`
-    void add(std::string pattern, const Format& format) {
-        if (pattern.size() > 300) return;
-        if (pattern.starts_with("re:")) {
-            pattern.erase(0, 3);
-            replace_all(pattern, ".*", "*");
-            std::erase_if(pattern, [](char c) { return c == '^' || c == '$' || c == '\\'; });
-            const auto open = pattern.find('('), close = pattern.find(')');
-            if (open < close && close != pattern.npos) {
-                for (auto at = open + 1, end = at; at <= close; at = end + 1) {
-                    end = std::min(pattern.find('|', at), close);
-                    add("re:" + pattern.substr(0, open) + pattern.substr(at, end - at) +
-                            pattern.substr(close + 1),
-                        format);
-                }
-                return;
-            }
-        }
-        for (const auto& [theirs, ours] : {std::pair{"block_sparse_moe", "mlp"},
-                                           {".attn.", ".self_attn."},
-                                           {"shared_experts", "shared_expert"},
-                                           {"feed_forward", "mlp"},
-                                           {"ffn", "mlp"},
-                                           {"mixer", "*"}})
-            replace_all(pattern, theirs, ours);
-        if (pattern.starts_with("*.")) pattern.erase(0, 2);  // each is looked for behind any
-        std::int64_t layer = -1;
-        if (const auto at = pattern.find("layers."); at != pattern.npos) {
-            const std::string_view rest = std::string_view(pattern).substr(at + 7);
-            const auto digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
-            if (digits > 0 && digits < 7) layer = std::stol(std::string(rest.substr(0, digits)));
-            pattern = rest.substr(layer < 0 && rest.starts_with('*') ? 1 : digits);
-            if (pattern.empty()) pattern = "*";
-        }
-        std::string module;  // `experts.5.up_proj` is `experts.up_proj`
-        for (std::size_t at = 0, dot = 0; at < pattern.size(); at = dot + 1) {
-            dot = std::min(pattern.find('.', at), pattern.size());
-            const std::string part = pattern.substr(at, dot - at);
-            if (part.find_first_not_of("0123456789") != part.npos)
-                module += (module.empty() ? "" : ".") + part;
-        }
-        Rule& rule = rules_[{module, format.name}];
-        rule.format = format;
-        rule.all = rule.all || layer < 0;
-        rule.layers.insert(layer);
-    }
-
-    Format default_{};
-    std::map<std::pair<std::string, std::string>, Rule> rules_{};
-};
 
 /// The part of a config.json that is about the language model.
 const Json& text_part(const Json& whole) {
@@ -405,6 +53,14 @@ std::string most_of(const Votes& votes) {
     return result;
 }
 
+/// By the name that Transformers gives to a class: a classifier, an encoder, a bare body.
+bool writes_no_text(const std::string& name) {
+    if (name.find("Chat") != name.npos || name.ends_with("LMHeadModel")) return false;
+    constexpr std::array<std::string_view, 4> endings{"Classification", "MaskedLM",
+                                                      "QuestionAnswering", "Model"};
+    return any_of(endings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 class ModelOfFiles {
 public:
     ModelOfFiles(const ModelFamilies& table, const std::string& file, const Json& whole,
@@ -413,14 +69,32 @@ public:
           file_(file),
           text_(text_part(whole)),
           family_(family_of(whole)),
-          names_(file, whole, text_, names_of(family_)),
+          names_(file, whole, text_, names_of(family_), table.usual.assumed, spec_.notes),
           formats_(quantization, text_in(&text_, "expert_dtype")) {
-        if (family_ == nullptr)
-            note("'" + text_in(&whole, "model_type") +
-                 "' is in no family of architectures.yaml: read by the usual names");
+        if (json_number_in(&whole, "is_encoder_decoder") > 0)
+            throw ParseError(file +
+                             ": 'is_encoder_decoder': models with an encoder are not modelled");
+        if (quantization != nullptr && !quantization->is_object())
+            throw ParseError(file + ": 'quantization_config': an object wanted, got " +
+                             start_of(quantization->dump(), 40));
+        if (const auto classes = texts_in(&whole, "architectures");
+            !classes.empty() && all_of(classes, writes_no_text))
+            note("'architectures' is " + classes.front() + ", which answers with no text");
         if (!formats_.unknown.empty())
             note("the quantization '" + formats_.unknown + "' is not known: taken as 16 bits");
         read_layers();
+        if (family_ == nullptr) {
+            std::string unread;
+            for (const std::string& key : names_.unread())
+                unread += (unread.empty() ? ", and nothing reads " : ", ") + key;
+            note("'" + text_in(&whole, "model_type") +
+                 "' is in no family of architectures.yaml: its figures are by the usual names" +
+                 unread);
+        }
+        if (!(spec_.kv_bytes_per_token_16bit > 0))
+            throw ParseError(file +
+                             ": no layer keeps keys and values of its tokens: models without a "
+                             "cache are not modelled");
     }
 
     /// `on_disk`: bytes of the checkpoint's files; 0: not known.
@@ -431,15 +105,11 @@ public:
 private:
     ModelSpec spec_{};
 
-    void note(const std::string& text) {
-        if (std::find(spec_.notes.begin(), spec_.notes.end(), text) == spec_.notes.end())
-            spec_.notes.push_back(text);
-    }
+    void note(const std::string& text) { servetune::note(spec_.notes, text); }
 
     const ModelFamily* family_called(const std::string& type) const {
         for (const ModelFamily& family : table_.families)
-            if (std::find(family.types.begin(), family.types.end(), type) != family.types.end())
-                return &family;
+            if (contains(family.types, type)) return &family;
         return nullptr;
     }
     const ModelFamily* family_of(const Json& whole) const {
@@ -484,7 +154,7 @@ private:
                                   Votes& types) {
             for (const auto& row : rows) {
                 const double n = parameters(row);
-                const Format& format = formats_.of(row.first, layer);
+                const WeightsFormat& format = formats_.of(row.first, layer);
                 values += n;
                 bytes += n * format.bits / 8;
                 types[format.computes_in] += n;
@@ -496,7 +166,7 @@ private:
         for (const auto& row : block.other) sums_.other += parameters(row);
     }
 
-    static std::int64_t whole(double number) { return static_cast<std::int64_t>(number); }
+    static std::int64_t whole(double number) { return std::int64_t(number); }
 
     void read_mixer(std::int64_t layer) {
         const LayerBlock& mixer = chosen(&ModelFamily::mixer);
@@ -550,22 +220,21 @@ private:
             } else if (feed.experts.empty() && !feed.linear.empty()) ++spec_.dense_layers;
         }
         if (spec_.experts == 0) spec_.dense_layers = 0;
+        if (formats_.block > 0)
+            spec_.weight_blocks = std::int64_t(
+                names_.number(spec_.experts > 0 ? "moe_ffn" : "ffn").value_or(0) / formats_.block);
         if (spec_.experts_per_token > spec_.experts)
             throw ParseError(file_ + ": " + std::to_string(spec_.experts_per_token) + " of " +
                              std::to_string(spec_.experts) + " experts for a token");
-        sums_.other += static_cast<double>(spec_.hidden_size);  // the last norm
+        sums_.other += double(spec_.hidden_size);  // the last norm
         if (const auto vision = table_.blocks.find("vision"); vision != table_.blocks.end())
             for (const auto& [name, row] : vision->second.other)
                 vision_ += names_.number(row).value_or(0);
     }
 
-    [[nodiscard]] double embedding() const {
-        return static_cast<double>(spec_.vocabulary * spec_.hidden_size);
-    }
+    [[nodiscard]] double embedding() const { return double(spec_.vocabulary * spec_.hidden_size); }
     [[nodiscard]] double chosen_share() const {
-        return spec_.experts > 0 ? static_cast<double>(spec_.experts_per_token) /
-                                       static_cast<double>(spec_.experts)
-                                 : 0;
+        return spec_.experts > 0 ? double(spec_.experts_per_token) / double(spec_.experts) : 0;
     }
     [[nodiscard]] ModelWeights weights_of(double linear, double experts) const {
         ModelWeights weights;
@@ -614,9 +283,8 @@ ModelSpec ModelOfFiles::finished(double on_disk) {
     if (on_disk <= 0) return spec_;
     // Engines leave out the layers that guess tokens.
     const double computed = native.bytes;
-    const double guessing =
-        names_.number("mtp_layers").value_or(0) *
-        (mtp_.bytes + 4 * static_cast<double>(spec_.hidden_size * spec_.hidden_size));
+    const double guessing = names_.number("mtp_layers").value_or(0) *
+                            (mtp_.bytes + 4 * double(spec_.hidden_size * spec_.hidden_size));
     if (on_disk > computed + guessing / 2) on_disk -= guessing;
     native.computed = false;
     native.bytes = on_disk;
@@ -663,7 +331,7 @@ double weight_bytes_in(const fs::path& folder) {
     constexpr std::string_view key = "\"total_size\":";
     std::ifstream index(folder / "model.safetensors.index.json");
     std::string start(4096, '\0');  // of the megabytes that it may have
-    index.read(start.data(), static_cast<std::streamsize>(start.size()));
+    index.read(start.data(), std::streamsize(start.size()));
     if (const auto at = start.find(key); at != std::string::npos)
         return std::strtod(start.c_str() + at + key.size(), nullptr);
     double result = 0;
@@ -674,7 +342,7 @@ double weight_bytes_in(const fs::path& folder) {
         const std::string name = at->path().filename().string();
         if (!name.ends_with(".safetensors") || name.starts_with("consolidated")) continue;
         const auto size = fs::file_size(at->path(), unreadable);
-        if (!unreadable) result += static_cast<double>(size);
+        if (!unreadable) result += double(size);
     }
     return result;
 }

@@ -37,6 +37,7 @@ struct ModelFamily {
     std::vector<std::string> types{};  ///< model_type, or classes under `architectures`
     std::string like{};                ///< a type of another family, whose names stand behind
     Alternatives names{};
+    Alternatives assumed{};  ///< where nothing says them; that is noted
     std::vector<LayerChoice> mixer{}, feed_forward{};
     std::vector<Expression> contradictions{};  ///< that should not hold in any layer
 };

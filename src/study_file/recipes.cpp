@@ -50,9 +50,7 @@ const HardwareSpec* nearest_chip(const Recipe& recipe, const HardwareSpec& wante
                                  const std::vector<HardwareSpec>& known) {
     const HardwareSpec* result = nullptr;
     for (const HardwareSpec& chip : known) {
-        if (chip.architecture != wanted.architecture ||
-            std::find(recipe.hardware.begin(), recipe.hardware.end(), chip.name) ==
-                recipe.hardware.end())
+        if (chip.architecture != wanted.architecture || !contains(recipe.hardware, chip.name))
             continue;
         if (chip.name == wanted.name) return &chip;
         if (result == nullptr || chip.memory_bytes < result->memory_bytes) result = &chip;

@@ -26,7 +26,7 @@ constexpr std::array<const KeyType*, 9> file_types{
 };
 
 OrderedJson number_json(const KeyType& type, double number) {
-    if (type.form == KeyType::Form::integer) return static_cast<std::int64_t>(number);
+    if (type.form == KeyType::Form::integer) return std::int64_t(number);
     return number;
 }
 
@@ -43,8 +43,7 @@ OrderedJson words_json(const KeyType& type) {
     OrderedJson words = OrderedJson::array();
     for (const std::string_view word : type.words) words.push_back(word);
     // `on` and `off` are booleans to editors that read YAML 1.1.
-    if (std::find(type.words.begin(), type.words.end(), "on") != type.words.end())
-        words.insert(words.end(), {true, false});
+    if (contains(type.words, "on")) words.insert(words.end(), {true, false});
     return {{"enum", words}};
 }
 
@@ -215,7 +214,7 @@ std::vector<const KeyType*> key_tables() {
         if (type.other != nullptr) self(self, *type.other);
         if (type.form != KeyType::Form::keyed) return;
         const auto same = [&](const KeyType* known) { return known->table == type.table; };
-        if (std::any_of(result.begin(), result.end(), same)) return;
+        if (any_of(result, same)) return;
         result.push_back(&type);
         for (const Key& key : type.keys()) self(self, *key.type);
     };

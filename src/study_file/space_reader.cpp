@@ -72,7 +72,7 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
             const auto said = [&](const SpaceEntry& entry) {
                 return speaks_of(entry.name, engine, declared->parameter);
             };
-            const auto end = description.entries.begin() + static_cast<std::ptrdiff_t>(own);
+            const auto end = description.entries.begin() + std::ptrdiff_t(own);
             if (std::any_of(description.entries.begin(), end, said)) continue;
             check_keys_of_entry(name, node, {engine});
             SpaceEntry entry = read_space_entry(
@@ -113,8 +113,7 @@ void read_roles_of_study(const Yaml& node, bool no_commands, SpaceDescription& d
 
 /// Whether it says something of the engine, not of the load alone.
 bool names_flags(const Yaml& space) {
-    return std::any_of(space.entries().begin(), space.entries().end(),
-                       [](const auto& entry) { return !is_load_level(entry.first); });
+    return any_of(space.entries(), [](const auto& entry) { return !is_load_level(entry.first); });
 }
 
 constexpr const char* quick_preset = "quick";
@@ -134,8 +133,8 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by,
     if (!fs::exists(file, unknown)) return false;
     const Yaml preset = Yaml::load(file, catalogue.snapshot());
     const Yaml& spaces = preset.at(keys::preset.space);
-    return std::all_of(description.engines.begin(), description.engines.end(),
-                       [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
+    return all_of(description.engines,
+                  [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
 }
 
 /// An engine has some two hundred flags, and no name of them is long.
@@ -180,8 +179,7 @@ Engine own_space(const Yaml& root) {
 /// `node`: what stands under the name.
 void check_names_engine(const std::string& name, const Yaml& node,
                         const std::vector<Engine>& engines) {
-    if (std::none_of(engines.begin(), engines.end(),
-                     [&](const Engine& engine) { return engine.name == name; }))
+    if (none_of(engines, [&](const Engine& engine) { return engine.name == name; }))
         node.fail("'" + name + "' is none of the study's engines");
 }
 
@@ -219,7 +217,7 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
         study.warnings.push_back(std::move(other));
     if (!found.trouble.empty())
         study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
-    const auto count = static_cast<std::int64_t>(found.visible.size());
+    const auto count = std::int64_t(found.visible.size());
     if (study.machine.devices && count > 0 && *study.machine.devices > count)
         study.warnings.push_back(
             "the study says that there are " + std::to_string(*study.machine.devices) +
@@ -286,17 +284,17 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
     const std::optional<std::int64_t> visible = evaluator.visible_devices(study);
     if (study.machine.usd_per_device_hour) {
         const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-        const auto workers = static_cast<std::int64_t>(
-            deploy != nullptr ? deploy->workers : 1);  // each sees its part
-        std::int64_t paid_for = found.all.empty() ? visible.value_or(1) * workers
-                                                  : static_cast<std::int64_t>(found.all.size());
+        const auto workers =
+            std::int64_t(deploy != nullptr ? deploy->workers : 1);  // each sees its part
+        std::int64_t paid_for =
+            found.all.empty() ? visible.value_or(1) * workers : std::int64_t(found.all.size());
         if (study.machine.devices) paid_for = *study.machine.devices;
-        *study.machine.usd_per_device_hour /= static_cast<double>(paid_for);
+        *study.machine.usd_per_device_hour /= double(paid_for);
     }
     if (visible)
         study.machine.devices = std::min(*visible, study.machine.devices.value_or(*visible));
     else if (!study.machine.devices && !found.visible.empty())
-        study.machine.devices = static_cast<std::int64_t>(found.visible.size());
+        study.machine.devices = std::int64_t(found.visible.size());
 }
 
 namespace {

@@ -70,7 +70,7 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
 /// Empty: there is such a strategy.
 std::string wrong_with_strategy(const std::string& name) {
     const std::vector<std::string> known = strategy_names();
-    if (std::find(known.begin(), known.end(), name) != known.end()) return "";
+    if (contains(known, name)) return "";
     return "'" + name + "' is no strategy; known: " + listed(nearest_first(name, known));
 }
 
@@ -153,7 +153,7 @@ void read_short_budget(const Yaml& node, StudyFile& study) {
         const std::string_view part = rest.substr(0, comma);
         rest.remove_prefix(std::min(comma + 1, rest.size()));
         if (const auto trials = trial_count_in(part); trials && !has_trials) {
-            study.budget.trials = static_cast<std::size_t>(*trials);
+            study.budget.trials = std::size_t(*trials);
             has_trials = true;
         } else if (const auto seconds = seconds_of(part); seconds && *seconds > 0 && !has_time) {
             study.budget.wall_clock_seconds = *seconds;

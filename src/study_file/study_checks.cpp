@@ -49,7 +49,7 @@ std::string why_ambiguous(const std::string& name, const HardwareSpec& chip,
     std::string others;
     for (const HardwareSpec& one : known)
         if (one.name != chip.name && lower_case(name) != chip.name &&
-            (goes_on(one.name) || std::any_of(one.also.begin(), one.also.end(), goes_on)))
+            (goes_on(one.name) || any_of(one.also, goes_on)))
             others += (others.empty() ? "" : " or ") + figures(one);
     return others.empty() ? ""
                           : "'" + name + "' is taken for " + figures(chip) + "; if yours is " +
@@ -63,7 +63,7 @@ FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareS
         if (!spec)
             return {"", "nvidia-smi finds '" + device.name + "', which is " +
                             none_of(device.name, known)};
-        const auto memory = static_cast<double>(device.memory_bytes);
+        const auto memory = double(device.memory_bytes);
         constexpr double tolerance = 0.15;  // drivers keep up to 7 % for themselves (a10, l4)
         if (memory > 0 && std::abs(memory / spec->memory_bytes - 1) > tolerance)
             return {"", "nvidia-smi finds '" + device.name + "' with " + in_gib(memory) + ", and " +
@@ -217,8 +217,7 @@ private:
         if (setting.name.empty() || setting.kind == Setting::Kind::model)
             at.fail(said + (behind.empty() ? "" : behind + " takes no value, and ") +
                     "the study's 'model' says which model is served");
-        bool by_launch = std::find(of_weight_cache_.begin(), of_weight_cache_.end(),
-                                   setting.name) != of_weight_cache_.end();
+        bool by_launch = contains(of_weight_cache_, setting.name);
         std::set<std::string> twice;
         for (const PassedSetting& one : passed_) {
             if (!overlap(one.flag, setting.name)) continue;
@@ -236,9 +235,7 @@ private:
     void check_file(const Setting& setting, const Yaml& at) const {
         const auto& files = engine_.file_flags;
         if (setting.name.empty()) return;
-        if (setting.name != engine_.options_flag &&
-            std::find(files.begin(), files.end(), setting.name) == files.end())
-            return;
+        if (setting.name != engine_.options_flag && !contains(files, setting.name)) return;
         at.fail("'" + study_.secrets(setting.text()) +
                 "': a file may set what this study sets: write its settings under 'space' or as "
                 "flags under 'arguments'");

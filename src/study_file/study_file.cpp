@@ -129,10 +129,7 @@ Catalogue StudyFile::catalogue() const {
 const Workload* StudyFile::workload_called(std::string_view wanted) const {
     for (const auto* list : {&workloads, &report_workloads})
         for (const Workload& workload : *list)
-            if (workload.name == wanted ||
-                std::find(workload.printed_as.begin(), workload.printed_as.end(), wanted) !=
-                    workload.printed_as.end())
-                return &workload;
+            if (workload.name == wanted || contains(workload.printed_as, wanted)) return &workload;
     return nullptr;
 }
 
@@ -254,8 +251,7 @@ void check_published(const Yaml& root, const StudyFile& study) {
     if (published == nullptr || study.strategy.name != "staged") return;
     const auto& stages = study.strategy.staged.stages;
     for (const auto& [stage, value] : published->entries())
-        if (std::none_of(stages.begin(), stages.end(),
-                         [s = stage](const Stage& known) { return known.name == s; }))
+        if (none_of(stages, [s = stage](const Stage& known) { return known.name == s; }))
             value.fail("there is no stage '" + stage + "'");
 }
 

@@ -12,6 +12,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <set>
 #include <sstream>
 
@@ -206,15 +208,43 @@ Yaml Yaml::parse(std::string_view text, const std::string& path, const Snapshot&
         throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) +
                          " bytes, got " + std::to_string(text.size()));
     text = utf8_text(text, name);
+    // One command reads the files that ship some ten times, and a copy costs a tenth of parsing.
+    static std::mutex guard;
+    static std::map<std::string, const Yaml, std::less<>> parsed;  // by text
+    static std::size_t bytes = 0;                                  // of these texts
+    const bool same_everywhere = text.find('$') == text.npos;      // no variable's value
+    if (same_everywhere) {
+        const std::lock_guard lock(guard);
+        if (const auto found = parsed.find(text); found != parsed.end()) {
+            Yaml result = found->second;
+            result.move_to(std::make_shared<File>(File{path, snapshot}));
+            return result;
+        }
+    }
     try {
         const std::string copy(text);
         check_one_document(copy, name);
-        return YamlBuilder(path, snapshot).build(YAML::Load(copy), "", 0);
+        Yaml result = YamlBuilder(path, snapshot).build(YAML::Load(copy), "", 0);
+        if (same_everywhere) {
+            const std::lock_guard lock(guard);
+            if (bytes + copy.size() > largest) parsed.clear();
+            bytes = parsed.empty() ? copy.size() : bytes + copy.size();
+            Yaml kept = result;
+            kept.move_to(nullptr);
+            parsed.try_emplace(copy, std::move(kept));
+        }
+        return result;
     } catch (const YAML::Exception& error) {
         throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" +
                          std::to_string(error.mark.column + 1) + ": not YAML: " + error.msg +
                          indentation_hint(text, error));
     }
+}
+
+void Yaml::move_to(const std::shared_ptr<const File>& file) {
+    file_ = file;
+    for (auto& [name, child] : entries_) child.move_to(file);
+    for (Yaml& child : items_) child.move_to(file);
 }
 
 std::string Yaml::place() const {
@@ -278,7 +308,7 @@ void Yaml::check_keys(std::span<const Key> known) const {
     if (!is_mapping() && !names.empty()) fail_wanted("a mapping with " + listed(names, 5));
     AllErrors errors;
     for (const auto& [key, child] : entries())
-        if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())
+        if (!errors.full() && !contains(names, key))
             errors.in([&, key = key, &child = child] {
                 child.fail("unknown key; " + known_keys_text(key, names));
             });

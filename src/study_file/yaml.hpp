@@ -71,8 +71,7 @@ public:
 private:
     /// A key that is missing is said once, however many parts miss it.
     void add(const std::string& message) {
-        if (!full() && std::find(all_.begin(), all_.end(), message) == all_.end())
-            all_.push_back(message);
+        if (!full() && !contains(all_, message)) all_.push_back(message);
     }
     /// File and line of a message that begins with `file:line:`.
     static std::pair<std::string, long> place_in(const std::string& message) {
@@ -191,6 +190,7 @@ private:
         std::shared_ptr<StudySnapshot> snapshot{};
         Redactor secrets{};  ///< what `${NAME}` gave in this file: messages show the name
     };
+    void move_to(const std::shared_ptr<const File>& file);
     std::shared_ptr<const File> file_;
     std::string path_;
     int line_ = 0;

@@ -67,7 +67,7 @@ std::string yaml_text(const std::string& text) {
                        literal.find_first_not_of("0123456789-") !=
                            std::string::npos &&  // 2026-11-25 is a date to some
                        !is_number_elsewhere(literal) &&
-                       std::all_of(literal.begin(), literal.end(), [](char c) {
+                       all_of(literal, [](char c) {
                            return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
                                   std::string_view("._/-+").find(c) != std::string_view::npos;
                        });
@@ -114,9 +114,8 @@ std::string yaml_document(const nlohmann::ordered_json& mapping) {
     std::string text;
     for (const auto& [key, node] : mapping.items()) {
         text += yaml_key(key) + ":";
-        const bool below = std::any_of(node.begin(), node.end(), [](const OrderedJson& child) {
-            return child.is_structured();
-        });
+        const bool below =
+            any_of(node, [](const OrderedJson& child) { return child.is_structured(); });
         if (!below) text += " " + yaml_flow(node);
         text += "\n";
         for (const auto& [name, child] : node.items())

@@ -20,7 +20,7 @@ std::vector<const Measurement*> counted(const Standing& standing) {
     std::vector<const Measurement*> result;
     const std::vector<double>& places = standing.leading().places;
     for (const Trial* trial : standing.trials)
-        if (std::find(places.begin(), places.end(), static_cast<double>(trial->id)) != places.end())
+        if (std::find(places.begin(), places.end(), double(trial->id)) != places.end())
             result.push_back(trial->measurement());
     return result;
 }
@@ -93,7 +93,7 @@ FigureScale take_scale(std::vector<Standing>& standings, const Goal& goal, std::
     if (std::all_of(all.begin(), all.end(), [](double value) { return value > 0; })) return {};
     const std::vector<double>& of_usual = measured_base(standings, usual)->goals[k].values;
     double mean = 0;
-    for (const double value : of_usual) mean += value / static_cast<double>(of_usual.size());
+    for (const double value : of_usual) mean += value / double(of_usual.size());
     const FigureScale scale = FigureScale::of_differences(mean, all);
     for (Standing& standing : standings) {
         GoalFigures& figures = standing.goals[k];
@@ -111,8 +111,7 @@ void compare_work(std::vector<Standing>& standings, const Objective& objective,
     if (base == nullptr) return;
     const std::map<std::string, WorkLengths> base_lengths = lengths_of(*base);
     if (base_lengths.empty()) return;
-    const double surely =
-        normal_quantile(std::pow(0.975, 1 / static_cast<double>(standings.size())));
+    const double surely = normal_quantile(std::pow(0.975, 1 / double(standings.size())));
     for (Standing& standing : standings) {
         if (&standing == base || standing.measured() == 0) continue;
         std::vector<double> shares(objective.goals.size(), 1);

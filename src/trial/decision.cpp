@@ -12,7 +12,7 @@ FigureScale FigureScale::of_differences(double usual, const std::vector<double>&
         if (value != usual) distances.push_back(std::abs(value - usual));
     FigureScale result{usual, std::abs(usual)};
     if (!distances.empty()) {
-        const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+        const auto middle = distances.begin() + std::ptrdiff_t(distances.size() / 2);
         std::nth_element(distances.begin(), middle, distances.end());
         result.unit = std::max(result.unit, 10 * *middle);
     }
@@ -31,8 +31,7 @@ std::string Decision::why_invalid() const {
 Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base,
                   std::size_t comparisons) {
     const double value = goal.gain(candidate.judged(), base.judged());
-    const double each =
-        std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
+    const double each = std::pow(0.975, 1 / double(std::max<std::size_t>(comparisons, 1)));
     const double spread =
         normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
     return {value,
@@ -51,8 +50,8 @@ double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& r
     const double assumed = assumed_cv * assumed_cv;
     if (freedom > 0 && assumption_is_contradicted(assumed_cv, std::sqrt(squares / freedom)))
         return std::sqrt(squares / freedom);
-    return std::sqrt((squares + static_cast<double>(assumed_freedom) * assumed) /
-                     (freedom + static_cast<double>(assumed_freedom)));
+    return std::sqrt((squares + double(assumed_freedom) * assumed) /
+                     (freedom + double(assumed_freedom)));
 }
 
 double probability_best(const Goal& goal, const std::vector<Estimate>& all, std::size_t which) {

@@ -13,11 +13,11 @@ Spread around(const std::vector<DriftCheck>& figures, const Shape& shape, double
     if (figures.size() < 2) return {};
     double mean = 0;
     for (const DriftCheck& one : figures)
-        mean += (one.log_value - times * shape(one.at)) / static_cast<double>(figures.size());
+        mean += (one.log_value - times * shape(one.at)) / double(figures.size());
     double squares = 0;
     for (const DriftCheck& one : figures)
         squares += std::pow(one.log_value - times * shape(one.at) - mean, 2);
-    return {squares, static_cast<double>(figures.size() - 1)};
+    return {squares, double(figures.size() - 1)};
 }
 
 }  // namespace
@@ -52,8 +52,7 @@ double Drift::offset(double at) const {
 double Drift::variance(const std::vector<double>& places) const {
     if (!taken_off() || places.empty()) return 0;
     double step = 0;
-    for (const double place : places)
-        step += step_deviation(place) / static_cast<double>(places.size());
+    for (const double place : places) step += step_deviation(place) / double(places.size());
     return std::max({0.0, kriging(places).second, step * step});
 }
 
@@ -61,8 +60,7 @@ template <class Shape>
 void Drift::look(const Shape& shape, double places, double noise_cv,
                  const std::vector<std::vector<DriftCheck>>& others) {
     double height = 0;
-    for (const DriftCheck& check : checks_)
-        height += shape(check.at) / static_cast<double>(checks_.size());
+    for (const DriftCheck& check : checks_) height += shape(check.at) / double(checks_.size());
     double along = 0;
     double heights = 0;
     for (const DriftCheck& check : checks_) {
@@ -78,13 +76,12 @@ void Drift::look(const Shape& shape, double places, double noise_cv,
     const double explained = std::abs(along) / std::sqrt(heights);
     const auto chance = [&](double deviation, double freedom) {
         return 2 * places *
-               student_tails(explained / std::max(deviation, 1e-12),
-                             static_cast<std::size_t>(freedom));
+               student_tails(explained / std::max(deviation, 1e-12), std::size_t(freedom));
     };
     const double measured = std::sqrt(noise.squares / noise.freedom);
     chance_ = std::min(chance_, chance(measured, noise.freedom));
     const double weight =
-        assumption_is_contradicted(noise_cv, measured) ? 0 : static_cast<double>(assumed_freedom);
+        assumption_is_contradicted(noise_cv, measured) ? 0 : double(assumed_freedom);
     chance_as_assumed_ = std::min(
         chance_as_assumed_, chance(pooled_noise(noise_cv, {}, noise), noise.freedom + weight));
     if (spread_.freedom > 0 && rest.squares >= spread_.squares) return;
@@ -103,8 +100,7 @@ double Drift::step_deviation(double place) const {
 }
 
 void Drift::test(double noise_cv, const std::vector<std::vector<DriftCheck>>& others) {
-    for (const DriftCheck& check : checks_)
-        mean_ += check.log_value / static_cast<double>(checks_.size());
+    for (const DriftCheck& check : checks_) mean_ += check.log_value / double(checks_.size());
     look([](double at) { return at; }, 1, noise_cv, others);
     for (std::size_t i = 0; i + 1 < checks_.size(); ++i) {
         const double before = checks_[i].at;
@@ -114,8 +110,8 @@ void Drift::test(double noise_cv, const std::vector<std::vector<DriftCheck>>& ot
         for (std::vector<DriftCheck>& figures : known)
             std::erase_if(figures,
                           [&](const DriftCheck& one) { return one.at > before && one.at < after; });
-        look([&](double at) { return at > before ? 1.0 : 0.0; },
-             static_cast<double>(checks_.size() - 1), noise_cv, known);
+        look([&](double at) { return at > before ? 1.0 : 0.0; }, double(checks_.size() - 1),
+             noise_cv, known);
     }
 }
 
@@ -155,7 +151,7 @@ void Drift::find_walk() {
 std::pair<std::vector<double>, double> Drift::kriging(const std::vector<double>& places) const {
     const std::size_t n = checks_.size();
     const auto apart = [&](double a, double b) { return 0.5 * walk_ * std::abs(a - b); };
-    const auto count = static_cast<double>(places.size());
+    const auto count = double(places.size());
     std::vector<std::vector<double>> rows(n + 1, std::vector<double>(n + 2, 1.0));
     std::vector<double> to_places(n, 0.0);
     for (std::size_t i = 0; i < n; ++i) {
@@ -167,7 +163,7 @@ std::pair<std::vector<double>, double> Drift::kriging(const std::vector<double>&
     rows[n][n] = 0;
     for (std::size_t k = 0; k <= n; ++k) {  // Gauss, with the largest pivot
         const auto pivot = std::max_element(
-            rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
+            rows.begin() + std::ptrdiff_t(k), rows.end(),
             [&](const auto& a, const auto& b) { return std::abs(a[k]) < std::abs(b[k]); });
         std::swap(rows[k], *pivot);
         for (std::size_t i = k + 1; i <= n; ++i) {

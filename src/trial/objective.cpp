@@ -142,7 +142,7 @@ void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>& parts
         weights += part.weight;
         if (metric.replicates < 2 || !metric.standard_error || !(metric.value > 0)) continue;
         const double error = *metric.standard_error / metric.value;
-        variances += error * error * static_cast<double>(metric.replicates);
+        variances += error * error * double(metric.replicates);
         ++replicated;
         fewest = fewest == 0 ? metric.replicates : std::min(fewest, metric.replicates);
     }

@@ -100,9 +100,8 @@ void judge(Standing& standing, const Objective& objective, const Decision& decis
             const Metric& metric = measurement->metrics.find(objective.goals[k].metric)->second;
             GoalFigures& figures = standing.goals[k];
             figures.values.push_back(metric.value);
-            figures.places.push_back(static_cast<double>(trial->id));
-            figures.runs.push_back(
-                static_cast<double>(std::max<std::size_t>(metric.replicates, 1)));
+            figures.places.push_back(double(trial->id));
+            figures.runs.push_back(double(std::max<std::size_t>(metric.replicates, 1)));
             figures.within += Spread::of(metric);
         }
         if (std::string reason = broken_limit(*measurement, objective, judged); !reason.empty())
@@ -134,14 +133,14 @@ Estimate Standings::estimate_of(const GoalFigures& figures, std::size_t k,
     }
     if (figures.within.freedom > 0)
         noise = std::max(noise, pooled_noise(noise, {}, figures.within));
-    const std::vector<double> places(figures.places.begin() + static_cast<std::ptrdiff_t>(first),
+    const std::vector<double> places(figures.places.begin() + std::ptrdiff_t(first),
                                      figures.places.end());
     // What the level there is less well known than that of the checks.
     const std::vector<double> checks =
         default_ ? standings_[*default_].goals[k].places : std::vector<double>{};
     const double unknown = std::max(0.0, drifts_[k].variance(places) - drifts_[k].variance(checks));
-    return {scales_[k].figure(sum / n), std::sqrt(noise * noise / n + unknown),
-            static_cast<std::size_t>(n), scales_[k]};
+    return {scales_[k].figure(sum / n), std::sqrt(noise * noise / n + unknown), std::size_t(n),
+            scales_[k]};
 }
 
 Standings::Standings(std::span<const Trial> history, const Objective& objective,
@@ -268,8 +267,7 @@ std::map<std::string, double> Standings::by_workload(const Standing& standing, s
                 metric.workload.empty() ? !workload.empty() : workload == metric.workload;
             if (!asked || !(figure->value > 0)) continue;
             auto& [sum, count] = sums[std::string(workload)];
-            sum += sign *
-                   (std::log(figure->value) - drifts_[k].offset(static_cast<double>(trial->id)));
+            sum += sign * (std::log(figure->value) - drifts_[k].offset(double(trial->id)));
             ++count;
         }
     }

@@ -26,8 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::size_t files_in(const fs::path& folder) {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    return std::size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 fs::path fifo_in(const TemporaryFolder& folder) {
@@ -213,7 +212,7 @@ TEST_CASE("a descriptor of the process itself, such as /dev/stdout, is written")
     fs::create_symlink("/proc/self/fd/" + std::to_string(ends[1]), link);
     write_file(link, "into the pipe");
     std::string got(100, ' ');
-    got.resize(static_cast<std::size_t>(read(ends[0], got.data(), got.size())));
+    got.resize(std::size_t(read(ends[0], got.data(), got.size())));
     CHECK(got == "into the pipe");
     close(ends[0]);
     close(ends[1]);

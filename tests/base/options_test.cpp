@@ -11,10 +11,8 @@
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>

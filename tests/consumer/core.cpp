@@ -12,7 +12,7 @@ int main() {
     Study study(problem, strategy, journal);
     while (const auto trial = study.ask())
         study.tell(trial->id, Measurement{{{"total_tokens_per_second",
-                                            {static_cast<double>(std::get<std::int64_t>(
+                                            {double(std::get<std::int64_t>(
                                                 *trial->configuration.find("max_num_seqs")))}}}});
     std::puts(study.recommendation().recommended.text().c_str());
     return study.recommendation().recommended.text() == "max_num_seqs=512" ? 0 : 1;

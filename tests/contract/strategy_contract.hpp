@@ -20,8 +20,7 @@ inline void check_strategy(const std::function<std::unique_ptr<Strategy>()>& mak
     const auto outcome_of = [](const Configuration& configuration) -> Outcome {
         const std::uint64_t bits = configuration.fingerprint().bits;
         if (bits % 5 == 0) return Failure{FailureKind::out_of_memory, "no room"};
-        return Measurement{
-            {{"total_tokens_per_second", {1000.0 + static_cast<double>(bits % 1000)}}}};
+        return Measurement{{{"total_tokens_per_second", {1000.0 + double(bits % 1000)}}}};
     };
     std::vector<Trial> history{{0, problem.space.default_configuration()}};
     history[0].outcome = outcome_of(history[0].configuration);

@@ -23,15 +23,13 @@ bool depends(const Engine& engine, const std::string& name, const std::string& o
     const EngineParameter* declared = engine.find(name);
     REQUIRE(declared != nullptr);
     const auto& conditions = declared->parameter.active_when;
-    if (std::any_of(conditions.begin(), conditions.end(),
-                    [&](const Condition& condition) { return condition.parent == on; }))
+    if (any_of(conditions, [&](const Condition& condition) { return condition.parent == on; }))
         return true;
-    return std::any_of(engine.constraints.begin(), engine.constraints.end(),
-                       [&](const Constraint& rule) {
-                           const std::vector<std::string> names = names_of(rule);
-                           const std::set<std::string> both(names.begin(), names.end());
-                           return both.contains(name) && both.contains(on);
-                       });
+    return any_of(engine.constraints, [&](const Constraint& rule) {
+        const std::vector<std::string> names = names_of(rule);
+        const std::set<std::string> both(names.begin(), names.end());
+        return both.contains(name) && both.contains(on);
+    });
 }
 
 /// The values that 2000 draws from all of an engine give a parameter on one GPU.
@@ -87,11 +85,10 @@ TEST_CASE("dormant settings: an environment variable is a parameter where it can
             const std::string& name = declared.parameter.name;
             if (declared.destination.environment.empty() || everywhere.contains(name)) continue;
             INFO(engine.name << " " << name);
-            const bool ruled = std::any_of(
-                engine.constraints.begin(), engine.constraints.end(), [&](const Constraint& rule) {
-                    const std::vector<std::string> names = names_of(rule);
-                    return std::find(names.begin(), names.end(), name) != names.end();
-                });
+            const bool ruled = any_of(engine.constraints, [&](const Constraint& rule) {
+                const std::vector<std::string> names = names_of(rule);
+                return contains(names, name);
+            });
             CHECK((ruled || !declared.parameter.active_when.empty() ||
                    !declared.architectures.empty()));
             const bool older = declared.destination.environment.starts_with("VLLM_") ||

@@ -217,7 +217,7 @@ TEST_CASE("engine rules: chips leave out the back ends that they do not have") {
     const auto offers = [&](const char* engine, const char* parameter, const char* chip,
                             const char* value) {
         const auto all = values(engine, parameter, chip);
-        return std::find(all.begin(), all.end(), value) != all.end();
+        return contains(all, value);
     };
     CHECK(offers("sglang", "attention_backend", "hopper", "fa3"));
     CHECK(offers("sglang", "attention_backend", "ampere",

@@ -238,7 +238,7 @@ TEST_CASE("roles: draft models that a role has of its own are among the models o
     draft.parameter.concept_name = "draft_model";
     description.engines.front().parameters.push_back(draft);
     const std::vector<std::string> models = Composition(std::move(description)).further_models();
-    CHECK(std::find(models.begin(), models.end(), "org/head") != models.end());
+    CHECK(contains(models, "org/head"));
 }
 
 TEST_CASE("roles: a person is shown every command, and where it goes") {

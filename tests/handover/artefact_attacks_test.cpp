@@ -259,8 +259,7 @@ TEST_CASE("artefact attacks: a word that YAML cannot hold as it is, is escaped")
         INFO(quoted);
         // Only characters that YAML calls printable (PyYAML and libyaml refuse others), and no line
         // end of YAML 1.1.
-        CHECK(std::none_of(quoted.begin(), quoted.end(),
-                           [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
+        CHECK(none_of(quoted, [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
         for (const char* refused : {"\xC2\x80", "\xC2\x85", "\xC2\x9B", "\xE2\x80\xA8",
                                     "\xE2\x80\xA9", "\xEF\xBB\xBF", "\xEF\xBF\xBE", "\xEF\xBF\xBF"})
             CHECK_FALSE(has(quoted, refused));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "handover/deploy_file.hpp"
 
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -11,7 +10,6 @@
 #include <sys/xattr.h>
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;

@@ -7,7 +7,6 @@
 #include "servetune/error.hpp"
 
 #include <filesystem>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -24,17 +23,17 @@ KeptLoadTest made_up_test(std::size_t requests, std::size_t tokens) {
     test.result.run.duration_seconds = 1.0 / 3;
     test.result.run.client.processor_share = 0.1;
     test.result.run.server.preemptions = 7;
-    test.result.plan.mean_output_tokens = static_cast<double>(tokens);
+    test.result.plan.mean_output_tokens = double(tokens);
     float gap = 0.01F;
     for (std::size_t i = 0; i < requests; ++i) {
         RequestRecord record;
         record.index = i;
         record.end = RequestEnd::success;
-        record.sent = 0.1 * static_cast<double>(i);
+        record.sent = 0.1 * double(i);
         record.first_token = record.sent + 0.05;
         record.last_token = record.sent + 1;
         record.done = record.sent + 1.001;
-        record.output_tokens = static_cast<std::int64_t>(tokens);
+        record.output_tokens = std::int64_t(tokens);
         record.estimated_tokens = 1.5;
         for (std::size_t k = 1; k < tokens; ++k)
             record.gaps.push_back(gap = gap * 1.618F -
@@ -42,7 +41,7 @@ KeptLoadTest made_up_test(std::size_t requests, std::size_t tokens) {
                                             0.02F);
         test.result.run.records.push_back(record);
         test.result.plan.requests.push_back(
-            {.input_tokens = 512, .output_tokens = static_cast<std::int64_t>(tokens)});
+            {.input_tokens = 512, .output_tokens = std::int64_t(tokens)});
     }
     return test;
 }

@@ -19,8 +19,7 @@ namespace {
 
 std::vector<PowerSample> each_two_seconds(const std::vector<double>& watts, double first = 1) {
     std::vector<PowerSample> result;
-    for (const double one : watts)
-        result.push_back({first + 2 * static_cast<double>(result.size()), one});
+    for (const double one : watts) result.push_back({first + 2 * double(result.size()), one});
     return result;
 }
 

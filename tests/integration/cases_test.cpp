@@ -146,7 +146,7 @@ private:
         INFO(ended.code << "\n" << ended.out << ended.err);
         const Words codes =
             part(yaml, "code") == nullptr ? Words{"0"} : texts_of(part(yaml, "code"));
-        CHECK(std::find(codes.begin(), codes.end(), std::to_string(ended.code)) != codes.end());
+        CHECK(contains(codes, std::to_string(ended.code)));
         check_text(yaml, "says", ended.out + ended.err);
         check_text(yaml, "out", ended.out);
         check_text(yaml, "err", ended.err);

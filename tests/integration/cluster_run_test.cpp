@@ -99,8 +99,8 @@ public:
     [[nodiscard]] fs::path volume() const { return folder_.path() / "volume"; }
     [[nodiscard]] std::size_t told() const {
         const std::vector<Trial> trials = trials_so_far(volume() / "study");
-        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(),
-                                                      [](const Trial& one) { return one.told(); }));
+        return std::size_t(std::count_if(trials.begin(), trials.end(),
+                                         [](const Trial& one) { return one.told(); }));
     }
     /// kubectl with these words behind its name; paths are of the study's folder.
     Ran kubectl(std::vector<std::string> words) const {

@@ -34,8 +34,8 @@ public:
     [[nodiscard]] const DeployedStudy& study() const { return study_; }
     [[nodiscard]] std::size_t told() const {
         const std::vector<Trial> trials = trials_so_far();
-        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(),
-                                                      [](const Trial& one) { return one.told(); }));
+        return std::size_t(std::count_if(trials.begin(), trials.end(),
+                                         [](const Trial& one) { return one.told(); }));
     }
     [[nodiscard]] std::vector<Trial> trials_so_far() const {
         return test::trials_so_far(study_.directory());
@@ -127,8 +127,7 @@ TEST_CASE(
                             "preempted"));  // the comparison of one trial with two at once
             continue;
         }
-        if (std::find(settled.begin(), settled.end(), trial.configuration) == settled.end())
-            settled.push_back(trial.configuration);
+        if (!contains(settled, trial.configuration)) settled.push_back(trial.configuration);
         if (failure == nullptr) continue;
         INFO(failure->message);
         ++for_memory;

@@ -143,5 +143,5 @@ TEST_CASE("machine watch: this machine as it is") {
     REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
     for (int core = 0; core < 64; ++core)
         CHECK(may_run_on("/proc", getpid(), {core}) ==
-              static_cast<bool>(CPU_ISSET(static_cast<std::size_t>(core), &allowed)));
+              static_cast<bool>(CPU_ISSET(std::size_t(core), &allowed)));
 }

@@ -95,7 +95,7 @@ public:
         std::vector<PlannedRequest> plan(requests, {.text = "the in to of", .output_tokens = 4});
         const LoadRun run = generate_load(deployment_->endpoint(), plan,
                                           {.kind = Arrival::Kind::concurrency, .in_flight = 1});
-        return static_cast<std::size_t>(
+        return std::size_t(
             std::count_if(run.records.begin(), run.records.end(),
                           [](const RequestRecord& record) { return record.succeeded(); }));
     }

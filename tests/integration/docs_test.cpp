@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 const fs::path checkout = SERVETUNE_SOURCE;
-constexpr int seconds_of_a_page = 1200;  // ends what hangs; a busy machine takes minutes
+constexpr int seconds_of_a_page = 500;  // ends what hangs; a busy machine takes minutes
 
 struct DocBlock {
     int line = 0;  ///< of its fence

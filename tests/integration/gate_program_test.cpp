@@ -198,8 +198,8 @@ TEST_CASE("gate: killed with -9 it leaves files that say so, and the same comman
     CHECK(ended.code == 0);
     const std::vector<double> values = GateJson::parse(ended.out)["a"]["values"];
     REQUIRE(values.size() >= before.size());
-    CHECK(std::vector<double>(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(
-                                                                   before.size())) == before);
+    CHECK(std::vector<double>(values.begin(), values.begin() + std::ptrdiff_t(before.size())) ==
+          before);
     CHECK(has(here.read("comparison/gate.md"), "## Gate of served: passed"));
 }
 

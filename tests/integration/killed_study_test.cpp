@@ -55,8 +55,7 @@ void runs_to_its_end(const DeployedStudy& study) {
     do {
         std::this_thread::sleep_for(2ms);
         there = leftovers(study.mark());
-    } while (std::all_of(there.begin(), there.end(), is_old) && !process.wait_at_most(0ms) &&
-             Clock::now() < deadline);
+    } while (all_of(there, is_old) && !process.wait_at_most(0ms) && Clock::now() < deadline);
     for (const Leftover& one : there) {
         INFO(one.id << " " << one.command);
         CHECK_FALSE(is_old(one));
@@ -169,8 +168,7 @@ TEST_CASE(
 
     const auto begin = Clock::now();
     ChildProcess process(study.words("run", {"--quiet"}), study.folder());
-    std::vector<Taken> most(static_cast<std::size_t>(trials) +
-                            1);  // by the number of engines started
+    std::vector<Taken> most(std::size_t(trials) + 1);  // by the number of engines started
     std::optional<int> code;
     while (!(code = process.wait_at_most(20ms))) {
         Taken& here = most[std::min(study.engines().size(), most.size() - 1)];
@@ -188,9 +186,9 @@ TEST_CASE(
     const auto median = [&](int first, int count, const auto& what) {
         std::vector<double> values;
         for (int i = first; i < first + count; ++i)
-            values.push_back(static_cast<double>(what(most[static_cast<std::size_t>(i)])));
+            values.push_back(double(what(most[std::size_t(i)])));
         std::nth_element(values.begin(), values.begin() + count / 2, values.end());
-        return values[static_cast<std::size_t>(count) / 2];
+        return values[std::size_t(count) / 2];
     };
     const auto resident = [](const Taken& taken) { return taken.resident_kib; };
     const auto descriptors = [](const Taken& taken) { return taken.descriptors; };
@@ -202,7 +200,7 @@ TEST_CASE(
 
     std::map<std::string, double> spent;
     const std::vector<Trial> told = study.trials();
-    REQUIRE(told.size() == static_cast<std::size_t>(trials));
+    REQUIRE(told.size() == std::size_t(trials));
     double between = 0;
     std::vector<double> share_outside;  // by trial
     for (const Trial& trial : told) {
@@ -216,7 +214,7 @@ TEST_CASE(
     }
     std::nth_element(share_outside.begin(), share_outside.begin() + trials / 2,
                      share_outside.end());
-    const double median_outside = share_outside[static_cast<std::size_t>(trials) / 2];
+    const double median_outside = share_outside[std::size_t(trials) / 2];
     const double loop =
         *told.back().told_at -
         told.front().asked_at;  // all but the program's start and the report, which come once

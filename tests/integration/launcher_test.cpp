@@ -27,9 +27,7 @@ using WordList = std::vector<std::string>;
 bool holds(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
-bool holds(const WordList& words, const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-}
+bool holds(const WordList& words, const std::string& word) { return contains(words, word); }
 
 /// A script in the place of the docker client: it answers `image inspect` and records all words.
 /// `behind`: what it hands over to, without what only docker knows; empty: nothing.

@@ -89,7 +89,7 @@ std::string received(const Socket& socket, const std::string& until = "") {
     while (until.empty() || !has(result, until)) {
         const ssize_t got = recv(socket.id(), buffer.data(), buffer.size(), 0);
         if (got <= 0) break;
-        result.append(buffer.data(), static_cast<std::size_t>(got));
+        result.append(buffer.data(), std::size_t(got));
     }
     return result;
 }

@@ -327,9 +327,8 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
     // be late, and then many tokens come in one read (order: a median gap of 0); the counts still
     // have to fit.
     const auto& findings = result.validity.findings;
-    const bool was_late = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-        return finding.id == "client";
-    });
+    const bool was_late =
+        any_of(findings, [](const Finding& finding) { return finding.id == "client"; });
     for (const Finding& finding : findings)
         (finding.id == "steady" || finding.id == "client" || (was_late && finding.id == "order")
              ? late

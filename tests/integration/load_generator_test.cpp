@@ -205,8 +205,7 @@ TEST_CASE(
     "than allowed") {
     const StandIn server({.first = 0.05, .gap = 0.001});
     auto plan = plan_of(50);
-    for (std::size_t i = 0; i < plan.size(); ++i)
-        plan[i].at_seconds = 0.004 * static_cast<double>(i);
+    for (std::size_t i = 0; i < plan.size(); ++i) plan[i].at_seconds = 0.004 * double(i);
     const LoadRun run = generate_load(endpoint_of(server), plan,
                                       {.kind = Arrival::Kind::rate, .requests_per_second = 250},
                                       {.ignore_eos = true});
@@ -222,8 +221,7 @@ TEST_CASE(
     const LoadRun limited =
         generate_load(endpoint_of(narrow), plan, {}, {.most_in_flight = 3, .ignore_eos = true});
     CHECK(narrow.totals().most_in_flight == 3);
-    CHECK(std::all_of(limited.records.begin(), limited.records.end(),
-                      [](const RequestRecord& r) { return r.succeeded(); }));
+    CHECK(all_of(limited.records, [](const RequestRecord& r) { return r.succeeded(); }));
 }
 
 TEST_CASE("load: a closed loop keeps its places full, on one thread or on three") {
@@ -407,8 +405,7 @@ TEST_CASE("load: an answer ends with [DONE], whatever the server sends after it"
     endpoint.metrics_path.clear();
     const LoadRun run = generate_load(endpoint, plan_of(6), closed(2),
                                       {.ignore_eos = true, .warm_connections = false});
-    CHECK(std::all_of(run.records.begin(), run.records.end(),
-                      [](const RequestRecord& one) { return one.succeeded(); }));
+    CHECK(all_of(run.records, [](const RequestRecord& one) { return one.succeeded(); }));
     CHECK(run.left_open == 6);
     CHECK(run.duration_seconds < 30);
     const StandIn good;
@@ -543,8 +540,8 @@ TEST_CASE(
         return run_load_test(test);
     };
     const auto found = [](const LoadTestResult& of, std::string_view id) {
-        return std::any_of(of.validity.findings.begin(), of.validity.findings.end(),
-                           [&](const Finding& finding) { return finding.id == id; });
+        return any_of(of.validity.findings,
+                      [&](const Finding& finding) { return finding.id == id; });
     };
     const LoadTestResult early = result({"answer_tokens=10"});
     CHECK(early.statistics.result.successful_requests == 20);

@@ -87,7 +87,7 @@ struct ToolScene : Scene {
 
 std::size_t asked_tool(const TemporaryFolder& folder) {
     std::ifstream stream(folder.path() / "calls");
-    return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(stream), {}, '\n'));
+    return std::size_t(std::count(std::istreambuf_iterator<char>(stream), {}, '\n'));
 }
 
 /// What it measures while the tool is asked that often.

@@ -48,7 +48,7 @@ std::size_t printed_bytes(const Process& process) {
 bool prints(const Process& process, const std::string& line) {
     return comes_true([&] {
         const Words lines = process.lines();
-        return std::find(lines.begin(), lines.end(), line) != lines.end();
+        return contains(lines, line);
     });
 }
 
@@ -56,14 +56,14 @@ double resident_mib() {
     std::ifstream stream("/proc/self/statm");
     long pages = 0;
     stream >> pages >> pages;
-    return static_cast<double>(pages * sysconf(_SC_PAGESIZE)) / (1 << 20);
+    return double(pages * sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 /// How many of them run a script; what the scripts run comes and goes.
 std::size_t shells(const std::vector<Leftover>& left) {
-    return static_cast<std::size_t>(
-        std::count_if(left.begin(), left.end(),
-                      [](const Leftover& one) { return one.command.starts_with("/bin/sh "); }));
+    return std::size_t(std::count_if(left.begin(), left.end(), [](const Leftover& one) {
+        return one.command.starts_with("/bin/sh ");
+    }));
 }
 
 const std::string deaf = "trap '' TERM\necho ready\nwhile :; do sleep 1; done\n";
@@ -347,8 +347,8 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
     // again.
     const auto all_are_there = [&] {
         left = leftovers(mark);
-        return shells(left) == 4 && std::any_of(left.begin(), left.end(), has_left) &&
-               std::any_of(left.begin(), left.end(), [&](const Leftover& one) {
+        return shells(left) == 4 && any_of(left, has_left) &&
+               any_of(left, [&](const Leftover& one) {
                    return one.id == group && one.group == group && one.start_ticks > 0 &&
                           one.command == "/bin/sh " + program.string();
                });

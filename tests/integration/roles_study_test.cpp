@@ -200,8 +200,7 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that sui
             REQUIRE(trial.measurement() != nullptr);
             const Metrics& metrics = trial.measurement()->metrics;
             CHECK(metrics.at("total_tokens_per_second_per_gpu").value ==
-                  Approx(metrics.at("total_tokens_per_second").value /
-                         static_cast<double>(engines_of(trial))));
+                  Approx(metrics.at("total_tokens_per_second").value / double(engines_of(trial))));
             const auto counted = metrics.find("server_output_tokens");  // of the decode engines
             if (counted != metrics.end())
                 CHECK(counted->second.value == metrics.at("output_tokens").value);

@@ -43,7 +43,7 @@ public:
     /// Those that were started for it, in their order.
     [[nodiscard]] std::vector<DeployedStudy::StartedEngine> engines() const {
         std::vector<DeployedStudy::StartedEngine> all = study_.engines();
-        all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before_));
+        all.erase(all.begin(), all.begin() + std::ptrdiff_t(before_));
         return all;
     }
     /// Whether nothing of its engines is there any more.

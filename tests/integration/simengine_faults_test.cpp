@@ -73,8 +73,8 @@ TEST_CASE("simengine faults: under load") {
     SimEngine stalling(program, with_fault("stall_mid_stream=20"));
     REQUIRE(stalling.wait_until_ready());
     const LoadRun stalled = load(stalling, 4, 15, 2, {.stall_timeout_seconds = 0.4});
-    CHECK(std::any_of(stalled.records.begin(), stalled.records.end(),
-                      [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
+    CHECK(any_of(stalled.records,
+                 [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
     CHECK(stalling.get("/health").status == 200);
     // A trial whose time is over does not wait for the answer.
     std::stop_source over;
@@ -92,8 +92,8 @@ TEST_CASE("simengine faults: under load") {
     // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by
     // a sanitizer, none may have.
     if (!sanitized)
-        CHECK(std::any_of(broken.records.begin(), broken.records.end(),
-                          [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
+        CHECK(any_of(broken.records,
+                     [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
     CHECK(succeeded(broken) >= 9);
     CHECK(restarting.get("/metrics")
               .body.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} ") !=

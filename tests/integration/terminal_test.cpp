@@ -48,15 +48,15 @@ fs::path watched_study(const TemporaryFolder& folder, const std::string& delay =
 }
 
 std::size_t rows_with(const ShownRows& shown, const std::string& what) {
-    return static_cast<std::size_t>(std::count_if(shown.rows().begin(), shown.rows().end(),
-                                                  [&](const auto& row) { return has(row, what); }));
+    return std::size_t(std::count_if(shown.rows().begin(), shown.rows().end(),
+                                     [&](const auto& row) { return has(row, what); }));
 }
 
 std::size_t told_in(const fs::path& folder) {
     try {
         const auto trials = SqliteJournal::read(folder).trials();
-        return static_cast<std::size_t>(std::count_if(
-            trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }));
+        return std::size_t(std::count_if(trials.begin(), trials.end(),
+                                         [](const Trial& trial) { return trial.told(); }));
     } catch (const Error&) {
         return 0;  // not there yet
     }
@@ -221,8 +221,8 @@ TEST_CASE(
         CHECK(has(whole, " | out_of_memory: " + failure_reason));
         CHECK(has(whole, "Recommended: +30.0 % over the default"));
         const auto seen = [&](const std::string& one, const std::string& other) {
-            return std::any_of(status.begin(), status.end(),
-                               [&](const auto& row) { return has(row, one) && has(row, other); });
+            return any_of(status,
+                          [&](const auto& row) { return has(row, one) && has(row, other); });
         };
         // Before a trial has told what one takes the clock counts; then what is left of six
         // configurations.
@@ -239,8 +239,8 @@ TEST_CASE(
     const Ran run = autotune({"run", watched_study(folder).string()}, folder.path());
     INFO(run.err);
     CHECK(run.code == 0);
-    CHECK(std::none_of(run.err.begin(), run.err.end(),
-                       [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
+    CHECK(
+        none_of(run.err, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 6);
     CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | "));
     CHECK(has(run.err, " | out_of_memory: " + failure_reason + " | best 1"));
@@ -422,8 +422,7 @@ TEST_CASE("json lines: an event a line, from the first trial to the report") {
                                    [](const auto& one) { return one["event"] == "told"; });
     CHECK((*last)["best"]["value"] == 1300.0);
     CHECK((*last)["best"]["gain"]["value"].get<double>() == Approx(0.3));
-    CHECK(std::none_of(run.out.begin(), run.out.end(),
-                       [](char c) { return c == '\r' || c == '\033'; }));
+    CHECK(none_of(run.out, [](char c) { return c == '\r' || c == '\033'; }));
     const Ran again =
         autotune({"run", (folder.path() / "study.yaml").string(), "--json-lines"}, folder.path());
     CHECK(nlohmann::json::parse(again.out.substr(0, again.out.find('\n')))["event"] == "resumed");

@@ -21,7 +21,7 @@ namespace {
 std::string log_of_requests(std::size_t count) {
     std::string log;
     for (std::size_t i = 0; i < count; ++i)
-        log += "{\"timestamp\": " + std::to_string(1795859600 + 0.1 * static_cast<double>(i)) +
+        log += "{\"timestamp\": " + std::to_string(1795859600 + 0.1 * double(i)) +
                ", \"prompt_tokens\": " + std::to_string(20 + i) +
                ", \"completion_tokens\": " + std::to_string(3 + i % 5) + "}\n";
     return log;

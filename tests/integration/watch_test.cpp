@@ -84,13 +84,13 @@ private:
             if (client < 0) continue;
             std::array<char, 4096> buffer{};
             const ssize_t got = recv(client, buffer.data(), buffer.size(), 0);
-            asked_.assign(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+            asked_.assign(buffer.data(), std::size_t(std::max<ssize_t>(got, 0)));
             const std::string answer = make_(count++);
             for (std::size_t at = 0; at < answer.size() && !stop.stop_requested();) {
                 const ssize_t sent =
                     send(client, answer.data() + at, answer.size() - at, MSG_NOSIGNAL);
                 if (sent <= 0) break;
-                at += static_cast<std::size_t>(sent);
+                at += std::size_t(sent);
             }
             close(client);
         }

@@ -27,18 +27,18 @@ std::vector<double> gaps_of(const std::vector<double>& times) {
 /// once in a hundred samples.
 double kolmogorov_smirnov(std::vector<double> sample, double mean) {
     std::sort(sample.begin(), sample.end());
-    const auto n = static_cast<double>(sample.size());
+    const auto n = double(sample.size());
     double most = 0;
     for (std::size_t i = 0; i < sample.size(); ++i) {
         const double wanted = 1 - std::exp(-sample[i] / mean);
-        most = std::max({most, std::abs(wanted - static_cast<double>(i) / n),
-                         std::abs(wanted - static_cast<double>(i + 1) / n)});
+        most = std::max(
+            {most, std::abs(wanted - double(i) / n), std::abs(wanted - double(i + 1) / n)});
     }
     return most * std::sqrt(n);
 }
 
 double cv_of(const std::vector<double>& values) {
-    const auto n = static_cast<double>(values.size());
+    const auto n = double(values.size());
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
     double squares = 0;
     for (const double value : values) squares += (value - mean) * (value - mean);

@@ -53,7 +53,7 @@ TEST_CASE(
     Plan plan = plan_requests(random_workload(50, 1000, 1), {.calibration = calibration});
     CHECK_FALSE(plan.lengths_exact);
     for (const PlannedRequest& request : plan.requests)
-        CHECK(static_cast<double>(server(request.text)) == Approx(1000).epsilon(0.1));
+        CHECK(double(server(request.text)) == Approx(1000).epsilon(0.1));
     CHECK(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 7; }); }) ==
           "calibration: a text of 256 more words is at least as many more tokens, the server "
           "counted 0; does it report usage.prompt_tokens "

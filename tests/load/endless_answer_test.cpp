@@ -32,7 +32,7 @@ struct Repeated {
         simdjson::dom::parser parser;
         AnswerReader reader(record, asked, {.stream = stream}, parser);
         reader.begin(status, type);
-        while (times < most && reader.feed(part, 1.0 + static_cast<double>(++times), false)) {
+        while (times < most && reader.feed(part, 1.0 + double(++times), false)) {
         }
         moved_at = reader.moved_at();
         reader.end(1e6);

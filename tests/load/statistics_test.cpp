@@ -24,7 +24,7 @@ RequestRecord success(double scheduled, double sent, double first, const std::ve
     record.sent = sent;
     record.first_token = first;
     double last = first;
-    for (const float gap : gaps) last += static_cast<double>(gap);
+    for (const float gap : gaps) last += double(gap);
     record.last_token = last;
     record.done = last;
     record.gaps = gaps;
@@ -59,9 +59,8 @@ Arrival closed(std::int64_t places) {
 Arrival open(double rate) { return {.kind = Arrival::Kind::rate, .requests_per_second = rate}; }
 
 bool has_note(const LoadStatistics& statistics, const std::string& part) {
-    return std::any_of(
-        statistics.notes.begin(), statistics.notes.end(),
-        [&](const std::string& note) { return note.find(part) != std::string::npos; });
+    return any_of(statistics.notes,
+                  [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
 /// A closed loop whose every request takes an exponential time of mean 1 s and gives `tokens`
@@ -77,8 +76,7 @@ LoadRun simulated_loop(std::size_t places, std::size_t requests, int tokens, Rng
         const double time = rng.gamma(1);
         const float gap = static_cast<float>(time / tokens);
         records.push_back(success(sent, sent, sent + time / tokens,
-                                  std::vector<float>(static_cast<std::size_t>(tokens - 1), gap), 10,
-                                  tokens));
+                                  std::vector<float>(std::size_t(tokens - 1), gap), 10, tokens));
         records.back().done = sent + time;
         free.push(sent + time);
         end = std::max(end, sent + time);
@@ -298,7 +296,7 @@ TEST_CASE("peaks and concurrency agree with brute force") {
             for (std::size_t k = rng.index(12); k > 0; --k)
                 gaps.push_back(static_cast<float>(rng.uniform() * 0.5));
             records.push_back(success(sent, sent, sent + rng.uniform(), gaps, 5,
-                                      static_cast<std::int64_t>(rng.index(30) + 1)));
+                                      std::int64_t(rng.index(30) + 1)));
             if (rng.index(5) == 0) records.back().end = RequestEnd::truncated;
             end = std::max(end, records.back().done);
         }
@@ -307,10 +305,9 @@ TEST_CASE("peaks and concurrency agree with brute force") {
         for (const RequestRecord& record : records) {
             if (!record.succeeded()) continue;
             double at = *record.first_token;
-            const double each = static_cast<double>(*record.output_tokens) / record.chunks;
+            const double each = double(*record.output_tokens) / record.chunks;
             pieces.emplace_back(at, each);
-            for (const float gap : record.gaps)
-                pieces.emplace_back(at += static_cast<double>(gap), each);
+            for (const float gap : record.gaps) pieces.emplace_back(at += double(gap), each);
         }
         double peak = 0;
         double most = 0;

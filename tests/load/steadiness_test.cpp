@@ -69,7 +69,7 @@ double share_unsteady(const Situation& situation, double slow_share, double slow
                          .finding
                      ? 1
                      : 0;
-    return static_cast<double>(found) / static_cast<double>(runs);
+    return double(found) / double(runs);
 }
 
 Situation situation_called(const std::string& name) {
@@ -107,7 +107,7 @@ TEST_CASE("steadiness: most runs with a slow first half are found, hardly a stea
     double alarms = 0;
     for (const Situation& situation : situations()) {
         const double share = share_unsteady(situation, 0, 1, 10);
-        alarms += share / static_cast<double>(situations().size());
+        alarms += share / double(situations().size());
     }
     CHECK(alarms <= 0.02);  // of 160 runs at most three
     CHECK(share_unsteady(situation_called("8 in flight, natural lengths"), 0.5, 1.6, 20) >= 0.95);
@@ -139,7 +139,7 @@ TEST_CASE("steadiness: at most one steady run in a hundred is called unsteady",
         WARN(situation.name << ": false alarms " << alarms * 100 << " %, found 1.6 times "
                             << half * 100 << " %, 1.2 times " << little * 100 << " %");
         CHECK(alarms <= 0.02);
-        all += alarms / static_cast<double>(situations().size());
+        all += alarms / double(situations().size());
     }
     CHECK(all <= 0.01);
 }

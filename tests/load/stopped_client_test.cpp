@@ -99,9 +99,8 @@ TEST_CASE("capacity: a load whose test was disturbed is measured once more") {
         ++calls;
         LoadPoint point;
         const bool stopped = stops-- > 0;
-        const double ttft = stopped ? 9.0
-                                    : static_cast<double>(at_level.arrival.in_flight) /
-                                          40;  // 40 in flight keep the limit
+        const double ttft =
+            stopped ? 9.0 : double(at_level.arrival.in_flight) / 40;  // 40 in flight keep the limit
         point.metrics = {{"time_to_first_token_p95_seconds", {ttft}},
                          {"success_ratio", {1}},
                          {"requests_per_second", {10}}};

@@ -70,13 +70,13 @@ TEST_CASE(
     "block pool: whatever is taken, named, shared and given back, the counts agree with a ledger") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Rng rng(seed);
-        const auto unit_blocks = static_cast<std::int64_t>(1 + rng.index(4));
-        const auto blocks = static_cast<std::int64_t>(rng.index(60));
+        const auto unit_blocks = std::int64_t(1 + rng.index(4));
+        const auto blocks = std::int64_t(rng.index(60));
         BlockPool pool(blocks, unit_blocks);
         std::int64_t unnamed = 0;
         std::map<BlockPool::Unit, int> users;
         for (int i = 0; i < 300; ++i) {
-            const auto amount = static_cast<std::int64_t>(rng.index(8));
+            const auto amount = std::int64_t(rng.index(8));
             switch (rng.index(6)) {
                 case 0:
                 case 1: {
@@ -106,12 +106,12 @@ TEST_CASE(
                     break;
                 default:
                     if (users.empty()) break;
-                    const auto one = std::next(
-                        users.begin(), static_cast<std::ptrdiff_t>(rng.index(users.size())));
+                    const auto one =
+                        std::next(users.begin(), std::ptrdiff_t(rng.index(users.size())));
                     pool.release(one->first);
                     if (--one->second == 0) users.erase(one);
             }
-            REQUIRE(pool.used() == unnamed + static_cast<std::int64_t>(users.size()) * unit_blocks);
+            REQUIRE(pool.used() == unnamed + std::int64_t(users.size()) * unit_blocks);
             REQUIRE(pool.available() >= 0);
         }
     }

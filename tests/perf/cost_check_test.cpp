@@ -81,8 +81,22 @@ TEST_CASE("cost check: a metric has the interval of its figure, others have none
     CHECK(interval_text(interval_of(&check, "time_to_first_token_mean_seconds", 0.08)) ==
           "0.02 to 0.32");
     CHECK_FALSE(interval_of(nullptr, "total_tokens_per_second", 1));
-    CHECK(rows_text(check, chip_named("l4")) ==
+    ModelSpec model;
+    CHECK(rows_text(check, chip_named("l4"), model) ==
           "12 measured rows of A, B, none or few of them on l4");
+    model.latent_width = 576;
+    CHECK(has(rows_text(check, chip_named("l4"), model), ", none with latent attention"));
+    model.state_bytes_per_sequence = 1e6;
+    CHECK(has(rows_text(check, chip_named("l4"), model), ", none with layers that keep a state"));
+}
+
+TEST_CASE("cost check: the error between configurations is that within one setup, where known") {
+    CostCheck check;
+    check.output_tokens_per_second = {0.5, 2};
+    CHECK_FALSE(error_within(nullptr));
+    CHECK(error_within(&check).value() == Approx(0.4214).epsilon(0.001));
+    check.within = 0.1;
+    CHECK(error_within(&check) == 0.1);
 }
 
 TEST_CASE("intervals: nine of ten rows of models that had no part in them are within") {
@@ -141,4 +155,27 @@ TEST_CASE("intervals: fewer models, wider") {
         return std::log(range[1] / range[0]);
     };
     CHECK(wide(2) > 1.2 * wide(20));
+}
+
+TEST_CASE("intervals: the error within a setup leaves out its level, and needs rows of setups") {
+    const auto within = [](std::vector<Residual> rows, std::size_t rows_of_setup) {
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            rows[i].setup = rows[i].model + std::to_string(i / rows_of_setup);
+        return checks_of(rows);
+    };
+    // Each model has its own level, which its setups do not count.
+    CHECK(within(drawn_residuals(1, 20, 60, 1, 0.1), 6).back().within == Approx(0.1).epsilon(0.1));
+    CHECK(within(drawn_residuals(1, 20, 60, 1, 0.1), 3).back().within == Approx(0.1).epsilon(0.2));
+    CHECK(within(drawn_residuals(1, 20, 60, 1, 0.1), 2).back().within == 0);
+    // A chip with ten rows, each of its own setup, has that of its kind of model.
+    std::vector<Residual> rows = drawn_residuals(1, 3, 20, 1, 0.1);
+    for (Residual& row : rows) row.setup = row.model;
+    std::vector<Residual> other = drawn_residuals(2, 2, 5, 1, 3, "h200-sxm");
+    for (std::size_t i = 0; i < other.size(); ++i) other[i].setup = std::to_string(i);
+    rows.insert(rows.end(), other.begin(), other.end());
+    const auto checks = checks_of(rows);
+    REQUIRE(checks.size() == 3);
+    CHECK(checks[1].hardware == "h200-sxm");
+    CHECK(checks[1].within == checks[0].within);
+    CHECK(text_of(checks[1]).find("], within: 0.") != std::string::npos);
 }

@@ -38,14 +38,13 @@ ModelSpec random_model(Rng& rng) {
     model.tied_embeddings = coin(rng);
     model.context_tokens = whole(rng, 2000, 1e6);
     model.kv_bytes_per_token_16bit =
-        static_cast<double>(4 * model.attention_layers * model.kv_heads * model.head_dim);
+        double(4 * model.attention_layers * model.kv_heads * model.head_dim);
     if (rng.index(4) == 0) model.kv_bytes_per_token_16bit /= 20;  // latent
     if (rng.index(3) == 0) {
         model.sliding_window = whole(rng, 64, 8000);
-        model.sliding_layers = static_cast<std::int64_t>(
-            rng.index(static_cast<std::size_t>(model.attention_layers) + 1));
+        model.sliding_layers = std::int64_t(rng.index(std::size_t(model.attention_layers) + 1));
     }
-    const double embedding = static_cast<double>(model.vocabulary * model.hidden_size);
+    const double embedding = double(model.vocabulary * model.hidden_size);
     const double linear = between(rng, 1e8, 1e12);
     model.parameters_embedding = embedding * (model.tied_embeddings ? 1 : 2);
     model.parameters_active = linear + model.parameters_embedding;
@@ -54,9 +53,8 @@ ModelSpec random_model(Rng& rng) {
                          linear * bits / 8 + 2 * embedding, bits > 8 ? "bf16" : "fp8"};
     if (coin(rng)) {
         model.experts = whole(rng, 4, 512);
-        model.experts_per_token = whole(rng, 1, static_cast<double>(model.experts - 1));
-        const double share =
-            static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
+        model.experts_per_token = whole(rng, 1, double(model.experts - 1));
+        const double share = double(model.experts_per_token) / double(model.experts);
         const double in_experts = rng.uniform();
         model.parameters_active =
             linear * (1 - in_experts * (1 - share)) + model.parameters_embedding;
@@ -137,22 +135,19 @@ struct RandomCase {
 
 StepWork random_work(Rng& rng, const ModelSpec& model) {
     StepWork work;
-    work.decode_sequences = static_cast<std::int64_t>(rng.index(600));
+    work.decode_sequences = std::int64_t(rng.index(600));
     work.decode_context_tokens =
-        work.decode_sequences > 0
-            ? between(rng, 1, 1e5) * static_cast<double>(work.decode_sequences)
-            : 0;
+        work.decode_sequences > 0 ? between(rng, 1, 1e5) * double(work.decode_sequences) : 0;
     const auto windowed = [&](double context, std::int64_t sequences) {
-        return std::min(context, static_cast<double>(model.sliding_window * sequences));
+        return std::min(context, double(model.sliding_window * sequences));
     };
     work.decode_windowed_context_tokens =
         windowed(work.decode_context_tokens, work.decode_sequences);
     if (coin(rng) || work.decode_sequences == 0) {
-        work.prefill_sequences = 1 + static_cast<std::int64_t>(rng.index(20));
-        work.prefill_finished = static_cast<std::int64_t>(
-            rng.index(static_cast<std::size_t>(work.prefill_sequences) + 1));
+        work.prefill_sequences = 1 + std::int64_t(rng.index(20));
+        work.prefill_finished = std::int64_t(rng.index(std::size_t(work.prefill_sequences) + 1));
         work.prefill_tokens = work.prefill_sequences * whole(rng, 1, 4000);
-        work.prefill_pairs = between(rng, 1, 1e4) * static_cast<double>(work.prefill_tokens);
+        work.prefill_pairs = between(rng, 1, 1e4) * double(work.prefill_tokens);
         work.prefill_windowed_pairs = windowed(work.prefill_pairs, work.prefill_tokens);
         work.prefill_context_tokens = coin(rng) ? between(rng, 1, 1e6) : 0;
     }
@@ -167,7 +162,7 @@ RandomCase random_case(Rng& rng) {
 }
 
 StepWork times(StepWork work, std::int64_t n) {
-    const auto f = static_cast<double>(n);
+    const auto f = double(n);
     return {work.decode_sequences * n,
             work.decode_context_tokens * f,
             work.decode_windowed_context_tokens * f,
@@ -213,7 +208,7 @@ TEST_CASE("cost model: random cases have finite times and plans that add up") {
         REQUIRE((plan.missing_bytes == 0 || plan.cache_blocks == 0));
         REQUIRE((std::isfinite(cost.start_seconds()) && cost.start_seconds() >= 0));
         REQUIRE(cost.tokens_per_step() >= 1);
-        REQUIRE(cost.tokens_per_step() <= static_cast<double>(c.settings.speculation.tokens + 1));
+        REQUIRE(cost.tokens_per_step() <= double(c.settings.speculation.tokens + 1));
     }
 }
 
@@ -257,8 +252,7 @@ TEST_CASE("cost model: more work is never done sooner") {
         if (c.work.prefill_sequences > 0) more.work.prefill_tokens += whole(rng, 1, 10'000);
         REQUIRE(seconds(more) >= before);
         more = c;
-        more.work = times(
-            c.work, 2 + static_cast<std::int64_t>(rng.index(5)));  // more of the same sequences
+        more.work = times(c.work, 2 + std::int64_t(rng.index(5)));  // more of the same sequences
         REQUIRE(seconds(more) >= before);
         // there, sequences are taken to be alike: one short one more lowers their mean
         if (c.settings.pipeline_parallel > 1) continue;
@@ -345,8 +339,7 @@ TEST_CASE(
             last = bytes;
         }
         const double embedding =
-            model.tied_embeddings ? 0
-                                  : 2.0 * static_cast<double>(model.vocabulary * model.hidden_size);
+            model.tied_embeddings ? 0 : 2.0 * double(model.vocabulary * model.hidden_size);
         REQUIRE(read(1'000'000) ==
                 Approx(std::max(weights.per_token, weights.bytes - embedding)).epsilon(1e-6));
     }
@@ -360,21 +353,18 @@ TEST_CASE("cost model: no step beats the roofline") {
         const StepTime time = CostModel(c.target, c.settings).step(c.work);
         const ModelSpec& model = c.target.model;
         const HardwareSpec& chip = c.target.hardware;
-        const auto tensor = static_cast<double>(c.settings.tensor_parallel);
-        const auto devices =
-            static_cast<double>(c.settings.tensor_parallel * c.settings.pipeline_parallel);
-        const auto tokens = static_cast<double>(c.work.decode_sequences + c.work.prefill_tokens);
+        const auto tensor = double(c.settings.tensor_parallel);
+        const auto devices = double(c.settings.tensor_parallel * c.settings.pipeline_parallel);
+        const auto tokens = double(c.work.decode_sequences + c.work.prefill_tokens);
         const double flops = 2 * (model.parameters_active - model.parameters_embedding) * tokens;
         const ModelWeights& weights = model.weights.at("some");
         REQUIRE(time.total >= flops / devices / *chip.flops(weights.computes_in) * rounding);
         // Experts that are spread over replicas are read by each for all: a replica's own device
         // reads fewer.
-        const double replicas =
-            c.settings.expert_parallel ? static_cast<double>(c.settings.data_parallel) : 1;
+        const double replicas = c.settings.expert_parallel ? double(c.settings.data_parallel) : 1;
         REQUIRE(time.total >= weights.per_token / tensor / replicas /
                                   chip.memory_bandwidth_bytes_per_second * rounding);
-        const auto sliding =
-            static_cast<double>(model.sliding_layers) / static_cast<double>(model.attention_layers);
+        const auto sliding = double(model.sliding_layers) / double(model.attention_layers);
         const double context = c.work.decode_context_tokens * (1 - sliding) +
                                c.work.decode_windowed_context_tokens * sliding;
         const double bytes = context * model.kv_bytes_per_token_16bit * c.settings.cache_bits / 16;

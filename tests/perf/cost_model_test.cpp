@@ -119,7 +119,7 @@ TEST_CASE("cost model: each layer of a step takes its own time, whatever the ste
         const StepTime without = CostModel(target, settings).step(work);
         target.traits.layer_seconds = 1e-4;
         CHECK(CostModel(target, settings).step(work).device ==
-              exactly(without.device + 1e-4 * static_cast<double>(target.model.layers)));
+              exactly(without.device + 1e-4 * double(target.model.layers)));
     }
 }
 
@@ -205,7 +205,7 @@ TEST_CASE(
         CHECK(plan.cache_bytes_per_token == 1e5);
         CHECK(plan.cache_blocks == expected.blocks);
         CHECK(plan.cache_tokens == 16 * expected.blocks);
-        CHECK(plan.cache_bytes == exactly(1.6e6 * static_cast<double>(expected.blocks)));
+        CHECK(plan.cache_bytes == exactly(1.6e6 * double(expected.blocks)));
         CHECK(plan.free_bytes == Approx(expected.free_bytes).epsilon(1e-9));
         CHECK(plan.missing_bytes == 0);
         CHECK(plan.text().find("weights                          14.90 GiB") != std::string::npos);
@@ -307,7 +307,7 @@ TEST_CASE("cost model: memory as engines logged it") {
         const MemoryPlan plan =
             CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "sglang"), settings)
                 .memory();
-        CHECK(static_cast<double>(plan.cache_tokens) == Approx(442'750).epsilon(0.02));
+        CHECK(double(plan.cache_tokens) == Approx(442'750).epsilon(0.02));
     }
     // SGLang logs 27.57 GB (these are GiB) for Qwen3-14B (xinference issue 3481).
     CHECK(CostModel(shipped("Qwen/Qwen3-14B", "h100-sxm", "sglang"), settings)

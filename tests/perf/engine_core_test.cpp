@@ -78,8 +78,7 @@ TEST_CASE(
         INFO("seed " << seed);
         Rng rng(seed);
         const auto in = [&](std::int64_t low, std::int64_t high) {
-            return low +
-                   static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low + 1)));
+            return low + std::int64_t(rng.index(std::size_t(high - low + 1)));
         };
         ServingSettings settings = small_settings();
         const std::int64_t blocks[] = {1, 3, 8, 16, 24, 32};
@@ -101,10 +100,9 @@ TEST_CASE(
         std::int64_t input = 0;
         std::int64_t output = 0;
         for (std::int64_t i = 0; i < count; ++i) {
-            EngineRequest one = request(static_cast<std::size_t>(i), in(1, 200), in(1, 80));
+            EngineRequest one = request(std::size_t(i), in(1, 200), in(1, 80));
             one.pieces =
-                pieces(rng.index(3),
-                       static_cast<std::size_t>((one.input_tokens + one.output_tokens) / 16));
+                pieces(rng.index(3), std::size_t((one.input_tokens + one.output_tokens) / 16));
             if (!core.refusal(one.input_tokens, one.output_tokens).empty()) continue;
             input += one.input_tokens;
             output += one.output_tokens;
@@ -122,8 +120,8 @@ TEST_CASE(
         }
         const EngineCounters& counters = core.counters();
         REQUIRE(counters.requests_finished == added.size());
-        REQUIRE(counters.prompt_tokens == static_cast<std::uint64_t>(input));
-        REQUIRE(counters.generated_tokens == static_cast<std::uint64_t>(output));
+        REQUIRE(counters.prompt_tokens == std::uint64_t(input));
+        REQUIRE(counters.generated_tokens == std::uint64_t(output));
         REQUIRE(counters.prefix_queried_tokens ==
                 (settings.prefix_cache ? counters.prompt_tokens : 0));
         REQUIRE(counters.prefix_hit_tokens <= counters.prefix_queried_tokens);
@@ -146,8 +144,8 @@ TEST_CASE("engine: requests that come and go while it runs leave nothing behind"
         std::size_t next = 0;
         for (int i = 0; i < 200; ++i) {
             if (rng.index(3) == 0) {
-                const auto input = static_cast<std::int64_t>(1 + rng.index(100));
-                core.add(request(next++, input, static_cast<std::int64_t>(1 + rng.index(60)),
+                const auto input = std::int64_t(1 + rng.index(100));
+                core.add(request(next++, input, std::int64_t(1 + rng.index(60)),
                                  pieces(rng.index(2), 8)));
             }
             if (next > 0 && rng.index(8) == 0) core.cancel(rng.index(next));
@@ -274,7 +272,7 @@ TEST_CASE(
     for (const std::int64_t guesses : {1, 3, 6}) {
         ServingSettings settings = small_settings();
         settings.speculation = {.method = "ngram", .tokens = guesses};
-        EngineCore core = core_of(settings, static_cast<std::uint64_t>(guesses));
+        EngineCore core = core_of(settings, std::uint64_t(guesses));
         for (std::size_t i = 0; i < 8; ++i) core.add(request(i, 10, 10'000));
         double steps = 0;
         double tokens = 0;
@@ -283,15 +281,14 @@ TEST_CASE(
             for (const TokenEvent& event : core.step().tokens) {
                 if (event.first) continue;
                 steps += 1;
-                tokens += static_cast<double>(event.tokens);
+                tokens += double(event.tokens);
                 counts[event.tokens] += 1;
             }
         }
         const double a = 0.7;
-        const double mean = (1 - std::pow(a, static_cast<double>(guesses + 1))) / (1 - a);
+        const double mean = (1 - std::pow(a, double(guesses + 1))) / (1 - a);
         CHECK(core.cost().tokens_per_step() == Approx(mean));
-        CHECK(std::abs(tokens / steps - mean) <
-              4 * static_cast<double>(guesses) / 2 / std::sqrt(steps));
+        CHECK(std::abs(tokens / steps - mean) < 4 * double(guesses) / 2 / std::sqrt(steps));
         CHECK(std::abs(counts[1] / steps - (1 - a)) < 4 * 0.5 / std::sqrt(steps));
     }
     ServingSettings narrow = small_settings();
@@ -361,7 +358,7 @@ TEST_CASE("engine: a step that needs more memory than is left ends it, and gives
 
 TEST_CASE("engine: steps vary as much as they are told to") {
     const auto cv = [](const std::vector<double>& values) {
-        const auto n = static_cast<double>(values.size());
+        const auto n = double(values.size());
         const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
         double squares = 0;
         for (const double value : values) squares += (value - mean) * (value - mean);
@@ -400,7 +397,7 @@ TEST_CASE("engine: same seed and calls, same steps, another seed, others") {
         settings.speculation = {.method = "ngram", .tokens = 2};
         EngineCore core = core_of(settings, seed, {.run_cv = 0.01, .step_cv = 0.05});
         for (std::size_t i = 0; i < 20; ++i)
-            core.add(request(i, 30 + static_cast<std::int64_t>(i), 40, pieces(i % 2, 2)));
+            core.add(request(i, 30 + std::int64_t(i), 40, pieces(i % 2, 2)));
         std::vector<double> seconds;
         while (!core.idle()) seconds.push_back(core.step().seconds);
         return seconds;

@@ -57,7 +57,7 @@ void check_success(const RequestRecord& record, const Request& request) {
     double sum = 0;
     for (const float gap : record.gaps) {
         REQUIRE(gap >= 0);
-        sum += static_cast<double>(gap);
+        sum += double(gap);
     }
     REQUIRE(*record.first_token + sum == Approx(*record.last_token));
 }
@@ -76,7 +76,7 @@ long most_in_flight(const std::vector<RequestRecord>& records) {
 }
 
 std::size_t count_of(const SimulatedRun& run, RequestEnd end) {
-    return static_cast<std::size_t>(
+    return std::size_t(
         std::count_if(run.records.begin(), run.records.end(),
                       [&](const RequestRecord& record) { return record.end == end; }));
 }
@@ -153,8 +153,7 @@ TEST_CASE(
         INFO("seed " << seed);
         Rng rng(seed);
         const auto in = [&](std::int64_t low, std::int64_t high) {
-            return low +
-                   static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low + 1)));
+            return low + std::int64_t(rng.index(std::size_t(high - low + 1)));
         };
         ServingSettings settings = small_settings(in(64, 500));
         settings.max_sequences = in(1, 10);
@@ -167,7 +166,7 @@ TEST_CASE(
         if (in(0, 2) == 0) settings.speculation = {.method = "ngram", .tokens = in(1, 4)};
         Arrival arrival{.kind = in(0, 1) == 0 ? Arrival::Kind::concurrency : Arrival::Kind::trace,
                         .in_flight = in(1, 8)};
-        std::vector<Request> requests(static_cast<std::size_t>(in(1, 30)));
+        std::vector<Request> requests(std::size_t(in(1, 30)));
         std::vector<bool> followed(requests.size());
         for (std::size_t i = 0; i < requests.size(); ++i) {
             requests[i] = {.input_tokens = in(1, 150),
@@ -219,8 +218,8 @@ TEST_CASE(
                     *before.input_tokens + *before.output_tokens + requests[i].input_tokens);
         }
         REQUIRE(run.duration_seconds == last - first);
-        REQUIRE(run.engine.prompt_tokens == static_cast<std::uint64_t>(input));
-        REQUIRE(run.engine.generated_tokens == static_cast<std::uint64_t>(output));
+        REQUIRE(run.engine.prompt_tokens == std::uint64_t(input));
+        REQUIRE(run.engine.generated_tokens == std::uint64_t(output));
         REQUIRE(run.engine.requests_finished == count_of(run, RequestEnd::success));
         if (arrival.kind == Arrival::Kind::concurrency)
             REQUIRE(most_in_flight(run.records) <= arrival.in_flight);
@@ -305,7 +304,7 @@ TEST_CASE("simulator: replicas share the requests and the work") {
     CHECK(count_of(four, RequestEnd::success) == 64);
     CHECK(four.duration_seconds == Approx(one.duration_seconds / 4).epsilon(0.01));
     CHECK(four.engine.generated_tokens == 64 * 30);
-    CHECK(four.engine.steps == Approx(static_cast<double>(one.engine.steps)).epsilon(0.01));
+    CHECK(four.engine.steps == Approx(double(one.engine.steps)).epsilon(0.01));
 }
 
 TEST_CASE("simulator: an engine that runs out of memory in a step ends") {
@@ -390,7 +389,7 @@ TEST_CASE(
     }
     const SimulatedTraffic traffic(plan, {});
     for (std::size_t i = 0; i < 10; ++i)
-        CHECK(static_cast<double>(traffic.requests()[i].pieces.size()) ==
+        CHECK(double(traffic.requests()[i].pieces.size()) ==
               Approx(i < 6 ? 800 / 4.1 / 16 : 0).margin(1));
 }
 

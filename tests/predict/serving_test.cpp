@@ -141,6 +141,18 @@ TEST_CASE("serving: vLLM's defaults depend on the device") {
     CHECK(read(vllm).parameters.at("max_model_len") == Value(std::int64_t{40'960}));
 }
 
+TEST_CASE("serving: no chip that an engine serves refuses the engine's own defaults") {
+    for (const char* version : {"0.11.0", "0.14.0", "0.16.0", "0.20.0", ""})
+        for (const char* hardware : {"a100-sxm-80gb", "l40s", "mi300x", "h100-sxm", "b200-sxm"}) {
+            const Serving serving = reader("vllm", hardware, version).read({shell_words(vllm)});
+            INFO(version << " on " << hardware << ": " << serving.refused.cause);
+            CHECK(serving.refused.serves);
+        }
+    const Serving asked =
+        reader("vllm", "l40s", "0.16.0").read({shell_words(vllm), {{"VLLM_USE_DEEP_GEMM", "0"}}});
+    CHECK(asked.refused.cause == "deep_gemm=0 is not for l40s (ada)");
+}
+
 TEST_CASE("serving: vLLM's defaults depend on the version") {
     const auto of = [](const char* version, const std::string& words) {
         const ServingReader asked{

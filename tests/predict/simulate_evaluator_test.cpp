@@ -109,7 +109,7 @@ TEST_CASE("simulate evaluator: starts of the server differ as much as was asked"
     double squares = 0;
     constexpr int n = 500;
     for (int i = 0; i < n; ++i) {
-        const double seconds = metric_of(noisy.of({}, {static_cast<std::uint64_t>(i), 7, "", {}}),
+        const double seconds = metric_of(noisy.of({}, {std::uint64_t(i), 7, "", {}}),
                                          "time_per_output_token_mean_seconds");
         sum += std::log(seconds);
         squares += std::log(seconds) * std::log(seconds);

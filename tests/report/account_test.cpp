@@ -64,7 +64,7 @@ struct AccountStudy {
 };
 
 Outcome rated(const Trial& trial) {
-    const double noise = 1 + 0.001 * (static_cast<double>(trial.id % 3) - 1);
+    const double noise = 1 + 0.001 * (double(trial.id % 3) - 1);
     return Measurement{{{"rate", {invented_rate(trial.configuration) * noise}}}};
 }
 
@@ -86,7 +86,7 @@ TEST_CASE(
                              : size == Value(std::int64_t{2}) ? 1100
                                                               : 1000) *
                             (fast ? 1.25 : 1);
-        const double noise = 1 + 0.001 * (static_cast<double>(trial.id % 3) - 1);
+        const double noise = 1 + 0.001 * (double(trial.id % 3) - 1);
         return Measurement{{{"rate", {rate * noise}}, {"wait_seconds", {fast ? 0.9 : 0.42}}}};
     });
     const ReportView view = study.view();

@@ -81,8 +81,7 @@ TEST_CASE(
             const std::string shown = trouble_text(Reply{.status = 500, .body = body});
             INFO(shown);
             CHECK(shown.starts_with(" answers 500: no"));
-            CHECK(std::none_of(shown.begin(), shown.end(),
-                               [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
+            CHECK(none_of(shown, [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
             CHECK_FALSE(has(shown, "\xE2\x80\xA8"));
         }
 }

@@ -46,13 +46,13 @@ struct PageStudy {
     template <class Rate>
     std::vector<Trial> trials(std::size_t count, const Rate& rate) const {
         std::vector<Trial> result;
-        const auto size = static_cast<std::size_t>(setup.problem->feasible.size());
+        const auto size = std::size_t(setup.problem->feasible.size());
         for (std::size_t i = 0; i < count; ++i) {
             Trial trial{i,
                         i == 0 ? setup.problem->space.default_configuration()
-                               : setup.problem->feasible.at(static_cast<double>(i % size)),
+                               : setup.problem->feasible.at(double(i % size)),
                         "", 0, "why"};
-            trial.started_at = 100.0 * static_cast<double>(i);
+            trial.started_at = 100.0 * double(i);
             trial.told_at = *trial.started_at + 60;
             const double value = rate(i);
             if (value > 0) {
@@ -126,8 +126,7 @@ std::string unbalanced(const std::string& page) {
 
 TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") {
     const PageStudy study(page_study + "decision: published\n");
-    const auto trials =
-        study.trials(6, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
+    const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + 100 * double(i); });
     const std::string page = html_report(study.setup, trials, "trials_spent");
     const Headline headline = headline_of(study.setup, trials);
     REQUIRE(headline.conclusion == Conclusion::recommended);
@@ -156,8 +155,7 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
 TEST_CASE("page: nothing is fetched from anywhere") {
     const PageStudy study;
     const std::string page = html_report(
-        study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }),
-        "");
+        study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + double(i); }), "");
     for (const char* way : {"src=", "href=\"http", "href=\"//", "url(", "@import", "fetch(",
                             "XMLHttpRequest", "import(", "importScripts", "EventSource",
                             "WebSocket", "sendBeacon", "eval(", "new Function"}) {
@@ -203,8 +201,7 @@ TEST_CASE("headline: the default alone is not called better than what nobody has
 
 TEST_CASE("page: a server's page follows its events, and asks nobody else") {
     const PageStudy study;
-    const auto trials =
-        study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });
+    const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + double(i); });
     const std::string live = html_report(study.setup, trials, "", true, "1");
     CHECK(has(live, "; connect-src 'self'\">"));
     CHECK(has(live, "data-version=\"1\""));
@@ -216,13 +213,12 @@ TEST_CASE("page: a server's page follows its events, and asks nobody else") {
 
 TEST_CASE("page: each drawing has its data for the script, latencies at percentiles") {
     const PageStudy study(page_study + "decision: published\n");
-    auto trials = study.trials(
-        6, [](std::size_t i) { return i == 4 ? 0.0 : 1000.0 + 100 * static_cast<double>(i); });
+    auto trials =
+        study.trials(6, [](std::size_t i) { return i == 4 ? 0.0 : 1000.0 + 100 * double(i); });
     for (Trial& trial : trials) {
         if (trial.measurement() == nullptr) continue;
         Measurement more = *trial.measurement();
-        more.metrics["time_to_first_token_p50_seconds"] = {0.2 +
-                                                           0.01 * static_cast<double>(trial.id)};
+        more.metrics["time_to_first_token_p50_seconds"] = {0.2 + 0.01 * double(trial.id)};
         more.metrics["client_send_lag_p50_seconds"] = {0.1};
         more.metrics["client_send_lag_p99_seconds"] = {0.1};
         trial.outcome = std::move(more);
@@ -241,15 +237,13 @@ TEST_CASE("page: five hundred trials stay a small page") {
     std::string text = replaced(page_study, "{choice: [64, 128, 256], ordered: true, default: 64}",
                                 "{int: {low: 1, high: 300}, default: 1}");
     const PageStudy study(text);
-    auto trials = study.trials(500, [](std::size_t i) {
-        return i % 7 == 6 ? 0.0 : 1000.0 + static_cast<double>((i * 37) % 211);
-    });
+    auto trials = study.trials(
+        500, [](std::size_t i) { return i % 7 == 6 ? 0.0 : 1000.0 + double((i * 37) % 211); });
     for (Trial& trial : trials) {  // a hundred metrics, as a load test has
         if (trial.measurement() == nullptr) continue;
         Measurement more = *trial.measurement();
         for (int k = 0; k < 100; ++k)
-            more.metrics["metric_number_" + std::to_string(k)] = {1.0 / 3 + k +
-                                                                  static_cast<double>(trial.id)};
+            more.metrics["metric_number_" + std::to_string(k)] = {1.0 / 3 + k + double(trial.id)};
         trial.outcome = std::move(more);
     }
     const std::string page = html_report(study.setup, trials, "trials_spent");
@@ -265,8 +259,7 @@ TEST_CASE("page: logs, names and findings of others stay text") {
     const PageStudy study(replaced(page_study, "study: page\nmodel: org/m",
                                    "study: \"<b>page\"\nmodel: \"<img src=x "
                                    "onerror=alert(4)>\"\nnotes: [\"<script>alert(5)</script>\"]"));
-    auto trials =
-        study.trials(4, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
+    auto trials = study.trials(4, [](std::size_t i) { return 1000.0 + 100 * double(i); });
     trials[1].outcome = Failure{FailureKind::other, hostile, "", {hostile, "<!-- "}};
     Measurement odd = *trials[2].measurement();
     odd.validity = {Verdict::suspect, {{"<i>id", hostile, hostile, hostile}}};

@@ -47,7 +47,7 @@ struct AskedStudy {
 };
 
 Outcome tokens_of(const Trial& trial) {
-    const double noise = 1 + 0.001 * static_cast<double>(trial.id % 3);
+    const double noise = 1 + 0.001 * double(trial.id % 3);
     const bool fast = *trial.configuration.find("mode") == Value("fast");
     if (*trial.configuration.find("mode") == Value("wild"))
         return Failure{FailureKind::other, "too wild"};

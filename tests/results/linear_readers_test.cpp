@@ -45,7 +45,7 @@ std::string in_a_fence(const std::string& text) {
 double thread_seconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+    return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
 /// How many times longer a text of four times the size takes: 4 where the work is linear, 16 where

@@ -25,8 +25,7 @@ using PrintedRows = std::vector<std::pair<std::string, double>>;
 Recommendation concluded_from(const PrintedRows& rows, const Decision& decision = {}) {
     std::vector<Value> settings;
     for (const auto& [setting, rate] : rows)
-        if (std::find(settings.begin(), settings.end(), Value(setting)) == settings.end())
-            settings.emplace_back(setting);
+        if (!contains(settings, Value(setting))) settings.emplace_back(setting);
     Problem problem(SearchSpace({Parameter::choice("setting", settings)}), {printed_rate},
                     decision);
     problem.replicates_inform = false;
@@ -118,6 +117,6 @@ TEST_CASE("traps: a stream that came in one piece has no time per token") {
     context.command_is_known = true;
     const Validity validity = audit(collapsed, context);
     CHECK(validity.verdict == Verdict::unsound);
-    CHECK(std::any_of(validity.findings.begin(), validity.findings.end(),
-                      [](const Finding& finding) { return finding.id == "physics"; }));
+    CHECK(
+        any_of(validity.findings, [](const Finding& finding) { return finding.id == "physics"; }));
 }

@@ -44,9 +44,8 @@ std::string reading_error(const std::string& content) {
 bool is_impossible(const std::string& content) {
     const Validity validity = audit(read_all(content).front().result);
     return validity.verdict == Verdict::unsound &&
-           std::any_of(
-               validity.findings.begin(), validity.findings.end(),
-               [](const Finding& finding) { return finding.cause.starts_with("impossible"); });
+           any_of(validity.findings,
+                  [](const Finding& finding) { return finding.cause.starts_with("impossible"); });
 }
 
 /// A result of vLLM with more keys.

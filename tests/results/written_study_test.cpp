@@ -85,8 +85,8 @@ WrittenStudy written_anew(const ResultSource& source, const StudyRequest& reques
 std::string cell(const MeasuredTable& table, std::size_t row, const std::string& name) {
     const auto at = std::find(table.parameters.begin(), table.parameters.end(), name) -
                     table.parameters.begin();
-    if (at == static_cast<std::ptrdiff_t>(table.parameters.size())) return "no column";
-    return table.rows.at(row).cells.at(static_cast<std::size_t>(at)).value_or("");
+    if (at == std::ptrdiff_t(table.parameters.size())) return "no column";
+    return table.rows.at(row).cells.at(std::size_t(at)).value_or("");
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <set>
 #include <vector>
@@ -170,9 +168,9 @@ TEST_CASE(
         const auto drawn = TuningTask::studied(problem, Random(), 30, seed, noisy(0.01));
         regrets.push_back(1 - truth(recommend(problem, history).recommended) / best);
         of_random.push_back(1 - truth(recommend(problem, drawn).recommended) / best);
-        crashes.push_back(static_cast<double>(
-            std::count_if(history.begin(), history.end(),
-                          [](const Trial& trial) { return trial.failure() != nullptr; })));
+        crashes.push_back(
+            double(std::count_if(history.begin(), history.end(),
+                                 [](const Trial& trial) { return trial.failure() != nullptr; })));
     }
     INFO("random: " << median(of_random));
     CHECK(median(regrets) < 0.045);  // 0.030 and 0.027 in the mean, of 25 studies
@@ -291,7 +289,7 @@ TEST_CASE(
     const auto searched_for_long = searched(problem, Bayesian(), 24, 5, noisy(0.02));
     for (const std::size_t told : {3U, 8U, 24U}) {
         std::vector<Trial> history(searched_for_long.begin(),
-                                   searched_for_long.begin() + static_cast<std::ptrdiff_t>(told));
+                                   searched_for_long.begin() + std::ptrdiff_t(told));
         Rng rng(told);
         for (std::size_t i = 0; i < 6; ++i)
             history.push_back({told + i, problem.feasible.sample(rng)});

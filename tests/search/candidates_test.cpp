@@ -9,8 +9,6 @@
 #include "servetune/feasible_set.hpp"
 #include "servetune/search_space.hpp"
 
-#include <algorithm>
-#include <set>
 #include <string>
 #include <vector>
 

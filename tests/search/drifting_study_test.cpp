@@ -28,7 +28,7 @@ const Truth some_better = [](const Configuration& configuration) {
     return TuningTask().truth(configuration);
 };
 
-double share_of(std::size_t trial) { return static_cast<double>(trial) / (drift_trials - 1); }
+double share_of(std::size_t trial) { return double(trial) / (drift_trials - 1); }
 const std::vector<std::pair<std::string, Speed>> speeds{
     {"no drift", [](std::size_t, std::uint64_t) { return 0.0; }},
     {"a trend of -10 %", [](std::size_t trial, std::uint64_t) { return -0.105 * share_of(trial); }},
@@ -43,8 +43,7 @@ const std::vector<std::pair<std::string, Speed>> speeds{
     {"a wave of 10 %",
      [](std::size_t trial, std::uint64_t seed) {
          return 0.05 * std::sin(2 * std::numbers::pi *
-                                (share_of(trial) * 1.5 +
-                                 static_cast<double>(derive_seed(seed, 8) % 100) / 100));
+                                (share_of(trial) * 1.5 + double(derive_seed(seed, 8) % 100) / 100));
      }},
 };
 

@@ -93,8 +93,7 @@ TEST_CASE(
         for (std::size_t i = 1; i < effects.pairs.size(); ++i) CHECK(effects.pairs[i].share < 0.1);
     }
     INFO(within << " of " << all << " within, " << known << " known");
-    CHECK(static_cast<double>(within) >=
-          0.88 * static_cast<double>(all));  // 95 % were the model the truth
+    CHECK(double(within) >= 0.88 * double(all));  // 95 % were the model the truth
     CHECK(first == runs);
     CHECK(known >= 4 * runs);  // of the five that are beyond 5 %
 }
@@ -207,8 +206,7 @@ TEST_CASE("effects: a level that is far worse than the rest is told as bad as it
     });
     const Bayesian bayesian;
     double mean = 0;
-    for (const auto& [level, value] : printed)
-        mean += std::log(value) / static_cast<double>(printed.size());
+    for (const auto& [level, value] : printed) mean += std::log(value) / double(printed.size());
     const Effects effects = Explanation(problem, history, bayesian).effects();
     CHECK(effects.main.size() == printed.size());  // none is left out
     CHECK(effects.left_out(problem.space.at("quantization")) == 0);

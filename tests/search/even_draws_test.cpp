@@ -90,8 +90,7 @@ void check_draws(bool ruled) {
                 }
                 counts.push_back(count);
                 if (free) {  // all alike where it is active
-                    const double choices =
-                        static_cast<double>(levels) + (parameter.continuous() ? 1 : 0);
+                    const double choices = double(levels) + (parameter.continuous() ? 1 : 0);
                     expected.push_back(active[parameter.name] / choices);
                     continue;
                 }
@@ -114,7 +113,7 @@ void check_draws(bool ruled) {
             if (!free || parameter.continuous()) {
                 counts.push_back(others);
                 expected.push_back(free ? active[parameter.name] /
-                                              (static_cast<double>(parameter.level_count()) + 1)
+                                              (double(parameter.level_count()) + 1)
                                         : draws_of_a_space * std::max(1 - in_space, 0.0));
             }
             ++tests;

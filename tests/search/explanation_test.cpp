@@ -8,9 +8,6 @@
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <set>
 
 using namespace servetune;
@@ -115,7 +112,7 @@ TEST_CASE("explain: what was expected of a trial rests on what was told before i
           explained.explanation.trial(19).expected->objective->value);
     auto overlapping = shorter;
     for (std::size_t i = 0; i < overlapping.size(); ++i) {
-        overlapping[i].asked_at = 100 + static_cast<double>(i);
+        overlapping[i].asked_at = 100 + double(i);
         overlapping[i].told_at = overlapping[i].asked_at + 1.5;  // two at a time
     }
     for (Trial& trial : overlapping) trial.started_at = trial.asked_at;
@@ -143,7 +140,7 @@ TEST_CASE(
     const auto mean = [](const std::vector<double>& values) {
         double sum = 0;
         for (const double value : values) sum += value;
-        return sum / static_cast<double>(values.size());
+        return sum / double(values.size());
     };
     CHECK(mean(crashed) < mean(served));
 

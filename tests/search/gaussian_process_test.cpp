@@ -73,7 +73,7 @@ TEST_CASE(
     const auto left_out = process.leave_one_out();
     for (const std::size_t i : {0U, 17U, 39U}) {
         Observations rest = data;
-        rest.points.erase(rest.points.begin() + static_cast<std::ptrdiff_t>(i));
+        rest.points.erase(rest.points.begin() + std::ptrdiff_t(i));
         const auto drop = [&](const auto& from, auto& into) {
             Eigen::Index to = 0;
             for (Eigen::Index row = 0; row < 40; ++row)
@@ -220,20 +220,22 @@ TEST_CASE(
     "is constant does no harm") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
-    const auto fitted = [&](double slope, Eigen::Index n = 30) {
+    const auto fitted = [&](double slope, Eigen::Index n = 30, double error = 1) {
         Rng rng(4);
         SurrogateData data;
-        data.points = points_of(space, geometry, static_cast<std::size_t>(n));
+        data.points = points_of(space, geometry, std::size_t(n));
         data.values.resize(n);
         for (double& value : data.values)
             value = rng.normal();  // nothing that the kernel could know
         data.noise_factors = Eigen::VectorXd::Ones(n);
         data.beliefs = slope * data.values;
+        data.belief_error = error;
         return Surrogate(geometry, data, 1);
     };
     CHECK(fitted(1, 6).belief_weight() > 0.7);
     CHECK(fitted(1).belief_weight() ==
           Approx(5.0 / 30));  // worth five values, however right it is of them
+    CHECK(fitted(1, 30, 0.5).belief_weight() == Approx(20.0 / 30));  // as checked, four times more
     CHECK(fitted(-1).belief_weight() == 0);
     CHECK(fitted(0, 6).belief_weight() < 0.6);
     for (const double slope : {1.0, -1.0, 0.0}) {
@@ -293,9 +295,7 @@ TEST_CASE(
     all.points = points_of(space, geometry, 2 * most);
     all.values.resize(2 * most);
     for (Eigen::Index i = 0; i < 2 * most; ++i)
-        all.values(i) =
-            std::sin(static_cast<double>(all.points[static_cast<std::size_t>(i)].levels[0]) +
-                     0.1 * static_cast<double>(i));
+        all.values(i) = std::sin(double(all.points[std::size_t(i)].levels[0]) + 0.1 * double(i));
     all.noise_factors = Eigen::VectorXd::Ones(2 * most);
     all.beliefs.resize(2 * most, 0);
     SurrogateData half = all;
@@ -474,16 +474,15 @@ TEST_CASE("expected gains of many in single precision rank as those of each") {
     }
     const Eigen::VectorXf many = log_expected_gains(means, variances, covariances, 0.5F, 0.01F);
     for (Eigen::Index i = 0; i < count; ++i) {
-        const double one =
-            log_expected_gain({static_cast<double>(means(i)), static_cast<double>(variances(i))},
-                              0.5, static_cast<double>(covariances(i)), 0.01);
-        CHECK(static_cast<double>(many(i)) == Approx(one).margin(2e-3).epsilon(1e-5));
+        const double one = log_expected_gain({double(means(i)), double(variances(i))}, 0.5,
+                                             double(covariances(i)), 0.01);
+        CHECK(double(many(i)) == Approx(one).margin(2e-3).epsilon(1e-5));
     }
     const LogImprovementTable table;
     for (double z = -60; z < 20; z += 0.0137)
-        CHECK(static_cast<double>(table(static_cast<float>(z))) ==
+        CHECK(double(table(static_cast<float>(z))) ==
               Approx(log_improvement(z)).margin(z > -32 ? 2e-4 : 4e-3));
-    CHECK(static_cast<double>(table(7.9999995F)) ==
+    CHECK(double(table(7.9999995F)) ==
           Approx(log_improvement(8)).margin(1e-4));  // where its last node is
 }
 

@@ -6,7 +6,6 @@
 #include "servetune/bayesian.hpp"
 #include "support/test.hpp"
 
-#include <cmath>
 #include <map>
 
 using namespace servetune;
@@ -20,8 +19,8 @@ SearchSpace some_space(Rng& rng, std::size_t of_two) {
     for (std::size_t i = 0; i < of_two; ++i)
         parameters.push_back(Parameter::boolean("flag" + std::to_string(i)));
     for (std::size_t i = 0; i < 1 + rng.index(5); ++i)
-        parameters.push_back(Parameter::integer("number" + std::to_string(i), 1,
-                                                static_cast<std::int64_t>(4 + rng.index(20))));
+        parameters.push_back(
+            Parameter::integer("number" + std::to_string(i), 1, std::int64_t(4 + rng.index(20))));
     std::vector<Constraint> rules;
     if (of_two > 3 && rng.index(2) == 0)
         rules.emplace_back(Forbid{{{"flag0", {true}}, {"flag1", {true}}}, "not together"});

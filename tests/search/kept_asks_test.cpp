@@ -23,8 +23,7 @@ constexpr std::size_t asks = 25;
 /// measured; and figures with three decimals, so that the last bit of an exponential decides
 /// nothing.
 double told_value(double truth, const Configuration& configuration, std::size_t id) {
-    const auto wobble =
-        static_cast<double>(derive_seed(configuration.fingerprint().bits, id) % 2001) / 1000 - 1;
+    const auto wobble = double(derive_seed(configuration.fingerprint().bits, id) % 2001) / 1000 - 1;
     return std::round(truth * (1 + 0.02 * wobble) * 1000) / 1000;
 }
 

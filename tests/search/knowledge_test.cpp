@@ -30,12 +30,12 @@ std::vector<double> ranks(const std::vector<double>& values) {
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
     std::vector<double> result(values.size());
-    for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = static_cast<double>(i);
+    for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = double(i);
     return result;
 }
 
 double correlation(const std::vector<double>& a, const std::vector<double>& b) {
-    const auto n = static_cast<double>(a.size());
+    const auto n = double(a.size());
     const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / n;
     const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / n;
     double both = 0, of_a = 0, of_b = 0;
@@ -97,18 +97,24 @@ std::string knowledge_refusal(const TemporaryFolder& folder, const std::string& 
 class Believed : public PriorMean {
 public:
     using Function = std::function<double(const Configuration&)>;
-    explicit Believed(Function log_value, Function margin = {})
-        : log_value_(std::move(log_value)), margin_(std::move(margin)) {}
+    explicit Believed(Function log_value, Function margin = {},
+                      std::optional<double> error = std::nullopt)
+        : log_value_(std::move(log_value)), margin_(std::move(margin)), error_(error) {}
     [[nodiscard]] std::string name() const override { return "what is believed"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
         PriorBelief result{log_value_(configuration), std::nullopt};
         if (margin_) result.margin = margin_(configuration);
+        result.log_error = error_;
+        if (limit) result.limits = {limit(configuration)};
         return result;
     }
+
+    Function limit{};  ///< of one: how far inside it
 
 private:
     Function log_value_;
     Function margin_;
+    std::optional<double> error_;
 };
 
 Bayesian search_with(std::shared_ptr<const PriorMean> source, std::size_t trials) {
@@ -116,6 +122,28 @@ Bayesian search_with(std::shared_ptr<const PriorMean> source, std::size_t trials
     options.trials = trials;
     if (source) options.beliefs = Beliefs({std::move(source)});
     return Bayesian(options);
+}
+
+/// Mean regret of `seeds` searches after so many trials.
+double regret_after(std::size_t trials, const std::shared_ptr<const PriorMean>& knowledge,
+                    std::uint64_t seeds) {
+    const TuningTask task;
+    const Problem problem(TuningTask::space(), {metric}, {});
+    double sum = 0;
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+        const auto history = task.searched(
+            problem, search_with(knowledge, std::max<std::size_t>(trials, 20)), trials, seed);
+        sum += task.regret(problem, history);
+    }
+    return sum / double(seeds);
+}
+
+/// The truth but for an error of this standard deviation, drawn for each configuration.
+Believed::Function off_by(double error) {
+    return [error](const Configuration& c) {
+        Rng rng(c.fingerprint().bits);
+        return std::log(TuningTask().truth(c)) + error * rng.normal();
+    };
 }
 
 }  // namespace
@@ -127,8 +155,7 @@ TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator d
         SearchSpace(study.composition->parameters(), study.composition->constraints()),
         study.objective, study.decision);
     const auto evaluator = simulated(study);
-    const CostBelief belief(simulated(study), study.objective.leading().metric,
-                            study.weighted_workloads());
+    const CostBelief belief(simulated(study), study.objective, study.weighted_workloads());
     Rng rng(4);
     std::vector<double> quick;
     std::vector<double> slow;
@@ -185,6 +212,25 @@ TEST_CASE(
     CHECK(memory_margin(plan, 10) == -3);
 }
 
+TEST_CASE("knowledge: the cost model says how far inside each limit on times a configuration is") {
+    StudyFile study =
+        load_study(search_spaces / "studies" / "simulated-h100.yaml", Catalogue(search_spaces));
+    study.objective.limits = {Limit::parse("time_per_output_token_mean_seconds <= 0.02"),
+                              Limit::parse("success_ratio >= 1")};
+    const SearchSpace space(study.composition->parameters(), study.composition->constraints());
+    const CostBelief belief(simulated(study), study.objective, study.weighted_workloads());
+    const auto margin = [&](std::int64_t sequences) {
+        const auto limits = belief
+                                .belief(space.changed(space.default_configuration(),
+                                                      {{"vllm.max_num_seqs", sequences}}))
+                                .limits;
+        REQUIRE(limits.size() == 2);
+        CHECK_FALSE(limits[1]);  // of that it says nothing
+        return limits[0].value();
+    };
+    CHECK(margin(64) > margin(1024) + 0.2);
+}
+
 TEST_CASE("knowledge: a flag under `arguments` does not switch the cost model off") {
     const TemporaryFolder folder;
     const auto with = [&](const std::string& arguments) {
@@ -208,6 +254,8 @@ TEST_CASE("knowledge: a flag under `arguments` does not switch the cost model of
     REQUIRE(unknown.beliefs.size() == 1);
     CHECK(unknown.beliefs[0].belief(usual).log_value == belief.log_value);
     CHECK(unknown.beliefs[0].belief(usual).margin.value() == Approx(belief.margin.value() / 2));
+    CHECK(unknown.beliefs[0].belief(usual).log_error.value() ==
+          Approx(2 * belief.log_error.value()));
     // A flag that has a part in speed counts, however it is spelled.
     for (const char* eight_bits : {"--kv-cache-dtype=fp8", "--kv_cache_dtype, fp8"}) {
         INFO(eight_bits);
@@ -364,7 +412,7 @@ TEST_CASE(
     std::vector<Trial> trials;
     for (const std::int64_t seqs : {16, 64, 256}) {
         trials.push_back({trials.size(), Configuration::of({{"max_num_seqs", seqs}})});
-        trials.back().outcome = Measurement{{{metric, {1000.0 + static_cast<double>(seqs)}}}};
+        trials.back().outcome = Measurement{{{metric, {1000.0 + double(seqs)}}}};
     }
     (void)journal_of(folder, trials,
                      "maximize total_tokens_per_second, minimize time_to_first_token_p99_seconds");
@@ -466,29 +514,32 @@ TEST_CASE("knowledge: what was best elsewhere is tried second, in this study's v
     CHECK(first_of(there, usual).why == "the default with its least-tried settings changed");
 }
 
-TEST_CASE("knowledge: a model has two trials, its best and one as good that is unlike it") {
-    const Problem problem(TuningTask::space(), {metric}, {});
-    // Nothing but the number of sequences matters.
-    const auto source = std::make_shared<Believed>(
-        [](const Configuration& c) { return -std::abs(std::log2(number(c, "seqs")) - 9); });
-    const Bayesian search = search_with(source, 20);
-    std::vector<Trial> history{
-        {0, problem.space.default_configuration(), "", 0, "", Measurement{{{metric, {5000}}}}}};
-    Rng rng(1);
-    for (const std::string why : {"best by ", "as good by "}) {
-        const Proposal proposal = std::get<Proposal>(search.ask(problem, history, rng));
-        CHECK(proposal.why.starts_with(why));
-        CHECK(number(proposal.configuration, "seqs") == 512);
-        history.push_back({history.size(), proposal.configuration, "", 0, proposal.why,
-                           Measurement{{{metric, {5000}}}}});
-    }
-    std::size_t differences = 0;
-    for (const char* name : {"backend", "tokens", "method"})
-        differences +=
-            *history[1].configuration.find(name) != *history[2].configuration.find(name) ? 1 : 0;
-    CHECK(differences >= 2);
-    CHECK_FALSE(
-        std::get<Proposal>(search.ask(problem, history, rng)).why.starts_with("as good by "));
+TEST_CASE(
+    "knowledge: a model has one trial, the best that keeps the limits, if it tells any apart") {
+    Objective objective{metric};
+    objective.limits.push_back(Limit::parse("time_per_output_token_p99_seconds <= 0.02"));
+    const Problem problem(TuningTask::space(), objective, {});
+    const Trial default_{
+        0,  problem.space.default_configuration(),
+        "", 0,
+        "", Measurement{{{metric, {5000}}, {"time_per_output_token_p99_seconds", {0.019}}}}};
+    const auto second = [&](const std::shared_ptr<const PriorMean>& source) {
+        Rng rng(1);
+        return std::get<Proposal>(search_with(source, 20).ask(problem, std::vector{default_}, rng));
+    };
+    // The more sequences the better, and the slower each.
+    const auto by_sequences = [](const Configuration& c) { return std::log(number(c, "seqs")); };
+    Proposal proposal = second(std::make_shared<Believed>(by_sequences));
+    CHECK(proposal.why == "best by what is believed");
+    CHECK(number(proposal.configuration, "seqs") == 1024);
+    const auto limited = std::make_shared<Believed>(by_sequences, nullptr, 0.05);
+    limited->limit = [](const Configuration& c) { return std::log(600 / number(c, "seqs")); };
+    proposal = second(limited);
+    CHECK(proposal.why == "best by what is believed");
+    CHECK(number(proposal.configuration, "seqs") == 512);
+    // One that says the same of all is not asked.
+    CHECK(second(std::make_shared<Believed>([](const Configuration&) { return 8.0; })).why ==
+          "the default with its least-tried settings changed");
 }
 
 TEST_CASE(
@@ -540,9 +591,9 @@ TEST_CASE("knowledge: an earlier study of a like job saves trials") {
         const auto until = [&](const std::shared_ptr<const PriorMean>& knowledge) {
             const auto history = task.searched(problem, search_with(knowledge, 20), 20, seed);
             for (std::size_t n = 1; n <= history.size(); ++n)
-                if (task.regret(problem, {history.begin(),
-                                          history.begin() + static_cast<std::ptrdiff_t>(n)}) < 0.05)
-                    return static_cast<double>(n);
+                if (task.regret(problem, {history.begin(), history.begin() + std::ptrdiff_t(n)}) <
+                    0.05)
+                    return double(n);
             return 21.0;
         };
         knowing.push_back(until(source));
@@ -553,27 +604,44 @@ TEST_CASE("knowledge: an earlier study of a like job saves trials") {
 }
 
 TEST_CASE("knowledge: wrong knowledge does not make the found optimum clearly worse") {
-    const TuningTask task;
-    const Problem problem(TuningTask::space(), {metric}, {});
-    const auto regret_with = [&](const std::shared_ptr<const PriorMean>& knowledge) {
-        constexpr std::uint64_t seeds = 30;
-        double sum = 0;
-        for (std::uint64_t seed = 0; seed < seeds; ++seed)
-            sum +=
-                task.regret(problem, task.searched(problem, search_with(knowledge, 25), 25, seed));
-        return sum / static_cast<double>(seeds);
-    };
-    const double blank = regret_with(nullptr);
-    const auto flipped = [&](const Configuration& c) { return -std::log(task.truth(c)); };
+    const auto flipped = [](const Configuration& c) { return -std::log(TuningTask().truth(c)); };
     const auto constant = [](const Configuration&) { return 8.0; };
     const auto garbage = [](const Configuration& c) {
-        return 8 + static_cast<double>(c.fingerprint().bits % 1000) / 500;
+        return 8 + double(c.fingerprint().bits % 1000) / 500;
     };
+    const double blank = regret_after(25, nullptr, 30);
     INFO("without: " << blank);
     for (const auto& wrong : {Believed::Function(flipped), {constant}, {garbage}})
-        CHECK(regret_with(std::make_shared<Believed>(wrong)) < blank + 0.04);
+        CHECK(regret_after(25, std::make_shared<Believed>(wrong), 30) < blank + 0.04);
     const auto turned_margin = [](const Configuration& c) {
         return TuningTask::fails(c) ? 3.0 : -3.0;
     };
-    CHECK(regret_with(std::make_shared<Believed>(flipped, turned_margin)) < blank + 0.04);
+    CHECK(regret_after(25, std::make_shared<Believed>(flipped, turned_margin), 30) < blank + 0.04);
+    // Nor what claims to be right; what says nothing costs nothing.
+    const double at_ten = regret_after(10, nullptr, 30);
+    const auto claimed = [](const Believed::Function& wrong) {
+        return regret_after(10, std::make_shared<Believed>(wrong, nullptr, 0.05), 30);
+    };
+    INFO("after ten trials without: " << at_ten);
+    CHECK(claimed(flipped) < at_ten + 0.04);
+    CHECK(claimed(constant) == Approx(at_ten));
+}
+
+TEST_CASE("knowledge: a model that was checked takes the place of all of the start but one trial") {
+    const auto sure = std::make_shared<Believed>(off_by(0.15), nullptr, 0.15);
+    const auto unchecked = std::make_shared<Believed>(off_by(0.15));
+    const auto unsure = std::make_shared<Believed>(off_by(0.15), nullptr, 2);
+    const TuningTask task;
+    const Problem problem(TuningTask::space(), {metric}, {});
+    const auto fourth_by_design = [&](const std::shared_ptr<const PriorMean>& knowledge) {
+        const Bayesian search = search_with(knowledge, 20);
+        Rng rng(1);
+        const auto history = task.searched(problem, search, 3, 1);
+        return std::get<Proposal>(search.ask(problem, history, rng)).why ==
+               "the default with its least-tried settings changed";
+    };
+    CHECK_FALSE(fourth_by_design(sure));
+    CHECK(fourth_by_design(unchecked));
+    CHECK(fourth_by_design(unsure));
+    CHECK(regret_after(5, sure, 20) < regret_after(5, nullptr, 20) - 0.03);
 }

@@ -25,7 +25,7 @@ TEST_CASE(
         entry.pending = a == 1500;
         entry.works = a % 3 != 0;
         entry.passes = entry.works && entry.told;
-        if (entry.passes) entry.means = {static_cast<double>(a)};
+        if (entry.passes) entry.means = {double(a)};
         evidence.push_back(std::move(entry));
     }
     const auto kept = worth_learning(evidence, {"rate"});
@@ -58,9 +58,8 @@ TEST_CASE(
     for (std::int64_t seqs = 1; seqs <= 200; seqs += 3)
         for (std::int64_t tokens = 1; tokens <= 200; tokens += 2) {
             const Configuration one({{"seqs", seqs}, {"tokens", tokens}});
-            const double figure = 1000.0 - static_cast<double>((seqs - 120) * (seqs - 120) +
-                                                               (tokens - 60) * (tokens - 60)) /
-                                               100;
+            const double figure =
+                1000.0 - double((seqs - 120) * (seqs - 120) + (tokens - 60) * (tokens - 60)) / 100;
             history.push_back({history.size(), one, "", 0, "", Measurement{{{metric, {figure}}}}});
             seen.insert(one);
         }

@@ -32,8 +32,7 @@ TEST_CASE(
         // so no Matern of them has.
         const Eigen::Index n = table.rows();
         const Eigen::MatrixXd centring =
-            Eigen::MatrixXd::Identity(n, n) -
-            Eigen::MatrixXd::Constant(n, n, 1.0 / static_cast<double>(n));
+            Eigen::MatrixXd::Identity(n, n) - Eigen::MatrixXd::Constant(n, n, 1.0 / double(n));
         CHECK(Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(-0.5 * centring * table * centring)
                   .eigenvalues()
                   .minCoeff() > -1e-12);

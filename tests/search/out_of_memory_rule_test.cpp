@@ -41,7 +41,7 @@ bool takes_as_much(const SearchSpace& space, const Configuration& one, const Con
             if (const auto number = number_of(value)) return number;
             if (!parameter.ordered() || parameter.name == "mixed")
                 return {};  // a word among numbers has no place
-            return static_cast<double>(*parameter.level_of(value));
+            return double(*parameter.level_of(value));
         };
         if (!amount(*a) || !amount(*b) || *amount(*a) < *amount(*b)) return false;
     }
@@ -114,7 +114,7 @@ TEST_CASE(
             history.push_back(std::move(trial));
         };
         for (std::int64_t step = 1; step <= 6; ++step)
-            tell(16, step, Measurement{{{metric, {100.0 + static_cast<double>(step)}}}});
+            tell(16, step, Measurement{{{metric, {100.0 + double(step)}}}});
         tell(1024, 30, Failure{kind, "gone"});
         const Candidates candidates(problem, {});
         const Standings standings = problem.standings(history);

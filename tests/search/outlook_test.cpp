@@ -6,9 +6,7 @@
 #include "support/tuning_task.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
-#include <numeric>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -53,19 +51,18 @@ Calibration calibrated(std::size_t studies, std::size_t before, std::size_t furt
     for (std::size_t seed = 1; seed <= studies; ++seed) {
         const Bayesian bayesian{};
         const auto history = task.searched(problem, bayesian, before + further, seed);
-        const std::vector<Trial> first(history.begin(),
-                                       history.begin() + static_cast<std::ptrdiff_t>(before));
+        const std::vector<Trial> first(history.begin(), history.begin() + std::ptrdiff_t(before));
         const Explanation outlook(problem, first, bayesian);
         const Configuration then = looks_best(history, before);
         const FurtherGain gain = outlook.further(then, further, least);
         const double real =
             task.truth(looks_best(history, before + further)) / task.truth(then) - 1;
-        result.predicted += gain.gain.value / static_cast<double>(studies);
-        result.real += real / static_cast<double>(studies);
+        result.predicted += gain.gain.value / double(studies);
+        result.real += real / double(studies);
         constexpr double rounding = 1e-3;
         result.inside +=
             real >= gain.gain.low - rounding && real <= gain.gain.high + rounding ? 1 : 0;
-        result.chance += gain.chance_changed / static_cast<double>(studies);
+        result.chance += gain.chance_changed / double(studies);
         result.worth += real >= least ? 1 : 0;
     }
     std::cout << before << " + " << further << " trials, " << studies << " studies: predicted "
@@ -96,8 +93,7 @@ TEST_CASE("outlook: more trials bring no less, and where all was tried they brin
     for (const char* mode : {"slow", "fast", "slow"}) {
         all.push_back({all.size(), small.space.completed({{"mode", mode}})});
         all.back().outcome = Measurement{
-            {{metric,
-              {mode == std::string("fast") ? 110.0 : 100.0 + static_cast<double>(all.size())}}}};
+            {{metric, {mode == std::string("fast") ? 110.0 : 100.0 + double(all.size())}}}};
     }
     const Explanation nothing(small, all, bayesian);
     CHECK_FALSE(nothing.floor().enough());  // two configurations, three needed

@@ -147,9 +147,8 @@ TEST_CASE(
     const Problem problem(without_c, {metric}, {});
     const auto history = trials_where(
         problem, [](const Configuration&) { return false; }, 6);
-    CHECK(std::none_of(history.begin(), history.end(), [](const Trial& trial) {
-        return word(trial.configuration, "engine") == "c";
-    }));
+    CHECK(none_of(history,
+                  [](const Trial& trial) { return word(trial.configuration, "engine") == "c"; }));
     const SearchSpace small({Parameter::choice("method", {"none", "ngram"}),
                              Parameter::integer("guesses", 1, 7).when("method", {"ngram"})});
     CHECK_FALSE(own_default(small, {}, anything_works));

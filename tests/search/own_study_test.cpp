@@ -29,7 +29,7 @@ StudySettings small_settings() {
 }
 
 double speed(const Configuration& c) {
-    return 100 + static_cast<double>(c.integer("seqs")) / 10 + (c.text("backend") == "b" ? 20 : 0) +
+    return 100 + double(c.integer("seqs")) / 10 + (c.text("backend") == "b" ? 20 : 0) +
            (c.flag("cache") ? 5 : 0) + 10 * c.number("share");
 }
 

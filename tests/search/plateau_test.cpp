@@ -99,7 +99,7 @@ TEST_CASE("plateau: at most a quarter of the trials measure a configuration agai
 TEST_CASE("plateau: a search that goes on gaining does not look far away") {
     const Problem problem(four_scales(), {metric}, {});
     const std::vector<Trial> gaining = searched_plateau(problem, rising_task());
-    CHECK(std::none_of(gaining.begin(), gaining.end(), looks_far));
+    CHECK(none_of(gaining, looks_far));
 }
 
 TEST_CASE("plateau: what fails is no gain, and what is likely to fail is not looked at") {

@@ -36,16 +36,13 @@ TEST_CASE("a pool is predicted as its points are") {
         CHECK((fast.covariances.cast<double>() - covariances).cwiseAbs().maxCoeff() < 2e-4);
         const auto exact = process.predict(others, Eigen::MatrixXd::Ones(1100, 1));
         for (Eigen::Index i = 0; i < 1100; ++i) {
-            CHECK(std::abs(static_cast<double>(fast.means(i)) -
-                           exact[static_cast<std::size_t>(i)].mean) < 2e-4);
-            CHECK(std::abs(static_cast<double>(fast.variances(i)) -
-                           exact[static_cast<std::size_t>(i)].variance) < 2e-4);
+            CHECK(std::abs(double(fast.means(i)) - exact[std::size_t(i)].mean) < 2e-4);
+            CHECK(std::abs(double(fast.variances(i)) - exact[std::size_t(i)].variance) < 2e-4);
         }
         std::vector<bool> works;
         for (std::size_t i = 0; i < points.size(); ++i) works.push_back(i % 3 != 0);
         std::vector<double> margins;
-        for (std::size_t i = 0; i < points.size(); ++i)
-            margins.push_back(static_cast<double>(i % 5) - 2);
+        for (std::size_t i = 0; i < points.size(); ++i) margins.push_back(double(i % 5) - 2);
         const FeasibilityModel model(geometry, points, works, margins);
         const Eigen::VectorXd known = Eigen::VectorXd::LinSpaced(1100, -3, 3);
         Eigen::MatrixXf regressors = Eigen::MatrixXf::Ones(1100, 2);
@@ -54,9 +51,8 @@ TEST_CASE("a pool is predicted as its points are") {
             predict_pool(PoolModel::of(model), geometry, pool, regressors);
         const Eigen::VectorXd chances = model.probabilities(others, known);
         for (Eigen::Index i = 0; i < 1100; ++i) {
-            const double chance =
-                std::exp(log_normal_cdf(static_cast<double>(latent.means(i)) /
-                                        std::sqrt(1 + static_cast<double>(latent.variances(i)))));
+            const double chance = std::exp(log_normal_cdf(
+                double(latent.means(i)) / std::sqrt(1 + double(latent.variances(i)))));
             CHECK(std::abs(chance - chances(i)) < 2e-4);
         }
     }
@@ -85,12 +81,9 @@ TEST_CASE(
     const auto of_all = all.predict(others, Eigen::MatrixXd::Ones(50, 1));
     const auto of_seen = seen.predict(others, Eigen::MatrixXd::Ones(50, 1));
     for (Eigen::Index i = 0; i < 50; ++i) {
-        CHECK(std::abs(static_cast<double>(fast.means(i)) -
-                       of_all[static_cast<std::size_t>(i)].mean) < 2e-3);
-        CHECK(std::abs(static_cast<double>(fast.variances(i)) -
-                       of_seen[static_cast<std::size_t>(i)].variance) < 2e-3);
-        CHECK(static_cast<double>(fast.variances(i)) >
-              of_all[static_cast<std::size_t>(i)].variance - 2e-3);
+        CHECK(std::abs(double(fast.means(i)) - of_all[std::size_t(i)].mean) < 2e-3);
+        CHECK(std::abs(double(fast.variances(i)) - of_seen[std::size_t(i)].variance) < 2e-3);
+        CHECK(double(fast.variances(i)) > of_all[std::size_t(i)].variance - 2e-3);
     }
     // What works, alike.
     std::vector<bool> works;
@@ -99,7 +92,7 @@ TEST_CASE(
     const PoolPredictions latent = predict_pool(
         PoolModel::of(model), geometry, pool, Eigen::VectorXf::Ones(50) * Eigen::RowVector2f(1, 0));
     for (Eigen::Index i = 0; i < 50; ++i)
-        CHECK((latent.means(i) > 0) == (others[static_cast<std::size_t>(i)].levels[0] != 0));
+        CHECK((latent.means(i) > 0) == (others[std::size_t(i)].levels[0] != 0));
     CHECK(latent.variances.maxCoeff() < static_cast<float>(model.prior_variance()));
 }
 

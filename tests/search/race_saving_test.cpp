@@ -81,7 +81,7 @@ struct RacedTask {
             now += start;
             if (auto* measurement = std::get_if<Measurement>(&outcome)) {
                 const auto figures = by_workload(*measurement);
-                if (!raced) now += start * static_cast<double>(figures.size() - 1);
+                if (!raced) now += start * double(figures.size() - 1);
                 for (const auto& [rate, duration] : figures) now += duration;
                 if (raced && beaten) now -= saved(*measurement, figures, *beaten, result);
             }
@@ -114,8 +114,7 @@ private:
     /// that is wanted of the last workload, all of the same weight.
     static double saved(Measurement& measurement, const std::vector<Figures>& figures,
                         const Incumbent& beaten, RacedSearch& result) {
-        double wanted =
-            std::log(beaten.value / (1 + give_up_share)) * static_cast<double>(figures.size());
+        double wanted = std::log(beaten.value / (1 + give_up_share)) * double(figures.size());
         for (std::size_t i = 0; i + 1 < figures.size(); ++i) wanted -= std::log(figures[i].rate);
         const Figures& last = figures.back();
         const double lost_after = last.rate * last.duration / std::exp(wanted);
@@ -169,11 +168,11 @@ TEST_CASE("racing and one start for all workloads: seconds to within 2 % of the 
                                trial.measurement()->metrics.at(raced_metric).value > 0.93 * best &&
                                true_rate(trial.configuration) >= 0.98 * best;
                     });
-                const auto place = static_cast<std::size_t>(close - search.history.begin());
+                const auto place = std::size_t(close - search.history.begin());
                 found += close == search.history.end() ? 0 : 1;
                 until[raced].push_back(close == search.history.end() ? search.seconds.back()
                                                                      : search.seconds[place]);
-                all += search.seconds.back() / static_cast<double>(seeds);
+                all += search.seconds.back() / double(seeds);
                 early += search.ended_early;
             }
             std::cout << (two ? "two workloads, " : "one workload, ")

@@ -50,7 +50,7 @@ double area_by_cells(const Points& points, const Staircase::Point& reference, do
     int inside = 0;
     for (int i = 0; i < cells; ++i)
         for (int j = 0; j < cells; ++j)
-            inside += std::any_of(points.begin(), points.end(), [&](const Staircase::Point& point) {
+            inside += any_of(points, [&](const Staircase::Point& point) {
                 return point[0] > reference[0] + (i + 0.5) * width &&
                        point[1] > reference[1] + (j + 0.5) * height;
             });
@@ -231,8 +231,7 @@ TEST_CASE("several goals: each has the noise of its own replicates") {
     const Problem problem = small_problem();
     std::vector<Trial> history{told_both(0, "p", 100, 1)};
     for (std::size_t i = 1; i < 12; ++i)
-        history.push_back(
-            told_both(i, "p", 100 + 0.1 * static_cast<double>(i % 2), i % 2 == 0 ? 0.8 : 1.2));
+        history.push_back(told_both(i, "p", 100 + 0.1 * double(i % 2), i % 2 == 0 ? 0.8 : 1.2));
     const Standings standings = problem.standings(history);
     CHECK(standings.noises().size() == 2);
     CHECK(standings.noise() < 0.01);

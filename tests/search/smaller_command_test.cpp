@@ -65,8 +65,7 @@ TEST_CASE(
                       search_trials(problem, trials_of_reduction));  // once the search is over
         const Recommendation result = recommend(problem, history);
         CHECK(text_of(*result.recommended.find("backend")) == "fast");
-        settings.push_back(
-            static_cast<double>(settings_beyond_default(problem.space, result.recommended)));
+        settings.push_back(double(settings_beyond_default(problem.space, result.recommended)));
     }
     CHECK(proposed >= 5);
     CHECK(median(settings) == 1);
@@ -106,7 +105,7 @@ TEST_CASE(
         const auto here = std::count_if(history.begin(), history.end(), drops_settings);
         CHECK(here <= 3);
         proposed += here;
-        settings.push_back(static_cast<double>(
+        settings.push_back(double(
             settings_beyond_default(problem.space, recommend(problem, history).recommended)));
     }
     CHECK(proposed >= 3);

@@ -393,8 +393,7 @@ TEST_CASE(
         }
         CHECK(study.run(jumping, budget).reason ==
               (jump < 0 ? StopReason::strategy_finished : StopReason::deadline));
-        CHECK(journal.trials().size() ==
-              (jump < 0 ? static_cast<std::size_t>(problem.feasible.size()) : 4));
+        CHECK(journal.trials().size() == (jump < 0 ? std::size_t(problem.feasible.size()) : 4));
     }
 }
 

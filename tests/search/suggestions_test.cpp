@@ -68,8 +68,8 @@ TEST_CASE("suggestions: what is believed to be far worse is not tried, what may 
     const auto of = [&](std::int64_t n) { return problem.space.completed({{"n", n}}); };
     std::vector<Trial> history;
     for (const std::int64_t n : {1, 2, 4, 5, 8, 12, 16, 20, 24, 32})
-        history.push_back({history.size(), of(n), "", 0, "",
-                           Measurement{{{metric, {100.0 * static_cast<double>(n)}}}}});
+        history.push_back(
+            {history.size(), of(n), "", 0, "", Measurement{{{metric, {100.0 * double(n)}}}}});
     Bayesian::Options options;
     options.trials = 20;
     const auto list = std::make_shared<std::vector<Configuration>>();
@@ -96,8 +96,8 @@ TEST_CASE(
     std::vector<Trial> history;
     for (const std::int64_t n : {1, 2, 4, 5, 8, 12, 16, 20, 24, 32})
         history.push_back({history.size(), of(n), "", 0, "",
-                           Measurement{{{TwoGoalTask::rate, {100.0 * static_cast<double>(n)}},
-                                        {TwoGoalTask::wait, {static_cast<double>(n)}}}}});
+                           Measurement{{{TwoGoalTask::rate, {100.0 * double(n)}},
+                                        {TwoGoalTask::wait, {double(n)}}}}});
     Bayesian::Options options;
     options.trials = 20;
     options.suggestions =

@@ -51,10 +51,10 @@ struct DriftingJob {
     }
     /// ln of the machine's speed: from one end to the other 8 %.
     [[nodiscard]] double drift(std::uint64_t trial, Rng draws) const {
-        const double at = static_cast<double>(trial) / static_cast<double>(trials());
+        const double at = double(trial) / double(trials());
         const double sign = draws.uniform() < 0.5 ? -1 : 1;
         const double where = draws.uniform();
-        const auto phase = static_cast<std::uint64_t>(4 * where);
+        const auto phase = std::uint64_t(4 * where);
         if (shape == "none") return 0;
         if (shape == "trend") return sign * 0.08 * at;
         if (shape == "step") return at > where ? sign * 0.08 : 0;
@@ -64,7 +64,7 @@ struct DriftingJob {
         if (shape == "walk") {
             double level = 0;
             for (std::uint64_t i = 0; i < trial; ++i)
-                level += 0.08 * draws.normal() / std::sqrt(static_cast<double>(trials()));
+                level += 0.08 * draws.normal() / std::sqrt(double(trials()));
             return level;
         }
         if (shape == "tails") {  // Student's t with two degrees of freedom, and slow trials
@@ -82,13 +82,12 @@ struct Verdicts8 {
 
     void add(const DriftingJob& job) {
         std::vector<Value> modes;
-        for (std::size_t i = 0; i < job.configurations; ++i)
-            modes.emplace_back(static_cast<std::int64_t>(i));
+        for (std::size_t i = 0; i < job.configurations; ++i) modes.emplace_back(std::int64_t(i));
         const Problem problem(SearchSpace({Parameter::choice("mode", modes)}), {metric}, {});
         Rng draws(derive_seed(job.seed, job.configurations));
         const std::size_t good = 1 + draws.index(job.configurations - 1);
         const auto gain_of = [&](const Configuration& one) {
-            return job.gain_of(static_cast<std::size_t>(one.number("mode")), good);
+            return job.gain_of(std::size_t(one.number("mode")), good);
         };
         MemoryJournal journal;
         const auto strategy = job.searcher();
@@ -130,7 +129,7 @@ struct Verdicts8 {
                 : 0;
     }
     [[nodiscard]] double percent(std::size_t count, std::size_t of) const {
-        return 100.0 * static_cast<double>(count) / static_cast<double>(of);
+        return 100.0 * double(count) / double(of);
     }
 };
 
@@ -142,7 +141,7 @@ Verdicts8 verdicts_of(const std::string& strategy, std::size_t configurations, d
         for (const char* shape : {"trend", "step", "wave"})
             for (std::size_t i = 0; i < each; ++i)
                 result.add({strategy, configurations, gain, noise, shape,
-                            derive_seed(i, static_cast<std::uint64_t>(noise * 1e4))});
+                            derive_seed(i, std::uint64_t(noise * 1e4))});
     return result;
 }
 
@@ -218,7 +217,7 @@ TEST_CASE("wrong verdicts: 200 studies of each budget and disturbance, and what 
                           << cell.percent(cell.wrong, each) << " % | "
                           << cell.percent(cell.found, each) << " % | "
                           << cell.percent(cell.inconclusive, each) << " % | "
-                          << static_cast<double>(cell.searched) / each << " |" << std::endl;
+                          << double(cell.searched) / each << " |" << std::endl;
                 CHECK(cell.wrong <= 4);  // 2 %
             }
 }

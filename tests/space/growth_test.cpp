@@ -29,11 +29,9 @@ SearchSpace space_with_rows(std::size_t rows) {
     while (allow.rows.size() < rows) {
         const bool ngram = rng.index(2) == 1;
         const Value backend = parameters[3].level(rng.index(4));
-        allow.rows.insert({backend,
-                           ngram ? std::optional<Value>(static_cast<std::int64_t>(1 + rng.index(6)))
-                                 : std::nullopt,
-                           Value(ngram ? "ngram" : "none"),
-                           Value(static_cast<std::int64_t>(1 + rng.index(12)))});
+        allow.rows.insert(
+            {backend, ngram ? std::optional<Value>(std::int64_t(1 + rng.index(6))) : std::nullopt,
+             Value(ngram ? "ngram" : "none"), Value(std::int64_t(1 + rng.index(12)))});
     }
     allow.rows.insert(
         {Value(Unset{}), std::nullopt, Value("none"), Value(std::int64_t{1})});  // the default
@@ -71,7 +69,7 @@ TEST_CASE(
         const std::set<Configuration> expected = by_brute_force(space);
         REQUIRE(!expected.empty());
         const FeasibleSet feasible(space);
-        CHECK(feasible.size() == static_cast<double>(expected.size()));
+        CHECK(feasible.size() == double(expected.size()));
         std::set<Configuration> listed;
         double number = 0;
         feasible.for_each([&](const Configuration& configuration) {
@@ -101,12 +99,10 @@ TEST_CASE(
             const Parameter& parameter = space.at(name);
             for (const std::size_t level : adjacent_levels(parameter, *parameter.level_of(value))) {
                 const Configuration moved = space.changed(from, {{name, parameter.level(level)}});
-                const bool drops =
-                    std::any_of(from.entries().begin(), from.entries().end(),
-                                [&](const Configuration::Entry& entry) {
-                                    return moved.find(entry.first) == nullptr &&
-                                           entry.second != space.at(entry.first).default_value;
-                                });
+                const bool drops = any_of(from.entries(), [&](const Configuration::Entry& entry) {
+                    return moved.find(entry.first) == nullptr &&
+                           entry.second != space.at(entry.first).default_value;
+                });
                 if (!drops && space.feasible(moved)) expected.insert(moved);
             }
         }
@@ -119,13 +115,12 @@ TEST_CASE("growth: random asks draw the same whether the history is sorted or no
     const Problem problem(space_with_rows(120), {"total_tokens_per_second"}, {});
     std::vector<Trial> history{{0, problem.space.default_configuration()}};
     std::set<Configuration> seen{history.front().configuration};
-    for (std::uint64_t ask = 0; seen.size() < static_cast<std::size_t>(problem.feasible.size());
-         ++ask) {
+    for (std::uint64_t ask = 0; seen.size() < std::size_t(problem.feasible.size()); ++ask) {
         Rng rng(ask);
         Rng same(ask);
         const auto drawn = draw_unseen(problem.feasible, history, rng);
         REQUIRE(drawn);
-        if (static_cast<double>(seen.size()) * 2 < problem.feasible.size()) {
+        if (double(seen.size()) * 2 < problem.feasible.size()) {
             Configuration expected = problem.feasible.sample(same);
             while (seen.contains(expected)) expected = problem.feasible.sample(same);
             CHECK(*drawn == expected);
@@ -171,13 +166,13 @@ TEST_CASE("growth: what a study keeps of its trials is what a walk through all o
             const auto same = std::count_if(
                 study.trials().begin(), study.trials().end(),
                 [&](const Trial& other) { return other.configuration == trial.configuration; });
-            CHECK(trial.seed == derive_seed(0, static_cast<std::uint64_t>(same - 1)));
+            CHECK(trial.seed == derive_seed(0, std::uint64_t(same - 1)));
             in_hand.push_back(trial.id);
             if (rng.index(3) == 0) study.start(trial.id);
         } else {
             const std::size_t which = rng.index(in_hand.size());
             study.tell(in_hand[which], Measurement{{{"x", {1 + rng.uniform()}}}});
-            in_hand.erase(in_hand.begin() + static_cast<std::ptrdiff_t>(which));
+            in_hand.erase(in_hand.begin() + std::ptrdiff_t(which));
         }
         check();
     }

@@ -40,7 +40,7 @@ std::optional<SearchSpace> random_space(Rng& rng) {
     const std::size_t count = 2 + rng.index(5);
     for (std::size_t i = 0; i < count; ++i) {
         const std::string name(1, static_cast<char>('a' + i));
-        const std::int64_t low = 1 + static_cast<std::int64_t>(rng.index(4));
+        const std::int64_t low = 1 + std::int64_t(rng.index(4));
         Parameter parameter =
             rng.index(3) == 0 ? Parameter::boolean(name)
             : rng.index(2) == 0
@@ -289,7 +289,7 @@ TEST_CASE("the feasible set is the filter of the product: counted, listed, each 
     const SearchSpace space = rich_space();
     const FeasibleSet feasible(space);
     const std::set<Configuration> expected = by_brute_force(space);
-    CHECK(feasible.size() == static_cast<double>(expected.size()));
+    CHECK(feasible.size() == double(expected.size()));
     std::set<Configuration> listed;
     for (double i = 0; i < feasible.size(); ++i) listed.insert(feasible.at(i));
     CHECK(listed == expected);
@@ -370,7 +370,7 @@ TEST_CASE("neighbours are feasible and mutual") {
         for (const Configuration& b : neighbours(space, a)) {
             CHECK(space.feasible(b));
             const auto back = neighbours(space, b);
-            CHECK(std::find(back.begin(), back.end(), a) != back.end());
+            CHECK(contains(back, a));
         }
 }
 
@@ -395,7 +395,7 @@ TEST_CASE(
             continue;
         }
         const FeasibleSet feasible(*space);
-        CHECK(feasible.size() == static_cast<double>(expected.size()));
+        CHECK(feasible.size() == double(expected.size()));
         std::set<Configuration> listed;
         double at = 0;
         feasible.for_each([&](const Configuration& configuration) {
@@ -412,7 +412,7 @@ TEST_CASE(
             for (const Configuration& b : neighbours(*space, a)) {
                 CHECK(expected.contains(b));
                 const auto back = neighbours(*space, b);
-                CHECK(std::find(back.begin(), back.end(), a) != back.end());
+                CHECK(contains(back, a));
             }
         }
         for (const Constraint& constraint : space->constraints())
@@ -446,10 +446,9 @@ TEST_CASE(
     constexpr int draws = 20'000;
     for (int i = 0; i < draws; ++i) {
         const Configuration configuration = feasible.sample(rng);
-        const auto last =
-            static_cast<std::size_t>(std::get<std::int64_t>(*configuration.find("p11")) - 1);
+        const auto last = std::size_t(std::get<std::int64_t>(*configuration.find("p11")) - 1);
         ++drawn[last];
-        ++halves[static_cast<std::size_t>(std::get<double>(*configuration.find("x")) * 10)];
+        ++halves[std::size_t(std::get<double>(*configuration.find("x")) * 10)];
     }
     double chi_square = 0;
     for (std::size_t k = 3; k < 10; ++k) {  // cells with at least 20 expected

@@ -22,10 +22,10 @@ namespace {
 /// one, and rules that do more than compare.
 SearchSpace random_wide_space(Rng& rng, bool two) {
     std::vector<Parameter> parameters;
-    const std::int64_t low = 1 + static_cast<std::int64_t>(rng.index(30));
+    const std::int64_t low = 1 + std::int64_t(rng.index(30));
     const auto wide = [&](const char* name) {
         Parameter one = Parameter::integer(
-            name, low, low + 130 + static_cast<std::int64_t>(two ? rng.index(9) : rng.index(170)),
+            name, low, low + 130 + std::int64_t(two ? rng.index(9) : rng.index(170)),
             rng.index(2) == 0 ? Scale::log : Scale::linear);
         if (rng.index(4) == 0)
             one = std::move(one).or_unset(rng.index(2) == 0 ? std::optional<Value>(low + 40)
@@ -110,12 +110,12 @@ TEST_CASE("wide spaces: counted, listed, numbered and drawn as trying one by one
         }
         ++not_empty;
         const FeasibleSet feasible(space);
-        REQUIRE(feasible.size() == static_cast<double>(expected.size()));
+        REQUIRE(feasible.size() == double(expected.size()));
         auto listed = std::size_t{0};
         bool same = true;
         feasible.for_each([&](const Configuration& one) {
             same = same && expected.contains(one) &&
-                   (listed % 37 != 0 || feasible.at(static_cast<double>(listed)) == one);
+                   (listed % 37 != 0 || feasible.at(double(listed)) == one);
             ++listed;
             return true;
         });
@@ -240,12 +240,10 @@ TEST_CASE(
         std::vector<double> counts(300);
         std::vector<double> expected(300);
         constexpr int draws = 6000;
-        for (int i = 0; i < draws; ++i)
-            ++counts[static_cast<std::size_t>(feasible.sample(rng).number("x")) - 1];
+        for (int i = 0; i < draws; ++i) ++counts[std::size_t(feasible.sample(rng).number("x")) - 1];
         double all = 0;
         for (std::size_t i = 0; i < 300; ++i) {
-            const double ways =
-                ruled ? std::min(3.0, std::floor(static_cast<double>(i + 1) / 10)) : 3;
+            const double ways = ruled ? std::min(3.0, std::floor(double(i + 1) / 10)) : 3;
             expected[i] = ways * (x.share_below(i + 1) - x.share_below(i));
             all += expected[i];
         }

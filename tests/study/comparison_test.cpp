@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
-#include <string>
-#include <utility>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -27,13 +25,13 @@ struct Compared {
 /// B is so much better than A, each measurement has this noise; of `runs` comparisons.
 Compared compared(double effect, double cv, int runs, Comparison::Options options = {}) {
     Compared result;
-    for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(runs); ++seed) {
+    for (std::uint64_t seed = 0; seed < std::uint64_t(runs); ++seed) {
         Rng rng(seed);
         Comparison comparison(options);
         while (comparison.open())
             comparison.add(std::log1p(effect) + cv * (rng.normal() - rng.normal()));
         ++result.ended[comparison.verdict()];
-        result.pairs += static_cast<double>(comparison.pairs()) / runs;
+        result.pairs += double(comparison.pairs()) / runs;
         const Gain gain = comparison.gain();
         result.missed += effect < gain.low || effect > gain.high ? 1 : 0;
     }
@@ -80,8 +78,7 @@ CompareEnd gated(double effect, double cv, GateDrift drift, const Comparison::Op
 std::pair<std::size_t, std::size_t> gates(double effect, double cv, GateDrift drift,
                                           const Comparison::Options& options, int runs) {
     std::pair<std::size_t, std::size_t> result{};
-    Rng rng(derive_seed(45, static_cast<std::uint64_t>(1e6 * (cv + options.margin)) +
-                                static_cast<std::uint64_t>(drift)));
+    Rng rng(derive_seed(45, std::uint64_t(1e6 * (cv + options.margin)) + std::uint64_t(drift)));
     for (int run = 0; run < runs; ++run) {
         const CompareEnd end = gated(effect, cv, drift, options, rng);
         result.first += end == CompareEnd::not_worse ? 1 : 0;
@@ -94,7 +91,7 @@ std::pair<std::size_t, std::size_t> gates(double effect, double cv, GateDrift dr
 std::string share_text(std::size_t count, int runs) {
     constexpr double z = 1.6448536;
     const double n = runs;
-    const double p = static_cast<double>(count) / n;
+    const double p = double(count) / n;
     const double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
     const double reach = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     std::array<char, 64> text{};

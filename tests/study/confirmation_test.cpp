@@ -8,14 +8,11 @@
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -50,8 +47,8 @@ TEST_CASE(
             });
         const auto first = std::find_if(history.begin(), history.end(), confirms);
         // A large gain needs one round, and half of the reserve is kept for more.
-        CHECK(first - history.begin() == static_cast<std::ptrdiff_t>(search_trials(
-                                             problem, trials_to_confirm, effect > 0 ? 1 : 12)));
+        CHECK(first - history.begin() ==
+              std::ptrdiff_t(search_trials(problem, trials_to_confirm, effect > 0 ? 1 : 12)));
         CHECK(std::all_of(first, history.end(), confirms));
         CHECK(history.end() - first >= (effect > 0 ? 2 : 6));
         CHECK(std::count_if(first, first + 2, [&](const Trial& trial) {
@@ -323,8 +320,7 @@ TEST_CASE(
     }
     Configuration best, lost;
     for (const Configuration& one : neighbours(problem.space, history.back().configuration))
-        if (std::none_of(history.begin(), history.end(),
-                         [&](const Trial& trial) { return trial.configuration == one; }))
+        if (none_of(history, [&](const Trial& trial) { return trial.configuration == one; }))
             (best == Configuration{} ? best : lost) = one;
     told(best, 10000, 0.9);
     Trial& ended = told(lost, 7500, 0.5);

@@ -11,7 +11,6 @@
 
 #include <memory>
 #include <stop_token>
-#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;

@@ -21,8 +21,7 @@ std::vector<Trial> levels_measured(const std::vector<double>& means, double nois
     std::vector<Trial> history;
     for (const double sign : {1.0, -1.0})
         for (std::size_t i = 0; i < means.size(); ++i) {
-            history.push_back(
-                {history.size(), levels().completed({{"x", static_cast<std::int64_t>(i)}})});
+            history.push_back({history.size(), levels().completed({{"x", std::int64_t(i)}})});
             history.back().outcome = Measurement{{{metric, {means[i] + sign * noise}}}};
         }
     return history;

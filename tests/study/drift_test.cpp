@@ -23,12 +23,12 @@ Drift of_shape(const Shape& shape, std::size_t checks, double cv, std::uint64_t 
     Rng rng(seed);
     std::vector<DriftCheck> list;
     for (std::size_t i = 0; i < checks; ++i) {
-        const double share = static_cast<double>(i) / static_cast<double>(checks - 1);
+        const double share = double(i) / double(checks - 1);
         list.push_back({60 * share, std::log(5000) + shape(share) + cv * rng.normal()});
     }
     std::vector<std::vector<DriftCheck>> rest(others);
     for (std::size_t i = 0; i < 3 * others; ++i) {
-        const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(3 * others);
+        const double share = (double(i) + 0.5) / double(3 * others);
         rest[i % others].push_back({60 * share, std::log(4000) + shape(share) + cv * rng.normal()});
     }
     return {std::move(list), assumed, rest};
@@ -56,11 +56,10 @@ Shape step(double all) {
 TEST_CASE("Student's tails are those of Boost", "[drift]") {
     for (const std::size_t freedom : {1U, 2U, 3U, 4U, 5U, 8U, 13U, 60U})
         for (const double t : {0.0, 0.3, -1.0, 2.5, 6.0})
-            CHECK(
-                student_tails(t, freedom) ==
-                Approx(2 * boost::math::cdf(complement(
-                               boost::math::students_t(static_cast<double>(freedom)), std::abs(t))))
-                    .margin(1e-12));
+            CHECK(student_tails(t, freedom) ==
+                  Approx(2 * boost::math::cdf(
+                                 complement(boost::math::students_t(double(freedom)), std::abs(t))))
+                      .margin(1e-12));
 }
 
 TEST_CASE("a machine that stays as it is seldom seems to drift, whatever noise is assumed",

@@ -53,7 +53,7 @@ public:
         const auto text = [&](int column) {
             return std::string(reinterpret_cast<const char*>(sqlite3_column_text(rows, column)));
         };
-        JournalEvent event{static_cast<std::uint64_t>(sqlite3_column_int64(rows, 0)),
+        JournalEvent event{std::uint64_t(sqlite3_column_int64(rows, 0)),
                            trial,
                            "told",
                            sqlite3_column_double(rows, 1),
@@ -70,9 +70,9 @@ private:
 };
 
 void tell_one(SqliteJournal& journal, std::uint64_t id) {
-    journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}})});
+    journal.asked({id, Configuration({{"seqs", std::int64_t(id)}})});
     journal.started(id, 1);
-    journal.told(id, Measurement{{{"x", {static_cast<double>(id) + 1}}}}, 2);
+    journal.told(id, Measurement{{{"x", {double(id) + 1}}}}, 2);
 }
 
 /// `FOLDER/study.db` with six trials.

@@ -6,7 +6,6 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include <algorithm>
 #include <sstream>
 
 using namespace servetune;

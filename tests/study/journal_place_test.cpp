@@ -51,7 +51,7 @@ std::set<std::string> names_in(const fs::path& folder) {
 }
 
 void ask_and_tell(SqliteJournal& journal, std::uint64_t id) {
-    journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}})});
+    journal.asked({id, Configuration({{"seqs", std::int64_t(id)}})});
     journal.told(id, Measurement{{{"x", {1.5}}}}, 2);
 }
 

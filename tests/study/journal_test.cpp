@@ -147,9 +147,9 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
         for (std::uint64_t id = 0; id < 4; ++id) {
-            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}})});
+            journal.asked({id, Configuration({{"seqs", std::int64_t(id)}})});
             journal.started(id, 1);
-            journal.told(id, Measurement{{{"x", {static_cast<double>(id)}}}}, 2);
+            journal.told(id, Measurement{{{"x", {double(id)}}}}, 2);
         }
     }
     // Told of trial 1 is event 6.
@@ -175,8 +175,7 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         REQUIRE(rescued.trials.size() == 4);
         for (const Trial& trial : rescued.trials) {
             CHECK(trial.told() == (trial.id != 1));
-            if (trial.told())
-                CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
+            if (trial.told()) CHECK(trial.measurement()->metrics.at("x").value == double(trial.id));
         }
         std::filesystem::rename(rescued.file, changed);
         CHECK(SqliteJournal::open(copy.path(), identity).trials().size() == 4);
@@ -212,10 +211,10 @@ TEST_CASE("a flipped bit anywhere in a journal never changes what is read") {
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
         for (std::uint64_t id = 0; id < 12; ++id) {
-            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}}), "", id,
+            journal.asked({id, Configuration({{"seqs", std::int64_t(id)}}), "", id,
                            "because of " + std::string(300, 'x')});
             journal.started(id, 1.5);
-            journal.told(id, Measurement{{{"x", {static_cast<double>(id) + 0.125, 0.5}}}}, 2.25);
+            journal.told(id, Measurement{{{"x", {double(id) + 0.125, 0.5}}}}, 2.25);
         }
     }
     const auto text_of = [](const SqliteJournal& journal) {
@@ -255,9 +254,9 @@ TEST_CASE("rescue finds the events that no page leads to any more, wherever the 
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
         for (std::uint64_t id = 0; id < trials; ++id) {
-            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}}), "", id,
+            journal.asked({id, Configuration({{"seqs", std::int64_t(id)}}), "", id,
                            std::string(id == 5 ? 9000 : 900, 'x')});  // one on pages of its own
-            journal.told(id, Measurement{{{"x", {static_cast<double>(id) + 0.5}}}}, 1);
+            journal.told(id, Measurement{{{"x", {double(id) + 0.5}}}}, 1);
         }
     }
     sql(folder.path() / "study.db", "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -275,8 +274,7 @@ TEST_CASE("rescue finds the events that no page leads to any more, wherever the 
         for (const Trial& trial : rescued.trials) {
             const auto seqs = std::get<std::int64_t>(*trial.configuration.find("seqs"));
             if (trial.told())
-                CHECK(trial.measurement()->metrics.at("x").value ==
-                      static_cast<double>(seqs) + 0.5);
+                CHECK(trial.measurement()->metrics.at("x").value == double(seqs) + 0.5);
         }
         const SqliteJournal again = SqliteJournal::read(rescued.file);
         CHECK(again.trials().size() == rescued.trials.size());
@@ -291,8 +289,8 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
         for (std::uint64_t id = 0; id < trials; ++id) {
-            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}})});
-            journal.told(id, Measurement{{{"x", {static_cast<double>(id)}}}}, 1);
+            journal.asked({id, Configuration({{"seqs", std::int64_t(id)}})});
+            journal.told(id, Measurement{{{"x", {double(id)}}}}, 1);
         }
     }
     sql(file, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -324,7 +322,7 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
     CHECK(rescued.trials.size() < trials);
     for (const Trial& trial : rescued.trials)
         if (trial.told())
-            CHECK(Value(static_cast<std::int64_t>(trial.measurement()->metrics.at("x").value)) ==
+            CHECK(Value(std::int64_t(trial.measurement()->metrics.at("x").value)) ==
                   *trial.configuration.find("seqs"));
     CHECK(rescued.stopped_by.starts_with("journal " + file.string() +
                                          ": "));  // the damaged file, not the rescued one

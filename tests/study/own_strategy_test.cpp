@@ -12,9 +12,7 @@
 #include <functional>
 #include <optional>
 #include <set>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;

@@ -138,10 +138,8 @@ TEST_CASE(
         std::size_t failed = 0;
         while (const auto trial = study.ask()) {
             const bool extreme = trial->id % 2 == 1;
-            study.tell(
-                trial->id,
-                Measurement{{{"total_tokens_per_second",
-                              {extreme ? figure : 100.0 + static_cast<double>(trial->id)}}}});
+            study.tell(trial->id, Measurement{{{"total_tokens_per_second",
+                                                {extreme ? figure : 100.0 + double(trial->id)}}}});
             failed += study.trials()[trial->id].failure() != nullptr ? 1 : 0;
             if (extreme)
                 CHECK(has(study.trials()[trial->id].failure()->message,

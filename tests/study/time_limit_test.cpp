@@ -6,9 +6,6 @@
 #include "servetune/study.hpp"
 #include "support/test.hpp"
 
-#include <algorithm>
-#include <vector>
-
 using namespace servetune;
 using namespace servetune::test;
 
@@ -28,9 +25,9 @@ TEST_CASE("study: a limit of time is kept, and what a confirmation takes is kept
             while (const auto trial = study.ask(budget)) {
                 study.start(trial->id);
                 now += trial->id == 0 ? 150 : 100;
-                study.tell(trial->id,
-                           Measurement{{{"total_tokens_per_second",
-                                         {1000.0 + static_cast<double>(trial->id % 7)}}}});
+                study.tell(
+                    trial->id,
+                    Measurement{{{"total_tokens_per_second", {1000.0 + double(trial->id % 7)}}}});
             }
             CHECK(now <= limit);
             const std::vector<Trial>& trials = study.trials();

@@ -3,7 +3,6 @@
 #include "support/test.hpp"
 
 #include <set>
-#include <vector>
 
 using namespace servetune;
 

@@ -50,7 +50,7 @@ std::string tight_model(const HardwareSpec& chip) {
         REQUIRE(at != std::string::npos);
         text.replace(at, from.size(), to);
     };
-    const std::string bytes = std::to_string(static_cast<std::int64_t>(0.62 * chip.memory_bytes));
+    const std::string bytes = std::to_string(std::int64_t(0.62 * chip.memory_bytes));
     replace("model: Qwen/Qwen3-4B", "model: org/tight");
     replace("also: [Qwen3-4B]", "also: [tight]");
     replace("bf16: {bytes: 8044936192, per_token: 8044936192",
@@ -68,7 +68,7 @@ std::vector<HardwareSpec> chips_by_architecture() {
 }
 
 /// Seconds of the processor, whatever else runs.
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+double processor_seconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
 
 std::string chip_study(const std::string& chip, const std::string& engine,
                        const std::string& preset, const std::string& model,
@@ -109,10 +109,12 @@ public:
         const auto evaluator = simulated(*study);
         if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty()) {
             // By the cost model: TensorRT-LLM, whose cache leaves too little for its activations on
-            // 24 GB.
+            // 24 GB, and vLLM with the half of the memory that its preset for processors gives it.
             CHECK(has(why, "where the least memory is missing"));
-            CHECK(engine == "tensorrt-llm");
-            CHECK(shipped_catalogue.hardware(study->machine.hardware).memory_bytes < 26e9);
+            const double memory = shipped_catalogue.hardware(study->machine.hardware).memory_bytes;
+            const bool no_room = (engine == "tensorrt-llm" && memory < 26e9) ||
+                                 (engine == "vllm" && has(text, "preset: cpu"));
+            CHECK(no_room);
             ++without_room_;
             return;
         }
@@ -121,7 +123,7 @@ public:
         Study run(problem, random, journal);
         CHECK(run.run(*evaluator, Budget{8}).reason != StopReason::error);
         const std::size_t most =
-            problem.feasible.size() < 8 ? static_cast<std::size_t>(problem.feasible.size()) : 8;
+            problem.feasible.size() < 8 ? std::size_t(problem.feasible.size()) : 8;
         CHECK(journal.trials().size() >= most);
         ++ended_;
     }

@@ -18,7 +18,7 @@ FoundHardware recognised(const std::vector<std::pair<std::string, double>>& devi
         found.visible.push_back({.index = static_cast<int>(found.visible.size()),
                                  .uuid = "GPU-" + std::to_string(found.visible.size()),
                                  .name = name,
-                                 .memory_bytes = static_cast<std::uint64_t>(mib) << 20U});
+                                 .memory_bytes = std::uint64_t(mib) << 20U});
     return hardware_of(found, known);
 }
 
@@ -107,10 +107,8 @@ TEST_CASE(
                               "evaluator: {deploy: " +
                               deploy + "}\n");
         FoundDevices machine;
-        machine.all = {{.index = 0,
-                        .uuid = "GPU-0",
-                        .name = name,
-                        .memory_bytes = static_cast<std::uint64_t>(mib) << 20U}};
+        machine.all = {
+            {.index = 0, .uuid = "GPU-0", .name = name, .memory_bytes = std::uint64_t(mib) << 20U}};
         machine.visible = machine.all;
         const StudyFile study = load_study(file, shipped_catalogue, "", MeasuredBy::evaluator,
                                            {[&] { return machine; }, {}});

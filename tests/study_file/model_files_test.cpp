@@ -400,6 +400,101 @@ TEST_CASE("model files: a cut or made-up GGUF header is refused, wherever it end
     CHECK(has(with(24, 1ULL << 62), "a text of"));
 }
 
+TEST_CASE("model files: layers that a period places are of the kind it says") {
+    SECTION("Qwen3-Next without a list of its layers") {
+        const ModelSpec model = spec_of(R"({"model_type": "qwen3_next", "hidden_size": 2048,
+          "num_hidden_layers": 48, "intermediate_size": 5120, "num_attention_heads": 16,
+          "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 151936, "num_experts": 512,
+          "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+          "shared_expert_intermediate_size": 512, "full_attention_interval": 4,
+          "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+          "linear_num_value_heads": 32, "linear_value_head_dim": 128,
+          "max_position_embeddings": 262144})");
+        CHECK(model.notes.empty());
+        CHECK(model.attention_layers == 12);
+        CHECK(model.state_bytes_per_sequence == 36.0 * (32 * 128 * 128 * 4 + 8192 * 3 * 2));
+    }
+    SECTION("Jamba 1.5 Mini has 51.6e9 parameters") {
+        const ModelSpec model = spec_of(R"({"model_type": "jamba", "hidden_size": 4096,
+          "num_hidden_layers": 32, "intermediate_size": 14336, "num_attention_heads": 32,
+          "num_key_value_heads": 8, "vocab_size": 65536, "num_experts": 16,
+          "num_experts_per_tok": 2, "attn_layer_period": 8, "attn_layer_offset": 4,
+          "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_d_state": 16,
+          "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 256,
+          "max_position_embeddings": 262144, "tie_word_embeddings": false})");
+        CHECK(model.notes.empty());
+        CHECK(model.attention_layers == 4);
+        CHECK(model.dense_layers == 16);
+        CHECK(model.weights.at("bf16").bytes == Approx(2 * 51.57e9).epsilon(2e-3));
+    }
+    SECTION("Falcon 7B keeps one head of keys and values") {
+        const ModelSpec model = spec_of(R"({"model_type": "falcon", "hidden_size": 4544,
+          "num_hidden_layers": 32, "num_attention_heads": 71, "multi_query": true,
+          "new_decoder_architecture": false, "vocab_size": 65024})");
+        CHECK(model.kv_bytes_per_token_16bit == 32 * 2 * 64 * 2);
+        CHECK(model.weights.at("bf16").bytes == Approx(2 * 6.9217e9).epsilon(2e-3));
+    }
+}
+
+TEST_CASE("model files: what is assumed, read twice or read by nobody is said") {
+    const auto notes = [](const std::string& config) { return spec_of(config).notes; };
+    const auto without = [](const std::string& key) {
+        const auto at = qwen3_8b.find("\"" + key + "\"");
+        return qwen3_8b.substr(0, at) + qwen3_8b.substr(qwen3_8b.find(',', at) + 1) + "}";
+    };
+    REQUIRE(notes(without("intermediate_size")).size() == 1);
+    CHECK(has(notes(without("intermediate_size")).front(), "is not there: 4 * hidden is assumed"));
+    CHECK(has(notes(without("num_key_value_heads")).front(), "is not there: heads is assumed"));
+    CHECK(notes(qwen3_8b + R"(, "text_config": )" + qwen3_8b + "}}").empty());
+    CHECK(has(notes(R"({"num_hidden_layers": 40, "text_config": )" + qwen3_8b + "}}").front(),
+              "'num_hidden_layers' is 36 in the part of the language model and 40 above it"));
+    CHECK(
+        has(notes(qwen3_8b + R"(, "architectures": ["MistralForSequenceClassification"]})").front(),
+            "answers with no text"));
+    CHECK(notes(qwen3_8b + R"(, "architectures": ["InternVLChatModel"]})").empty());
+    std::string odd = qwen3_8b;
+    odd.replace(odd.find("qwen3"), 5, "other");
+    CHECK(has(notes(odd + R"(, "attn_layer_period": 8, "mamba_d_state": 16})").front(),
+              "is in no family of architectures.yaml: its figures are by the usual names, and "
+              "nothing reads mamba_d_state"));
+    CHECK(notes(qwen3_8b + R"(, "layer_types": )" + layers("a", 40, "full_attention", "") + "}")
+              .size() == 1);
+}
+
+TEST_CASE("model files: a rank has whole blocks of FP8 weights") {
+    const ModelSpec model = spec_of(qwen3_8b + R"(, "quantization_config": {"quant_method": "fp8",
+      "weight_block_size": [128, 128]}})");
+    CHECK(model.weight_blocks == 96);
+    CHECK(facts_of(model).at("model.weight_blocks") == 96);
+    CHECK_FALSE(facts_of(spec_of(qwen3_8b + "}")).contains("model.weight_blocks"));
+}
+
+TEST_CASE(
+    "model files: what cannot be modelled, or is no number of layers, is refused by its key") {
+    const auto with = [](const std::string& key, const std::string& value) {
+        std::string config = qwen3_8b + "}";
+        const auto at = config.find("\"" + key + "\": ") + key.size() + 4;
+        return config.replace(at, config.find(',', at) - at, value);
+    };
+    for (const std::string value : {"true", "40.5", "-40", "\"40\"", "NaN"}) {
+        INFO(value);
+        const std::string why = why_refused(with("num_hidden_layers", value));
+        CHECK(has(why, "num_hidden_layers"));
+        CHECK(has(why, "a whole number above 0 wanted"));
+    }
+    CHECK(has(why_refused(with("num_hidden_layers", "true")), "num_hidden_layers is true"));
+    CHECK(has(
+        why_refused(R"({"model_type": "gemma3", "hidden_size": 2560, "num_hidden_layers": 34})"),
+        "'vocab_size', 'padded_vocab_size': a whole number above 0 wanted, and none of them "
+        "is there"));
+    CHECK(has(why_refused(qwen3_8b + R"(, "is_encoder_decoder": true})"), "is_encoder_decoder"));
+    CHECK(has(why_refused(qwen3_8b + R"(, "quantization_config": "fp8"})"), "quantization_config"));
+    CHECK(has(why_refused(R"({"model_type": "mamba2", "hidden_size": 4096, "num_hidden_layers": 2,
+      "vocab_size": 32768, "layers_block_type": ["mamba", "mamba"], "mamba_num_heads": 128,
+      "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8})"),
+              "without a cache are not modelled"));
+}
+
 TEST_CASE("model files: reading one takes a few milliseconds") {
     const TemporaryFolder folder;
     const auto file = folder.write("config.json", deepseek_v3 + "}");

@@ -137,7 +137,7 @@ TEST_CASE(
                 applied_to(recipe, engine, newest.version, recipe.hardware.front()).dropped;
             for (const std::string& complaint :
                  complaints_about(recipe, engine, recipe.hardware.front(), newest))
-                CHECK(std::find(dropped.begin(), dropped.end(), complaint) != dropped.end());
+                CHECK(contains(dropped, complaint));
         }
     }
 }

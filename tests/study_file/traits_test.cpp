@@ -59,9 +59,8 @@ TEST_CASE("traits: figures that make no sense are refused where they stand") {
     const auto line_of = [&](const std::string& key) {
         const auto at = shipped.find("\n" + key + ":") + 1;
         return ":" +
-               std::to_string(1 + std::count(shipped.begin(),
-                                             shipped.begin() + static_cast<std::ptrdiff_t>(at),
-                                             '\n')) +
+               std::to_string(
+                   1 + std::count(shipped.begin(), shipped.begin() + std::ptrdiff_t(at), '\n')) +
                ":";
     };
     struct Case {

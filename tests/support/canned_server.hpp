@@ -118,7 +118,7 @@ private:
             }
             const ssize_t got = recv(id, buffer.data(), buffer.size(), 0);
             if (got <= 0) return false;
-            in.append(buffer, 0, static_cast<std::size_t>(got));
+            in.append(buffer, 0, std::size_t(got));
         }
     }
     bool write_answer(int id, const Canned& canned) {

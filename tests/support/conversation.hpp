@@ -55,7 +55,7 @@ public:
         for (std::size_t at = 0; at < whole.size();) {
             const ssize_t wrote = write(in_, whole.data() + at, whole.size() - at);
             if (wrote < 0) return;
-            at += static_cast<std::size_t>(wrote);
+            at += std::size_t(wrote);
         }
     }
     /// The next line that it says; empty when it has ended.
@@ -69,7 +69,7 @@ public:
             char bytes[4096];
             const ssize_t got = read(out_, bytes, sizeof bytes);
             if (got <= 0) return "";
-            kept_.append(bytes, static_cast<std::size_t>(got));
+            kept_.append(bytes, std::size_t(got));
         }
     }
     std::string answer(const std::string& line) {

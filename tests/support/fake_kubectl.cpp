@@ -216,7 +216,7 @@ private:
                 std::array<char, 65536> buffer{};
                 const ssize_t got = read(from.at(i), buffer.data(), buffer.size());
                 if (got <= 0) open.at(i) = false;
-                else unfinished.at(i).append(buffer.data(), static_cast<std::size_t>(got));
+                else unfinished.at(i).append(buffer.data(), std::size_t(got));
                 for (std::size_t end = 0; (end = unfinished.at(i).find('\n')) != std::string::npos;
                      unfinished.at(i).erase(0, end + 1))
                     log << now_text() << ' ' << unfinished.at(i).substr(0, end + 1);

@@ -71,7 +71,7 @@ inline HttpAnswer http(std::uint16_t port, const std::string& path, const std::s
     std::string answer;
     std::array<char, 65536> buffer{};
     for (ssize_t got = 0; (got = recv(connection.id(), buffer.data(), buffer.size(), 0)) > 0;)
-        answer.append(buffer.data(), static_cast<std::size_t>(got));
+        answer.append(buffer.data(), std::size_t(got));
     const auto head = answer.find("\r\n\r\n");
     if (!answer.starts_with("HTTP/1.") || head == std::string::npos) return {};
     return {std::atoi(answer.c_str() + 9), answer.substr(head + 4)};

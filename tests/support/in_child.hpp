@@ -33,7 +33,7 @@ std::string in_child(const Action& action) {
     std::string result;
     char buffer[4096];
     for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
-        result.append(buffer, static_cast<std::size_t>(got));
+        result.append(buffer, std::size_t(got));
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);

@@ -235,7 +235,7 @@ private:
             char bytes[256];
             const ssize_t got = read(from_, bytes, sizeof bytes);
             if (got <= 0) return false;
-            said_.append(bytes, static_cast<std::size_t>(got));
+            said_.append(bytes, std::size_t(got));
         }
         return false;
     }

@@ -40,8 +40,7 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
     }
     LoadRun run;
     run.records.resize(all.size());
-    const auto slow =
-        static_cast<std::size_t>(std::lround(engine.slow_share * static_cast<double>(all.size())));
+    const auto slow = std::size_t(std::lround(engine.slow_share * double(all.size())));
     std::size_t sent = 0;
     std::size_t ended = 0;
     std::deque<std::size_t> waiting;
@@ -55,7 +54,7 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
         waiting.push_back(sent++);
     };
     const std::size_t first =
-        closed ? std::min<std::size_t>(static_cast<std::size_t>(load.arrival.in_flight), all.size())
+        closed ? std::min<std::size_t>(std::size_t(load.arrival.in_flight), all.size())
                : all.size();
     if (load.arrival.kind != Arrival::Kind::rate)
         while (sent < first) send(0);
@@ -65,7 +64,7 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
             now = all[sent].arrives;
             continue;
         }
-        auto budget = static_cast<double>(engine.prompt_tokens_a_step);
+        auto budget = double(engine.prompt_tokens_a_step);
         const std::size_t decoding = running.size();
         double prompts = 0;
         while (!waiting.empty() && budget > 0 && running.size() < engine.most_requests) {
@@ -81,7 +80,7 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
         drift = engine.noise_stays * drift +
                 std::sqrt(1 - engine.noise_stays * engine.noise_stays) * normal(random);
         const double seconds =
-            (engine.step_seconds + engine.seconds_per_request * static_cast<double>(decoding) +
+            (engine.step_seconds + engine.seconds_per_request * double(decoding) +
              engine.seconds_per_prompt_token * prompts) *
             std::exp(engine.noise * drift);
         now += seconds * (ended < slow ? engine.slow_times : 1);
@@ -99,8 +98,8 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
             }
             record.end = RequestEnd::success;
             record.done = now;
-            record.input_tokens = static_cast<std::int64_t>(all[i].prompt);
-            record.output_tokens = static_cast<std::int64_t>(all[i].answer);
+            record.input_tokens = std::int64_t(all[i].prompt);
+            record.output_tokens = std::int64_t(all[i].answer);
             ++ended;
             ++free;
         }

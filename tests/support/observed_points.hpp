@@ -64,7 +64,7 @@ inline KernelParameters kernel_of(std::size_t dimensions) {
     KernelParameters kernel;
     kernel.inverse_squared_lengths.resize(static_cast<Eigen::Index>(dimensions));
     for (Eigen::Index d = 0; d < kernel.inverse_squared_lengths.size(); ++d)
-        kernel.inverse_squared_lengths(d) = 0.2 + 0.3 * static_cast<double>(d);
+        kernel.inverse_squared_lengths(d) = 0.2 + 0.3 * double(d);
     kernel.product_variance = 0.8;
     return kernel;
 }

@@ -19,9 +19,8 @@ namespace servetune::test {
 template <class Sequence>
 std::size_t common_start(const Sequence& a, const Sequence& b) {
     const std::size_t n = std::min(a.size(), b.size());
-    return static_cast<std::size_t>(
-        std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first -
-        a.begin());
+    return std::size_t(std::mismatch(a.begin(), a.begin() + std::ptrdiff_t(n), b.begin()).first -
+                       a.begin());
 }
 
 /// The longest common start, in words, of any two of these texts: of neighbours in sorted order.

@@ -74,11 +74,10 @@ public:
     /// Without those that Ray only remembers.
     [[nodiscard]] std::size_t running() const {
         const std::scoped_lock lock(mutex_);
-        return static_cast<std::size_t>(
-            std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
-                const std::string status = one.second->told().at("status");
-                return status == "PENDING" || status == "RUNNING";
-            }));
+        return std::size_t(std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
+            const std::string status = one.second->told().at("status");
+            return status == "PENDING" || status == "RUNNING";
+        }));
     }
     /// What was submitted last.
     [[nodiscard]] nlohmann::json last() const {
@@ -160,7 +159,7 @@ private:
         std::unique_ptr<Process> process{};
         bool stopped = false;
         bool lost = false;
-        double began = static_cast<double>(std::time(nullptr));
+        double began = double(std::time(nullptr));
         std::jthread stopping{};
     };
 
@@ -190,7 +189,7 @@ private:
         while (request.size() < wanted) {
             const ssize_t got = recv(connection, buffer.data(), buffer.size(), 0);
             if (got <= 0) return;
-            request.append(buffer.data(), static_cast<std::size_t>(got));
+            request.append(buffer.data(), std::size_t(got));
             const auto head = request.find("\r\n\r\n");
             if (head == std::string::npos) continue;
             const auto length = request.find("Content-Length: ");
@@ -221,7 +220,7 @@ private:
             const ssize_t count =
                 send(connection, all.data() + sent, all.size() - sent, MSG_NOSIGNAL);
             if (count <= 0) return;
-            sent += static_cast<std::size_t>(count);
+            sent += std::size_t(count);
         }
     }
 

@@ -20,8 +20,8 @@ inline std::filesystem::path script(const TemporaryFolder& folder, const std::st
 
 /// How many files and folders it has, descriptors of `/proc/self/fd` for instance.
 inline std::size_t entries(const std::filesystem::path& folder) {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder),
-                                                  std::filesystem::directory_iterator()));
+    return std::size_t(std::distance(std::filesystem::directory_iterator(folder),
+                                     std::filesystem::directory_iterator()));
 }
 
 }  // namespace servetune::test

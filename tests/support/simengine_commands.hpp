@@ -82,7 +82,7 @@ inline LoadRun load(const SimEngine& engine, std::size_t requests, std::int64_t 
 }
 
 inline std::size_t succeeded(const LoadRun& run) {
-    return static_cast<std::size_t>(
+    return std::size_t(
         std::count_if(run.records.begin(), run.records.end(),
                       [](const RequestRecord& record) { return record.succeeded(); }));
 }

@@ -56,7 +56,7 @@ inline std::map<std::size_t, Got> finish(EngineCore& core, int most_steps = 1'00
         REQUIRE(step.work.decode_sequences + step.work.prefill_sequences <= settings.max_sequences);
         REQUIRE((settings.mixed_steps || step.work.decode_sequences == 0 ||
                  step.work.prefill_sequences == 0));
-        REQUIRE(core.running() <= static_cast<std::size_t>(settings.max_sequences));
+        REQUIRE(core.running() <= std::size_t(settings.max_sequences));
         REQUIRE(step.cache_use <= 1);
         REQUIRE(core.cache_use() <= step.cache_use);
         for (const TokenEvent& event : step.tokens) {

@@ -141,7 +141,7 @@ public:
             if (poll(&waiting, 1, 100) <= 0) continue;
             const ssize_t got = read(ours_, buffer.data(), buffer.size());
             if (got <= 0) break;  // EIO: nobody holds the terminal any more
-            rows_.take({buffer.data(), static_cast<std::size_t>(got)});
+            rows_.take({buffer.data(), std::size_t(got)});
             look(rows_);
         }
         int status = 0;

@@ -56,7 +56,7 @@ public:
         number(infos_, static_cast<std::uint32_t>(sizes.size()));
         for (const std::uint64_t size : sizes) number(infos_, size);
         number(infos_, std::uint32_t{0});  // 32 bit floats
-        number(infos_, static_cast<std::uint64_t>(data_.size()));
+        number(infos_, std::uint64_t(data_.size()));
         for (const float value : values) number(data_, value);
         pad(data_);
     }
@@ -79,7 +79,7 @@ private:
         into.append(bytes, sizeof value);
     }
     static void text_in(std::string& into, const std::string& value) {
-        number(into, static_cast<std::uint64_t>(value.size()));
+        number(into, std::uint64_t(value.size()));
         into += value;
     }
     static void pad(std::string& bytes) { bytes.resize((bytes.size() + 31) / 32 * 32); }
@@ -91,7 +91,7 @@ private:
     void add_list(const std::string& key, std::uint32_t type, std::size_t count) {
         add(key, 9);
         number(metadata_, type);
-        number(metadata_, static_cast<std::uint64_t>(count));
+        number(metadata_, std::uint64_t(count));
     }
 
     std::uint64_t tensors_ = 0;
@@ -149,7 +149,7 @@ inline std::string TinyModel::gguf() const {
     Rng rng(seed);
     const auto weights = [&](const std::string& name, std::uint64_t from, std::uint64_t to) {
         // Uniform with variance 1 / from: what goes through keeps its size.
-        const double width = 2 * std::sqrt(3.0 / static_cast<double>(from));
+        const double width = 2 * std::sqrt(3.0 / double(from));
         std::vector<float> values(from * to);
         for (float& value : values) value = static_cast<float>((rng.uniform() - 0.5) * width);
         writer.tensor(name + ".weight", {from, to}, values);

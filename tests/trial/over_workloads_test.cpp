@@ -29,7 +29,7 @@ SearchSpace three_modes() {
 std::vector<Trial> lopsided_history() {
     std::vector<Trial> history;
     for (std::uint64_t round = 0; round < 3; ++round) {
-        const double noise = 1 + 0.002 * static_cast<double>(round);
+        const double noise = 1 + 0.002 * double(round);
         history.push_back(trial_of_two(3 * round, "usual", 100 * noise, 1000 / noise));
         history.push_back(
             trial_of_two(3 * round + 1, "lopsided", 150 * noise, 900 * noise));  // +50 %, -10 %

@@ -23,7 +23,7 @@ namespace {
 
 double speed(const Configuration& c) {
     const double x = c.number("x");
-    return 100 * std::exp(-(x - 0.3) * (x - 0.3)) + static_cast<double>(c.integer("n")) +
+    return 100 * std::exp(-(x - 0.3) * (x - 0.3)) + double(c.integer("n")) +
            (c.text("kind") == "b" ? 8 : 0);
 }
 

@@ -19,8 +19,7 @@ struct Fingerprint {
     [[nodiscard]] std::string text() const {
         constexpr std::string_view digits = "0123456789abcdef";
         std::string result(16, '0');
-        for (int i = 0; i < 16; ++i)
-            result[static_cast<std::size_t>(i)] = digits[(bits >> (60 - 4 * i)) & 0xfU];
+        for (int i = 0; i < 16; ++i) result[std::size_t(i)] = digits[(bits >> (60 - 4 * i)) & 0xfU];
         return result;
     }
 };

@@ -116,7 +116,7 @@ private:
             const auto first = std::min_element(next.begin(), next.end());
             if (first == next.end() || *first == std::string_view::npos)
                 return take(text.substr(at), nullptr);
-            const Secret& secret = secrets_[static_cast<std::size_t>(first - next.begin())];
+            const Secret& secret = secrets_[std::size_t(first - next.begin())];
             take(text.substr(at, *first - at), nullptr);
             take(text.substr(*first, secret.text.size()), &secret);
             at = *first + secret.text.size();

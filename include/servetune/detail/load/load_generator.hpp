@@ -86,7 +86,7 @@ struct LoadOptions {
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
         return OptionCheck()
-            .within("loops", static_cast<double>(loops), 1, 1024)
+            .within("loops", double(loops), 1, 1024)
             .at_least("most_in_flight", most_in_flight.value_or(1), 1)
             .seconds("request_timeout_seconds", request_timeout_seconds)
             .seconds("stall_timeout_seconds", stall_timeout_seconds)

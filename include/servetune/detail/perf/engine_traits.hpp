@@ -69,6 +69,9 @@ struct CostCheck {
     std::vector<double> output_tokens_per_second;  ///< lowest, highest; empty: not known
     std::vector<double> time_per_output_token;
     std::vector<double> time_to_first_token;
+    /// Standard deviation of ln(measured / predicted) of output tokens/s between rows of one
+    /// setup; 0: not known.
+    double within = 0;
 };
 
 /// What the cost model knows of an engine: a handful of factors, each measured, fitted
@@ -147,6 +150,9 @@ struct EngineTraits {
     bool whole_prompts_raise_budget =
         false;  ///< without chunked prefill a step holds the longest context, unless told otherwise
     double reserved_share = 0;
+    /// share of the cache's memory that states of sequences take at most: then it serves as many as
+    /// fit there; 0: those of all its sequences have to fit
+    double state_share = 0;
     std::map<std::string, std::vector<DefaultRule>, std::less<>>
         defaults{};  ///< by device, of the engine's own parameters
 

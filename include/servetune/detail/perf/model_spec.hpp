@@ -52,6 +52,9 @@ struct ModelSpec {
     double state_bytes_per_sequence = 0;  ///< of linear and Mamba layers, in all of them
     std::int64_t sliding_window = 0;      ///< tokens; 0: none
     std::int64_t sliding_layers = 0;  ///< of the attention layers, those that stop growing there
+    /// Blocks of scales along the width of an MLP or of an expert, which ranks have to divide, of a
+    /// checkpoint with one scale a block; 0: it has none
+    std::int64_t weight_blocks = 0;
     std::string native_type{};  ///< key in `weights` of the checkpoint as published: bf16, fp8
     std::map<std::string, ModelWeights, std::less<>> weights{};
     std::string source{};

@@ -3,6 +3,7 @@
 
 #include "servetune/configuration.hpp"
 #include "servetune/decision.hpp"
+#include "servetune/objective.hpp"
 #include "servetune/search_space.hpp"
 #include "servetune/trial.hpp"
 
@@ -18,6 +19,11 @@
 
 namespace servetune {
 
+/// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the
+/// limit, for they are ratios; `success_ratio` as the difference of logits after Laplace's rule for
+/// some hundred requests, so that 1 is a number too; at or below 0 as differences.
+[[nodiscard]] double margin_of(const Limit& limit, double value);
+
 /// What is believed of a configuration before it is measured.
 struct PriorBelief {
     std::optional<double>
@@ -25,6 +31,11 @@ struct PriorBelief {
     /// How surely it gives a number at all, in standard deviations: a memory model's margin over
     /// its error, say; -3 to 3. Nothing: not known.
     std::optional<double> margin{};
+    /// Of each limit of the objective how far inside it is, as `margin_of`; may end early.
+    std::vector<std::optional<double>> limits{};
+    /// Standard deviation of `log_value` around what is measured, between configurations of one
+    /// study: as it was checked on measurements. Nothing: it never was.
+    std::optional<double> log_error{};
 
     friend bool operator==(const PriorBelief&, const PriorBelief&) = default;
 };
