@@ -141,8 +141,8 @@ inline std::vector<CostCheck> checks_of(const std::vector<Residual>& rows) {
             // Of a chip without rows nobody knows more than of those with them.
             for (std::size_t i = 0; i < result.size(); ++i)
                 for (const auto figure : checked_figures)
-                    if (keys_of(*firsts[i])[level] == keys[level] && !(result[i].*figure).empty() &&
-                        !(group.check.*figure).empty()) {
+                    if (result[i].since.empty() && keys_of(*firsts[i])[level] == keys[level] &&
+                        !(result[i].*figure).empty() && !(group.check.*figure).empty()) {
                         auto& range = group.check.*figure;
                         range.front() = std::min(range.front(), (result[i].*figure).front());
                         range.back() = std::max(range.back(), (result[i].*figure).back());

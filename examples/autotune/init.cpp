@@ -14,6 +14,7 @@
 #include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
+#include "servetune/study_checks.hpp"
 #include "servetune/version.hpp"
 #include "study_file/readers.hpp"
 

@@ -16,6 +16,7 @@
 #include "servetune/search_space.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
+#include "servetune/study_checks.hpp"
 #include "study_file/yaml.hpp"
 
 #include <fmt/ranges.h>

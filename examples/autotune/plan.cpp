@@ -17,6 +17,7 @@
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
+#include "servetune/study_checks.hpp"
 #include "study/clocks.hpp"
 #include "study/confirmation.hpp"
 #include "study_file/readers.hpp"

@@ -14,6 +14,7 @@
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
+#include "servetune/study_checks.hpp"
 #include "servetune/workers.hpp"
 
 #include <unistd.h>

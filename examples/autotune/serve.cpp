@@ -13,6 +13,7 @@
 #include "servetune/detail/host/port.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
+#include "servetune/study_checks.hpp"
 #include "study/study_lock.hpp"
 
 #include <fmt/ranges.h>

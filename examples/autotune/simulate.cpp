@@ -9,6 +9,7 @@
 #include "predict/prediction.hpp"
 #include "report/report_json.hpp"
 #include "servetune/error.hpp"
+#include "servetune/study_checks.hpp"
 #include "study_file/readers.hpp"
 
 #include <nlohmann/json.hpp>

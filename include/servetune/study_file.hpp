@@ -211,19 +211,6 @@ StudyFile load_study(const StudyText& text, const Catalogue& catalogue,
                      const std::string& strategy = "", MeasuredBy by = MeasuredBy::evaluator,
                      const MachineSource& machine = {});
 
-/// Engines of which the study names a version that is newer than all whose flags are known, each
-/// with what was checked last.
-std::vector<std::string> unchecked_versions(const Composition& composition,
-                                            const Catalogue& catalogue);
-/// What keeps the study from running on this machine, each with what was looked for: models whose
-/// path leads nowhere.
-std::vector<std::string> missing_models(const StudyFile& file);
-/// What the environment of this program sets of what the study's commands set: engines inherit it.
-std::vector<std::string> set_by_own_environment(const StudyFile& file);
-/// The same of an objective that names power or energy where nothing measures it. Asks a tool only
-/// then.
-std::vector<std::string> missing_power(const StudyFile& file);
-
 /// A study file made ready to run: its table read, its space counted.
 struct StudySetup {
     StudyFile file;
@@ -295,9 +282,6 @@ struct RunHooks {
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {},
                   const RunHooks& hooks = {});
 
-/// The same of containers: images that are not here, nobody who runs them.
-std::vector<std::string> missing_images(const StudySetup& setup);
-
 /// The files of what is known of an engine of this study, as text: the traits that it names, else
 /// those that ship and the kernels beside them. Throws IoError.
 std::string traits_text(const StudyFile& file, const std::string& engine);
@@ -305,12 +289,6 @@ std::string traits_text(const StudyFile& file, const std::string& engine);
 /// that ships.
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue,
                        const std::string& engine);
-
-/// Why the cost model's figures for this study's engines may be wrong, a sentence each: never
-/// checked on the chip, or off by more than a quarter there (`checked` of the traits). `hardware`:
-/// in place of the study's. Empty too where the chip is not known.
-std::vector<std::string> doubts_of_cost_model(const StudyFile& file,
-                                              const std::string& hardware = "");
 
 /// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in
 /// place of the file's. Throws IoError for unknown hardware or an engine without traits, UsageError
@@ -323,11 +301,5 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file,
 /// a server. Throws Error where the chip or the model is not known (`simulated`).
 [[nodiscard]] std::optional<double> expected_trial_seconds(const StudySetup& setup,
                                                            const Configuration& configuration);
-
-/// One sentence and a memory plan where no configuration of the space would start; empty where one
-/// does. Looks at the default, at every configuration of a space of at most `most`, else at that
-/// many drawn evenly (and says so).
-std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem,
-                               std::size_t most = 2000);
 
 }  // namespace servetune

@@ -2,6 +2,7 @@
 #include "servetune/detail/base/redactor.hpp"
 
 #include "base/text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 namespace servetune {
 
@@ -23,7 +24,7 @@ std::string base64(std::string_view bytes) {
 std::vector<std::string> secret_forms(const std::string& secret) {
     std::vector<std::string> result;
     const auto add = [&](const std::string& form) {
-        if (std::find(result.begin(), result.end(), form) == result.end()) result.push_back(form);
+        if (!contains(result, form)) result.push_back(form);
     };
     const auto hexadecimal = [](unsigned number, int digits, bool upper) {
         std::string text;

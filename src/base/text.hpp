@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace servetune {
 
@@ -28,6 +30,21 @@ inline std::string_view trimmed(std::string_view text) {
 inline std::string lower_case(std::string text) {
     for (char& c : text)
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
+}
+
+/// With `by` for each `what`; what came of one is not looked at again.
+inline std::string replaced_all(std::string text, std::string_view what, std::string_view by) {
+    for (auto at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
+        text.replace(at, what.size(), by);
+    return text;
+}
+
+/// With its `{names}` filled in, one name after the other; unknown names stay.
+inline std::string filled(std::string text,
+                          const std::vector<std::pair<std::string, std::string>>& values) {
+    for (const auto& [name, value] : values)
+        text = replaced_all(std::move(text), "{" + name + "}", value);
     return text;
 }
 

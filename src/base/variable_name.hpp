@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/base/ranges.hpp"
+#include "text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -41,21 +44,18 @@ inline std::string wrong_with_variable(const std::string& name) {
 /// of PWD (the working directory) and PKEY (a partition of an InfiniBand network).
 inline bool names_secret(std::string_view variable) {
     constexpr std::array<std::string_view, 8> endings{
-        "KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
-    constexpr std::array<std::string_view, 5> whole{"AUTH", "PASS", "PWD", "COOKIE", "KEYS"};
-    std::string upper(variable);
-    std::transform(upper.begin(), upper.end(), upper.begin(),
-                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-    for (const std::string_view elsewhere : {"_FILE", "_PATH", "_DIR", "_SOCK"})
-        if (upper.ends_with(elsewhere)) return false;
-    if (upper == "PWD") return false;
-    for (std::size_t at = 0; at <= upper.size();) {
-        const std::size_t end = std::min(upper.find('_', at), upper.size());
-        const std::string_view part = std::string_view(upper).substr(at, end - at);
+        "key", "token", "secret", "password", "passwd", "passphrase", "credential", "credentials"};
+    constexpr std::array<std::string_view, 5> whole{"auth", "pass", "pwd", "cookie", "keys"};
+    const std::string name = lower_case(std::string(variable));
+    for (const std::string_view elsewhere : {"_file", "_path", "_dir", "_sock"})
+        if (name.ends_with(elsewhere)) return false;
+    if (name == "pwd") return false;
+    for (std::size_t at = 0; at <= name.size();) {
+        const std::size_t end = std::min(name.find('_', at), name.size());
+        const std::string_view part = std::string_view(name).substr(at, end - at);
         const bool ends =
-            part != "PKEY" && std::any_of(endings.begin(), endings.end(),
-                                          [&](auto one) { return part.ends_with(one); });
-        if (ends || std::find(whole.begin(), whole.end(), part) != whole.end()) return true;
+            part != "pkey" && any_of(endings, [&](auto one) { return part.ends_with(one); });
+        if (ends || contains(whole, part)) return true;
         at = end + 1;
     }
     return false;

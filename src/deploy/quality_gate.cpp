@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "base/nesting.hpp"
+#include "base/text.hpp"
 #include "base/url.hpp"
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"
@@ -64,13 +65,6 @@ std::string with_zeros(const std::string& extra_body, const std::vector<std::str
     if (!object.is_object()) object = Json::object();
     for (const std::string& field : fields) object[field] = 0;
     return object.dump();
-}
-
-std::string replaced(std::string word, const std::string& name, const std::string& value) {
-    for (auto at = word.find(name); at != std::string::npos;
-         at = word.find(name, at + value.size()))
-        word.replace(at, name.size(), value);
-    return word;
 }
 
 std::vector<std::string> table_cells(const std::string& row) {
@@ -182,8 +176,7 @@ QualityGate::Found QualityGate::asked(const Server& server, const std::stop_toke
     if (!options_.command.empty()) {
         std::vector<std::string> words;
         for (const std::string& word : options_.command)
-            words.push_back(
-                replaced(replaced(word, "{url}", endpoint.url), "{model}", endpoint.model));
+            words.push_back(filled(word, {{"url", endpoint.url}, {"model", endpoint.model}}));
         const std::string program = find_program(words.front()).string();
         if (program.empty())
             throw UsageError("the quality command " + words.front() +

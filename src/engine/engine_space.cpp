@@ -146,7 +146,7 @@ void EngineSpace::keep_version(Engine& engine) const {
             for (const auto& [bound, values] : bounds)
                 if (!version_within(version, since ? bound : "", since ? "" : bound))
                     std::erase_if(choice->values, [&, &list = values](const Value& value) {
-                        return lists(list, value);
+                        return contains(list, value);
                     });
         };
         if (choice == nullptr) continue;
@@ -280,7 +280,7 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
         values = with_unset(std::move(values), parent.parameter->parameter);
         if (!parent.name_in_space.empty())
             parameter.active_when.push_back({parent.name_in_space, std::move(values)});
-        else if (!lists(values, parent.parameter->parameter.default_value))
+        else if (!contains(values, parent.parameter->parameter.default_value))
             parameter.active_when.push_back({parent.parameter->parameter.name, {}});
     }
     parameters_.push_back(std::move(parameter));

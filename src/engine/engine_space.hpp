@@ -17,11 +17,6 @@
 
 namespace servetune {
 
-template <class Item>
-bool lists(const std::vector<Item>& list, const Item& wanted) {
-    return contains(list, wanted);
-}
-
 /// What may be searched: the parameters of a study's engines, narrowed, under the names of its
 /// space. It points into itself.
 class EngineSpace {

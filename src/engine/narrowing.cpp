@@ -79,9 +79,9 @@ struct LeftOut {
     /// Whether a condition or rule that wants one of `values` of a held parameter has it.
     [[nodiscard]] bool holds(const std::string& name, const std::vector<Value>& values) const {
         const Parameter& parameter = held.at(name);
-        if (lists(values, parameter.default_value)) return true;
+        if (contains(values, parameter.default_value)) return true;
         return is_unset(parameter.default_value) && parameter.value_when_unset &&
-               lists(values, *parameter.value_when_unset);
+               contains(values, *parameter.value_when_unset);
     }
     /// What stays of some conditions; nothing where they can never hold.
     [[nodiscard]] std::optional<std::vector<Condition>> rest_of(
@@ -181,7 +181,7 @@ void EngineSpace::read_entries(const Engine& engine) {
             if (is_unset(value)) {
                 entry.offers_unset = true;
                 if (!entry.default_value) entry.default_value = Unset{};
-            } else if (!lists(values, value)) values.push_back(value);
+            } else if (!contains(values, value)) values.push_back(value);
             else twice += (twice.empty() ? "" : ", ") + text_of(said);
         }
         if (!twice.empty())
@@ -198,14 +198,14 @@ void EngineSpace::read_entries(const Engine& engine) {
 void EngineSpace::keep_architecture(Engine& engine) const {
     const std::string& chip = description_.architecture;
     if (chip.empty()) return;
-    if (!engine.architectures.empty() && !lists(engine.architectures, chip))
+    if (!engine.architectures.empty() && !contains(engine.architectures, chip))
         throw SpaceError(engine.name + " does not run on " + chip + "; it runs on " +
                          listed(engine.architectures));
     for (EngineParameter& declared : engine.parameters)
         if (auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain))
             std::erase_if(choice->values, [&](const Value& value) {
                 const auto chips = declared.architectures.find(text_of(value));
-                return chips != declared.architectures.end() && !lists(chips->second, chip);
+                return chips != declared.architectures.end() && !contains(chips->second, chip);
             });
 }
 
@@ -246,7 +246,7 @@ Parameter EngineSpace::narrowed(const Engine& engine, const EngineParameter& of_
         if (const auto chips = of_engine.architectures.find(text_of(value));
             chips != of_engine.architectures.end())
             if (!description_.architecture.empty() &&
-                !lists(chips->second, description_.architecture)) {
+                !contains(chips->second, description_.architecture)) {
                 why = text_of(value) + " of " + engine.name + " does not run on " +
                       description_.architecture + "; it runs on " + listed(chips->second);
                 return;
@@ -355,9 +355,9 @@ void EngineSpace::merge_same_commands() {
         ChoiceDomain left;
         left.ordered = parameter.ordered();
         for (std::size_t i = 0; i < parameter.level_count(); ++i)
-            if (const Value level = parameter.level(i); !is_unset(level) && !lists(gone, level))
+            if (const Value level = parameter.level(i); !is_unset(level) && !contains(gone, level))
                 left.values.push_back(level);
-        if (lists(gone, Value(Unset{}))) parameter.offers_unset = false;
+        if (contains(gone, Value(Unset{}))) parameter.offers_unset = false;
         parameter.domain = std::move(left);
     }
 }
@@ -395,7 +395,7 @@ void EngineSpace::leave_out_emptied(Engine& engine) {
             refuse_emptied(engine, declared);
             left.held.emplace(parameter.name, parameter);
         } else if (!is_unset(parameter.default_value) &&
-                   !lists(choice->values, parameter.default_value)) {
+                   !contains(choice->values, parameter.default_value)) {
             parameter.default_value = Unset{};
             parameter.offers_unset = true;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a configuration to commands.
 #include "base/present.hpp"
+#include "base/text.hpp"
 #include "base/variable_name.hpp"
 #include "engine_space.hpp"
 #include "servetune/detail/base/number_text.hpp"
@@ -46,17 +47,6 @@ bool names_address(const std::string& word) {
            word.find("side_port}") != std::string::npos;  // also `{prefill_side_port}`
 }
 
-/// `{name}` in a word, replaced by its text.
-std::string with_texts(std::string word, const Texts& texts) {
-    for (const auto& [name, text] : texts) {
-        const std::string place = "{" + name + "}";
-        for (auto at = word.find(place); at != std::string::npos;
-             at = word.find(place, at + text.size()))
-            word.replace(at, place.size(), text);
-    }
-    return word;
-}
-
 /// The places of an address, and further ones.
 Texts texts_of(const LaunchTarget& target, Texts further) {
     further.insert(further.end(), {{"host", target.host},
@@ -69,7 +59,7 @@ Texts texts_of(const LaunchTarget& target, Texts further) {
 void add_filled(std::vector<std::string>& argv, const std::vector<std::string>& words,
                 const Texts& texts, bool has_address) {
     for (const std::string& word : words) {
-        if (has_address || !names_address(word)) argv.push_back(with_texts(word, texts));
+        if (has_address || !names_address(word)) argv.push_back(filled(word, texts));
         else if (!argv.empty() && argv.back().starts_with("-")) argv.pop_back();
     }
 }
@@ -238,7 +228,7 @@ Command Composition::render(const Configuration& configuration, const LaunchTarg
         add_filled(command.argv, role->arguments, texts, has_address);
         for (const auto& [variable, value] : role->environment)
             if (has_address || !names_address(value))
-                command.environment[variable] = with_texts(value, texts);
+                command.environment[variable] = filled(value, texts);
     }
     const std::vector<std::string> always = arguments_of(engine);
     command.argv.insert(command.argv.end(), always.begin(), always.end());
@@ -356,7 +346,7 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
     WeightCacheCommands result{words.model,
                                {{}, std::move(words.environment), std::move(words.files)}};
     for (const std::string& word : declared.launch)
-        result.daemon.argv.push_back(with_texts(word, values));
+        result.daemon.argv.push_back(filled(word, values));
     result.daemon.argv.insert(result.daemon.argv.end(), words.flags.begin(), words.flags.end());
     std::set<std::string> shared(declared.arguments.begin(), declared.arguments.end());
     for (const std::string& name : declared.parameters)
@@ -367,7 +357,7 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
             result.daemon.argv.insert(result.daemon.argv.end(), setting.words.begin(),
                                       setting.words.end());
     for (const std::string& word : declared.engine)
-        result.engine_adds.push_back(with_texts(word, values));
+        result.engine_adds.push_back(filled(word, values));
     result.ready = declared.ready;
     result.used = declared.used;
     result.ready_within_seconds = declared.ready_within_seconds;

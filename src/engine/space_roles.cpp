@@ -94,7 +94,7 @@ void EngineSpace::add_roles() {
     for (const auto& [name, entries] : *description_.roles) {
         std::vector<std::string> known;
         for (const EngineRole& role : roles) known.push_back(role.name);
-        if (!lists(known, name))
+        if (!contains(known, name))
             throw EntryErrors("roles",
                               engine.name + " has no role '" + name + "'; it has " + listed(known));
     }

@@ -138,7 +138,7 @@ void EngineSpace::add_constraints(const Engine& engine, std::string_view role) {
                         searched != nullptr && searched->offers_unset
                             ? with_unset(values, of_engine)
                             : values;
-                else can_match = can_match && lists(values, of_engine.default_value);
+                else can_match = can_match && contains(values, of_engine.default_value);
             }
             if (!can_match) continue;
             if (renamed.values.empty()) impossible(constraint);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/perf/start_failure.hpp"
 
+#include "base/text.hpp"
 #include "servetune/detail/base/number_text.hpp"
 
 #include <algorithm>
@@ -98,17 +99,6 @@ std::optional<StartResult> out_of_memory(const CostModel& cost) {
 }
 
 }  // namespace
-
-std::string filled(std::string line,
-                   const std::vector<std::pair<std::string, std::string>>& values) {
-    for (const auto& [name, value] : values) {
-        const std::string place = "{" + name + "}";
-        for (auto at = line.find(place); at != std::string::npos;
-             at = line.find(place, at + value.size()))
-            line.replace(at, place.size(), value);
-    }
-    return line;
-}
 
 std::vector<std::string> log_lines(const EngineTraits& traits, std::string_view event,
                                    const std::vector<std::pair<std::string, std::string>>& values) {

@@ -68,9 +68,8 @@ DecisionOrder::DecisionOrder(const SearchSpace& space) {
     for (std::size_t r = 0; r < rules.size(); ++r)
         for (const std::size_t i : rules[r]) rules_of[i].push_back(r);
     const auto waits = [&](std::size_t i) {
-        return has_runs(space.parameters()[i]) &&
-               std::any_of(rules_of[i].begin(), rules_of[i].end(), [&](std::size_t r) {
-                   return std::any_of(rules[r].begin(), rules[r].end(), [&](std::size_t other) {
+        return has_runs(space.parameters()[i]) && any_of(rules_of[i], [&](std::size_t r) {
+                   return any_of(rules[r], [&](std::size_t other) {
                        return !decided[other] && !has_runs(space.parameters()[other]) &&
                               r < space.constraints().size();
                    });

@@ -118,14 +118,11 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
     for (const std::string& column : header)
         if (!seen.insert(column).second)
             throw ParseError(name + ":1: the column '" + column + "' stands twice");
-    const auto among = [](const auto& list, const std::string& column) {
-        return contains(list, column);
-    };
 
     MeasuredTable table{name, {}, {}};
     for (std::size_t i = 0; i < status; ++i)
         if (header[i] != "workload" && header[i] != repeat_column &&
-            !among(described_left, header[i]))
+            !contains(described_left, header[i]))
             table.parameters.push_back(header[i]);
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const auto place = name + ":" + std::to_string(rows[r].line) + ": ";
@@ -137,7 +134,7 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
             const std::string& column = header[i];
             if (column == "workload") row.workload = cells[i];
             else if (i < status && column == repeat_column) row.repeat = cells[i];
-            else if (i < status && !among(described_left, column))
+            else if (i < status && !contains(described_left, column))
                 row.cells.push_back(cells[i].empty() ? std::nullopt : std::optional(cells[i]));
             else if (column == "message") message = cells[i];
             else if (column == "verdict" && !cells[i].empty()) {
@@ -150,7 +147,7 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
             } else if (column == "findings") {
                 std::istringstream ids(cells[i]);
                 for (std::string id; ids >> id;) measurement.validity.findings.push_back({id});
-            } else if (i > status && !among(described_right, column) && column != "verdict" &&
+            } else if (i > status && !contains(described_right, column) && column != "verdict" &&
                        !cells[i].empty()) {
                 const auto number = real_of(cells[i]);
                 if (!number)

@@ -26,11 +26,6 @@ bool matches(std::string_view pattern, std::string_view text) {
     return pattern.find_first_not_of('*', p) == pattern.npos;
 }
 
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-    for (auto at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
-        text.replace(at, what.size(), by);
-}
-
 /// `method`: all words that say it, `modelopt nvfp4`; numbers that are not said are 0.
 WeightsFormat format_of(std::string method, double bits, double group, bool weights_only) {
     method = lower_case(std::move(method));
@@ -126,7 +121,7 @@ void CheckpointFormats::add(std::string pattern, const WeightsFormat& format) {
     if (pattern.size() > 300) return;
     if (pattern.starts_with("re:")) {
         pattern.erase(0, 3);
-        replace_all(pattern, ".*", "*");
+        pattern = replaced_all(pattern, ".*", "*");
         std::erase_if(pattern, [](char c) { return c == '^' || c == '$' || c == '\\'; });
         const auto open = pattern.find('('), close = pattern.find(')');
         if (open < close && close != pattern.npos) {
@@ -145,7 +140,7 @@ void CheckpointFormats::add(std::string pattern, const WeightsFormat& format) {
                                        {"feed_forward", "mlp"},
                                        {"ffn", "mlp"},
                                        {"mixer", "*"}})
-        replace_all(pattern, theirs, ours);
+        pattern = replaced_all(pattern, theirs, ours);
     if (pattern.starts_with("*.")) pattern.erase(0, 2);  // each is looked for behind any
     std::int64_t layer = -1;
     if (const auto at = pattern.find("layers."); at != pattern.npos) {

@@ -49,10 +49,8 @@ double json_number_in(const Json* of, const char* key, double otherwise) {
 double ConfigNames::needed(const std::string& name) {
     const auto value = number(name);
     std::string found;
-    std::string keys = spelled(name);
-    for (const auto& [what, by] : {std::pair(" | ", "', '"), {"config.", ""}})
-        for (auto at = keys.find(what); at != keys.npos; at = keys.find(what, at))
-            keys.replace(at, std::string_view(what).size(), by);
+    const std::string keys =
+        replaced_all(replaced_all(spelled(name), " | ", "', '"), "config.", "");
     bool whole = value && *value > 0 && *value == std::floor(*value);
     for (const Json* part : parts_)
         for (const std::string& key : read_)

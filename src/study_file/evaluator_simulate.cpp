@@ -8,6 +8,7 @@
 #include "readers.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
+#include "servetune/study_checks.hpp"
 #include "study_snapshot.hpp"
 
 namespace servetune {

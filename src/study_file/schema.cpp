@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "fact_keys.hpp"
 
 #include <nlohmann/json.hpp>
@@ -171,10 +172,8 @@ namespace {
 std::string markdown_table(const KeyType& table, const Meanings& meanings) {
     std::string result = "| key | what | meaning |\n|---|---|---|\n";
     for (const Key& key : table.keys()) {
-        std::string what = key.type->text();
-        for (auto at = what.find('|'); at != std::string::npos; at = what.find('|', at + 1))
-            what.replace(at, 1, "&#124;");
-        result += "| `" + std::string(key.name) + "` | " + what + " | " +
+        result += "| `" + std::string(key.name) + "` | " +
+                  replaced_all(key.type->text(), "|", "&#124;") + " | " +
                   key_meaning(table, key, meanings) +
                   std::string(key.has(required) ? required_mark : "") + " |\n";
     }

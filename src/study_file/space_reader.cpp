@@ -229,17 +229,22 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 
 namespace {
 
-/// Where the figures do not ship, and the model's own files are on this machine.
-void find_own_facts(const Catalogue& catalogue, const MachineSource& machine, StudyFile& study) {
-    const bool path = study.model.starts_with('/');
+/// Where the figures do not ship, and the model's own files are on this machine. `folder`: the
+/// study's, where a `./model` is.
+void find_own_facts(const Catalogue& catalogue, const MachineSource& machine,
+                    const fs::path& folder, StudyFile& study) {
+    const bool beside = study.model.starts_with("./") || study.model.starts_with("../");
+    const bool path = beside || study.model.starts_with('/');
     std::error_code unknown;
     if (!path && fs::exists(study.model, unknown)) return;  // of this folder: engines have another
     const auto shipped = path ? std::nullopt : served_model(study.model, catalogue.all_models());
     if (shipped && shipped->model.weights.contains(shipped->quantization)) return;
-    const fs::path file = catalogue.file_of_model(study.model);
+    const std::string of =
+        beside ? fs::absolute(folder / study.model).lexically_normal().string() : study.model;
+    const fs::path file = catalogue.file_of_model(of);
     if (file.empty() || (machine.knew_facts && !machine.knew_facts(study))) return;
     try {
-        (void)catalogue.model_from_files(study.model);
+        (void)catalogue.model_from_files(of);
         study.model_file = file;
     } catch (const Error& error) {
         study.warnings.push_back(std::string(error.what()) + "; its figures are not used");
@@ -253,7 +258,7 @@ void read_model_name(const Yaml& node, const Catalogue& catalogue, const Machine
     study.model = text_with_home(node);
     study.source.places.emplace("'model'", node.place());
     if (!names_model_file(study.model)) {
-        find_own_facts(catalogue, machine, study);
+        find_own_facts(catalogue, machine, fs::path(node.file()).parent_path(), study);
         return;
     }
     study.model_file = fs::absolute(found_by(catalogue, "models", node)).lexically_normal();

@@ -11,6 +11,7 @@
 #include "evaluator_type.hpp"
 #include "keys.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/study_checks.hpp"
 
 #include <unistd.h>
 
@@ -110,7 +111,8 @@ std::vector<std::string> missing_models(const StudyFile& file) {
     models.insert(models.begin(), file.model);
     for (const std::string& model : models) {
         std::error_code unknown;
-        const fs::path path = fs::absolute(model).lexically_normal();
+        const fs::path path =
+            fs::absolute(file.source.file.parent_path() / model).lexically_normal();
         const bool there = fs::exists(path, unknown);
         if (!looks_like_path(model) || (there && model.starts_with('/'))) continue;
         result.push_back(

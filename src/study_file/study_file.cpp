@@ -9,6 +9,7 @@
 #include "knowledge.hpp"
 #include "readers.hpp"
 #include "secrets.hpp"
+#include "servetune/study_checks.hpp"
 #include "study_snapshot.hpp"
 
 #include <set>

@@ -45,14 +45,9 @@ std::string yaml_flow(const OrderedJson& node) {
 }  // namespace
 
 std::string yaml_quoted(const std::string& text) {
-    std::string result = printable(
+    const std::string json = printable(
         nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    for (const auto& [character, escape] :
-         {std::pair("\xEF\xBF\xBE", "\\ufffe"), {"\xEF\xBF\xBF", "\\uffff"}})
-        for (auto at = result.find(character); at != std::string::npos;
-             at = result.find(character, at))
-            result.replace(at, 3, escape);
-    return result;
+    return replaced_all(replaced_all(json, "\xEF\xBF\xBE", "\\ufffe"), "\xEF\xBF\xBF", "\\uffff");
 }
 
 std::string yaml_text(const std::string& text) {

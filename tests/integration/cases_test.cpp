@@ -7,6 +7,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "study_file/yaml.hpp"
 
 #include <nlohmann/json.hpp>
@@ -58,10 +59,7 @@ private:
     static const Yaml* part(const Yaml& yaml, std::string_view key) { return yaml.entry(key); }
 
     [[nodiscard]] std::string filled(std::string text) const {
-        for (const auto& [name, value] : names_)
-            for (auto at = text.find(name); at != std::string::npos;
-                 at = text.find(name, at + value.size()))
-                text.replace(at, name.size(), value);
+        for (const auto& [name, value] : names_) text = replaced_all(std::move(text), name, value);
         return text;
     }
     [[nodiscard]] std::string filled(const Yaml& text) const { return filled(text.text()); }
@@ -122,7 +120,7 @@ private:
             const Words pairs = texts_of(&texts);
             std::string text = read_file(at(name));
             for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
-                text = replaced(text, pairs[i], pairs[i + 1]);
+                text = replaced_all(text, pairs[i], pairs[i + 1]);
             folder_.write(name, text);
         }
     }

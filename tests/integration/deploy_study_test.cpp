@@ -340,11 +340,7 @@ TEST_CASE(
     CHECK(report.at("trials").at("told").get<int>() >= 6);
     CHECK(report.at("trials").at("failed").get<int>() == 1);  // awq, which this checkpoint is not
     CHECK(report.at("failures").dump().find("rejected_flags") != std::string::npos);
-    // A busy machine may hide the gain; another answer than these is wrong.
-    const auto& found = report.at("recommended");
-    const bool right =
-        found.at("keep_default").get<bool>() ||
-        found.at("command").get<std::string>().find("Qwen/Qwen3-14B-FP8") != std::string::npos;
-    CHECK(right);
+    // A busy machine may hide that the gain is proven, not which configuration is fastest.
+    CHECK(report.at("best_observed").at("configuration").at("quantization") == "fp8");
     CHECK(leftovers((folder.path() / "study").string()).empty());
 }

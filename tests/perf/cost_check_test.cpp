@@ -147,6 +147,24 @@ TEST_CASE("intervals: groups of few rows, configurations or models are left to w
     CHECK(add(alike) == std::vector<std::string>{"h100-sxm", ""});
 }
 
+TEST_CASE("intervals: a wider group's holds those within it, not those of a version") {
+    const auto checks_with = [](const char* version, const char* chip) {
+        std::vector<Residual> rows = drawn_residuals(1, 8, 100, 0, 0.05);
+        for (Residual row : drawn_residuals(2, 2, 5, 0, 1)) {
+            row.version = version;
+            row.chip = chip;
+            rows.push_back(row);
+        }
+        return checks_of(rows);
+    };
+    const auto chips = checks_with("0.11.0", "h200-sxm");
+    CHECK(chips[1].output_tokens_per_second[1] > 1.5);
+    CHECK(chips[2].output_tokens_per_second[1] == chips[1].output_tokens_per_second[1]);
+    const auto versions = checks_with("0.12.0", "h100-sxm");
+    CHECK(versions[1].output_tokens_per_second[1] > 1.5);
+    CHECK(versions[2].output_tokens_per_second[1] < 1.2);
+}
+
 TEST_CASE("intervals: fewer models, wider") {
     const auto wide = [](std::size_t models) {
         const auto range = checks_of(drawn_residuals(4, models, 400 / models, 0, 0.1))

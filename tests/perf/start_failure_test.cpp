@@ -3,6 +3,7 @@
 // back by the engine file's patterns.
 #include "support/test.hpp"
 
+#include "base/text.hpp"
 #include "deploy/engine_log.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/perf/start_failure.hpp"

@@ -54,6 +54,11 @@ std::string setting_refusal(const std::string& name, const std::string& version,
 
 }  // namespace
 
+TEST_CASE("yaml: a text that was read before names the file that it stands in now") {
+    for (const std::string path : {"a", "b"})
+        CHECK(message_of<ParseError>([&] { Yaml::parse("{}", path).fail(""); }) == path + ":1:1: ");
+}
+
 TEST_CASE("versions compare as far as a bound is precise") {
     CHECK(version_numbers("0.5.5.post1") == std::vector<std::uint64_t>{0, 5, 5});
     CHECK(version_numbers("b11669") == std::vector<std::uint64_t>{11669});

@@ -12,7 +12,7 @@
 #include "servetune/simple_strategies.hpp"
 #include "servetune/simulate_evaluator.hpp"
 #include "servetune/study.hpp"
-#include "servetune/study_file.hpp"
+#include "servetune/study_checks.hpp"
 #include "study_file/yaml.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
-#include "servetune/study_file.hpp"
+#include "servetune/study_checks.hpp"
 #include "study_file/yaml.hpp"
 
 #include <cstdlib>

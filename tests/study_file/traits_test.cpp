@@ -6,7 +6,7 @@
 #include "base/present.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
-#include "servetune/study_file.hpp"
+#include "servetune/study_checks.hpp"
 #include "study/table.hpp"
 #include "support/shipped.hpp"
 

@@ -26,10 +26,8 @@ struct AttentionTraits {
     std::vector<std::string> architectures{};
 
     [[nodiscard]] bool takes(const std::string& cache_type, const std::string& architecture) const {
-        const auto lists = [](const std::vector<std::string>& known, const std::string& one) {
-            return known.empty() || std::find(known.begin(), known.end(), one) != known.end();
-        };
-        return lists(cache_types, cache_type) && lists(architectures, architecture);
+        return (cache_types.empty() || contains(cache_types, cache_type)) &&
+               (architectures.empty() || contains(architectures, architecture));
     }
 };
 

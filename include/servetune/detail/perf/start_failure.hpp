@@ -23,11 +23,7 @@ struct StartResult {
 /// do not fit), what the chip or the attention back end cannot do, contexts longer than the cache.
 StartResult start(const CostModel& cost);
 
-/// A line of EngineTraits::log with its `{names}` filled in; unknown names stay. Throws nothing.
-std::string filled(std::string line,
-                   const std::vector<std::pair<std::string, std::string>>& values);
-
-/// The lines that the log has for this event.
+/// The lines that the log has for this event, with their `{names}` filled in.
 std::vector<std::string> log_lines(const EngineTraits& traits, std::string_view event,
                                    const std::vector<std::pair<std::string, std::string>>& values);
 /// The same with the figures of the cost model.
