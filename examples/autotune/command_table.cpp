@@ -86,9 +86,9 @@ Targets targets_of(AskTellArguments& a) {
 }
 
 Targets targets_of(CompareArguments& a) {
-    return {{"A", &a.study}, {"B", &a.other}, {"--set", &a.settings},
-            OPTION(pairs),   OPTION(margin),  OPTION(directory),
-            OPTION(gate),    OPTION(json),    OPTION(quiet)};
+    return {{"A", &a.study},   {"B", &a.other}, {"--set", &a.settings}, OPTION(results),
+            OPTION(against),   OPTION(metric),  OPTION(pairs),          OPTION(margin),
+            OPTION(directory), OPTION(gate),    OPTION(json),           OPTION(quiet)};
 }
 
 Targets targets_of(RecommendArguments& a) {
@@ -174,8 +174,6 @@ Targets targets_of(ImportArguments& a) {
             OPTION(command),
             OPTION(output),
             OPTION(write_study),
-            OPTION(workload),
-            {"--set", &a.settings},
             OPTION(objective),
             {"--parameter", &a.parameters},
             OPTION(write_workload),
@@ -228,6 +226,7 @@ OptionRow option_row(const std::string& words, std::string help) {
         const std::string value = word.substr(std::min(equals + 1, word.size()));
         if (name == "must") row.required = true;
         else if (name == "commas") row.list = true;
+        else if (name == "many") row.many = true;
         else if (name == "input") row.input = true;
         else if (name == "named") row.value = value;
         else if (name == "of") row.words = split_at_commas(value);

@@ -45,6 +45,7 @@ struct OptionRow {
     std::vector<std::string> words{};  ///< all that it takes; empty: any
     bool required = false;
     bool list = false;                             ///< of values with commas
+    bool many = false;                             ///< takes all values up to the next option
     bool input = false;                            ///< a file; `-` is standard input
     std::vector<std::string> needs{}, excludes{};  ///< other options of the command
     std::optional<std::string> if_alone{};         ///< its value if only its name is given

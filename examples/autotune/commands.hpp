@@ -159,9 +159,11 @@ struct RecommendArguments : StudyArguments {
 };
 
 struct CompareArguments {
-    std::filesystem::path study;                   ///< A: its default
+    std::filesystem::path study{};                 ///< A: its default; empty: of results
     std::optional<std::filesystem::path> other{};  ///< B: its default
     std::vector<std::string> settings{};  ///< B without a study of its own: name=value, on top of A
+    std::vector<std::filesystem::path> results{}, against{};  ///< of A and B, measured already
+    std::string metric{};                                     ///< of results; empty: their rate
     std::optional<std::filesystem::path> directory{};
     std::size_t pairs = 10;
     double margin = 0.01;
@@ -186,12 +188,10 @@ struct SimulateArguments : StudyArguments {
 struct ImportArguments {
     std::vector<std::filesystem::path> documents;
     std::optional<std::filesystem::path> study{};
-    std::optional<std::filesystem::path> output{};       ///< nothing: standard output
-    std::string command{};                               ///< of the results that have none
-    std::optional<std::filesystem::path> write_study{};  ///< the study that is made of the results
-    std::string workload{};                              ///< with it: the one that is searched
-    std::vector<std::string> settings{};                 ///< with it: [FILE:]NAME=VALUE
-    std::string objective{};  ///< of a table of configurations: its column
+    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
+    std::string command{};                          ///< of the results that have none
+    std::string objective{};                        ///< of a table of configurations: its column
+    std::optional<std::filesystem::path> write_study{};  ///< with it: the study that replays it
     std::vector<std::string>
         parameters{};  ///< the same: those that are set; empty: as the columns tell
     std::optional<std::filesystem::path>

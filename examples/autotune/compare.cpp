@@ -9,7 +9,9 @@
 
 #include "base/files.hpp"
 #include "base/probability.hpp"
+#include "base/text.hpp"
 #include "report/comparison.hpp"
+#include "results/compared_runs.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -458,8 +460,7 @@ GateReport gate_report(const std::vector<GoalCheck>& goals, const Side& a, const
     return report;
 }
 
-OrderedJson gain_json(const Comparison& comparison) {
-    const Gain gain = comparison.gain();
+OrderedJson interval_json(const Gain& gain) {
     return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};  // infinite: null
 }
 
@@ -524,7 +525,7 @@ private:
             result["goals"].push_back({{"metric", goal.goal.metric},
                                        {"verdict", name_in(Comparison::verdicts, goal.verdict())},
                                        {"pairs", goal.comparison.pairs()},
-                                       {"gain", gain_json(goal.comparison)}});
+                                       {"gain", interval_json(goal.comparison.gain())}});
         for (const Side* side : {&a, &b})
             result[side == &a ? "a" : "b"] = {
                 {"command", side->setup.command_text(side->configuration)},
@@ -594,9 +595,77 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
     return verdict->code;
 }
 
+std::vector<PublishedResult> results_of(const std::vector<std::filesystem::path>& files,
+                                        const std::vector<Engine>& engines) {
+    std::vector<PublishedResult> runs;
+    std::set<std::string> contents;
+    for (const std::filesystem::path& file : files) {
+        const std::string content = read_file(file);
+        if (!contents.insert(content).second)
+            throw UsageError(file.string() + ": the same results are in another file of this side");
+        for (PublishedResult& one :
+             read_results(utf8_text(content, file.string()), file.string(), engines)) {
+            one.index = runs.size();
+            runs.push_back(std::move(one));
+        }
+    }
+    return runs;
+}
+
+/// Results that somebody measured already, one or several runs of each side.
+int compare_results(const CompareArguments& arguments) {
+    const std::vector<Engine> engines = Catalogue::standard().engines();
+    const std::string metric = metric_of_word(arguments.metric);
+    const auto a = results_of(arguments.results, engines);
+    const auto b = results_of(arguments.against, engines);
+    const Goal goal{metric, less_is_better(metric) ? Direction::minimize : Direction::maximize};
+    const ComparedRuns found = compare_runs(a, b, goal, arguments.margin);
+    const std::string word(name_in(Comparison::verdicts, found.verdict));
+    if (arguments.json) {
+        OrderedJson json{{"verdict", word}, {"remarks", found.remarks}};
+        for (const ComparedFigure& one : found.figures) {
+            json["figures"].push_back({{"load", one.load},
+                                       {"metric", one.metric},
+                                       {"verdict", name_in(Comparison::verdicts, one.verdict)},
+                                       {"gain", interval_json(one.gain)},
+                                       {"a", one.a},
+                                       {"b", one.b}});
+            if (one.runs_needed) json["figures"].back()["runs_needed"] = *one.runs_needed;
+        }
+        put_json(json);
+    } else {
+        put(stdout, "{}\n",
+            found.verdict == PairVerdict::better  ? "B is better."
+            : found.verdict == PairVerdict::worse ? "B is worse."
+            : found.verdict == PairVerdict::same
+                ? fmt::format("B is the same, within {:g} %.", 100 * arguments.margin)
+                : "Undecided.");
+        std::string load;
+        for (const ComparedFigure& one : found.figures) {
+            if (one.load != load) put(stdout, "{}\n", load = one.load);
+            put(stdout, "  {:36} {:9}  {}, {} of A, {} of B{}\n", one.metric,
+                name_in(Comparison::verdicts, one.verdict),
+                one.gain.has_interval()
+                    ? fmt::format("{} (95 % interval {} to {})", percent(one.gain.value),
+                                  percent(one.gain.low), percent(one.gain.high))
+                    : percent(one.gain.value) + " (no interval without a second run)",
+                counted_text(one.a.size(), "run"), counted_text(one.b.size(), "run"),
+                one.runs_needed ? fmt::format("; {} runs of each would tell", *one.runs_needed)
+                                : "");
+        }
+        put_each(stdout, "take care: ", found.remarks);
+    }
+    return found.verdict == PairVerdict::worse       ? answer_is_no
+           : found.verdict == PairVerdict::undecided ? undecided
+                                                     : done;
+}
+
 }  // namespace
 
 int compare(const CompareArguments& arguments) {
+    if (arguments.study.empty() != !arguments.results.empty())
+        throw UsageError("wanted: studies, or --results FILE... --against FILE...");
+    if (!arguments.results.empty()) return compare_results(arguments);
     if (arguments.settings.empty() == !arguments.other)
         throw UsageError(
             "compare wants two studies, or one and --set name=value for what B changes");

@@ -8,7 +8,6 @@
 #include "results/plain_table.hpp"
 #include "results/traffic.hpp"
 #include "results/workloads.hpp"
-#include "results/written_study.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
@@ -110,8 +109,7 @@ int import_document(const ImportArguments& arguments) {
         engines = study->composition->engines();
     } else engines = catalogue.engines();
 
-    ResultSource source;
-    std::vector<PublishedResult>& results = source.results;
+    std::vector<PublishedResult> results;
     std::vector<std::string> unreadable;
     bool all_were_read = true;
     for (const std::filesystem::path& document : arguments.documents) {
@@ -121,7 +119,6 @@ int import_document(const ImportArguments& arguments) {
                  read_results(utf8_text(content, document.string()), document.string(), engines)) {
                 result.index = results.size();  // over all documents
                 results.push_back(std::move(result));
-                source.files.push_back(document.string());
             }
         } catch (const Error& error) {  // the others are read all the same
             all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
@@ -135,29 +132,17 @@ int import_document(const ImportArguments& arguments) {
     if (results.empty()) return all_were_read ? without_results : usage_error;
     if (!arguments.command.empty()) give_command(results, arguments.command, engines);
     Imported imported;
-    std::vector<std::string> remarks;
-    if (arguments.write_study) {
-        StudyRequest request{arguments.workload, {}};
-        for (const std::string& text : arguments.settings)
-            request.facts.push_back(GivenFact::parse(text));
-        WrittenStudy written = write_study(source, request, *arguments.write_study, catalogue);
-        imported = std::move(written.imported);
-        remarks = std::move(written.remarks);
-        remarks.push_back(fmt::format(
-            "{} and {} are written: {}", arguments.write_study->string(), written.table.string(),
-            Command{{"autotune", "run", arguments.write_study->string()}}.text()));
-    } else if (study) imported = import_for_study(results, *study);
+    if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
     if (arguments.output) write_file(*arguments.output, imported.csv);
-    else if (!arguments.json && !arguments.write_study) put_text(stdout, imported.csv);
+    else if (!arguments.json) put_text(stdout, imported.csv);
     if (arguments.json) {
         nlohmann::ordered_json object{{"blocks", results.size()},
                                       {"rows", imported.rows},
                                       {"unplaced", nlohmann::ordered_json::array()},
                                       {"unread", nlohmann::ordered_json::array()},
-                                      {"without_results", unreadable},
-                                      {"remarks", remarks}};
+                                      {"without_results", unreadable}};
         for (const Unplaced& unplaced : imported.unplaced)
             object["unplaced"].push_back(
                 {{"block", unplaced.result.index}, {"reason", unplaced.reason}});
@@ -172,13 +157,13 @@ int import_document(const ImportArguments& arguments) {
                                      : fmt::format("{} documents", arguments.documents.size());
         put(stderr, "{}: {}, {}\n", name, counted_text(results.size(), "result"),
             counted_text(imported.rows, "row"));
-        if (!study && !arguments.write_study) {
+        if (!study) {
             std::map<std::string, std::size_t> unknown;  // why -> results
             for (const PublishedResult& result : results)
                 if (std::string why = why_no_command(result); !why.empty()) ++unknown[why];
             for (const auto& [why, count] : unknown)
-                put(stderr, "  {}: {} (say it with --command, or with --write-study and --set)\n",
-                    counted_text(count, "result"), why);
+                put(stderr, "  {}: {} (say it with --command)\n", counted_text(count, "result"),
+                    why);
         }
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  result {} is no row: {}\n", unplaced.result.index, unplaced.reason);
@@ -187,10 +172,8 @@ int import_document(const ImportArguments& arguments) {
             for (const auto& [label, value] : result.unread) unread.insert(label);
         if (!unread.empty())
             put(stderr, "  not used: '{}' (values: --json)\n", fmt::join(unread, "', '"));
-        put_each(stderr, "  ", remarks);
     }
-    // Nothing may be lost silently. A study that is made of the results says which it left out.
-    if (!arguments.write_study && !imported.unplaced.empty()) return answer_is_no;
+    if (!imported.unplaced.empty()) return answer_is_no;
     return unreadable.empty() ? done : all_were_read ? without_results : usage_error;
 }
 

@@ -25,7 +25,8 @@ void add_to_parser(CLI::App& app, const OptionRow& row) {
         row.target);
     if (row.required) option->required();
     if (row.list) option->delimiter(',');
-    if (row.takes_several() && !row.list && !row.by_place()) option->allow_extra_args(false);
+    if (row.takes_several() && !row.list && !row.many && !row.by_place())
+        option->allow_extra_args(false);
     if (!row.words.empty())
         option->check(
             [words = row.words](const std::string& text) { return why_no_word(text, words); }, "");

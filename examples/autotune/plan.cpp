@@ -85,7 +85,7 @@ std::string size_text(double configurations) {
 
 std::optional<double> Plan::seconds() const {
     if (!trial_seconds || by_time) return at_most_seconds;
-    const double all = *trial_seconds * double(trials + report_trials);
+    const double all = *trial_seconds * double(trials + 2 * stress_trials + report_trials);
     return at_most_seconds ? std::min(all, *at_most_seconds) : all;
 }
 
@@ -106,6 +106,7 @@ std::string Plan::trials_text() const {
         if (to_confirm > 0)
             result +=
                 fmt::format(" ({} to search, {} to confirm)", trials - to_confirm, to_confirm);
+        if (stress_trials > 0) result += fmt::format(", then {} under stress", stress_trials);
         if (report_trials > 0 && !by_time)
             result += fmt::format(", then {} with the report's workloads", report_trials);
         result += time_needed_text();
@@ -260,6 +261,7 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite() ||
         each_once(setup, 0) <= double(search_trials(*setup.problem, file.budget.trials));
     plan.report_trials = 2 * file.report_workloads.size();
+    plan.stress_trials = file.is_stressed() ? 2 : 0;
     if (std::isfinite(file.budget.wall_clock_seconds))
         plan.at_most_seconds = file.budget.wall_clock_seconds;
     if (file.budget_until) {

@@ -22,6 +22,7 @@ struct Plan {
     bool reaches_all = true;        ///< false: `exhaustive` does not get to each configuration
     std::size_t done = 0;           ///< that the study's folder has already
     std::size_t report_trials = 0;  ///< of the report workloads, beside those
+    std::size_t stress_trials = 0;  ///< the same under stress; each lasts about as two
     std::optional<double>
         trial_seconds{};   ///< of one, or its share of several at once; nothing: not known yet
     std::string source{};  ///< what says so

@@ -164,6 +164,7 @@ int run(const RunArguments& arguments) {
     for (const Workload& workload : setup.file.report_workloads)
         options.report_workloads.push_back(workload.name);
     options.default_again_every = setup.file.default_again_every();
+    options.stress = setup.file.is_stressed();
     options.measured_elsewhere = true;
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;

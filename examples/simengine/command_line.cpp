@@ -58,6 +58,7 @@ const std::array fault_table{
           "on standard error, 256 MiB in all"},
     Fault{"load", "die_at_requests", &Faults::die_at_requests, "=N", "at the arrival of the Nth"},
     Fault{"load", "die_at_tokens", &Faults::die_at_tokens, "=N", "after so many"},
+    Fault{"load", "die_in_flight", &Faults::die_in_flight, "=N", "with so many requests at once"},
     Fault{"load", "restart_mid_run", &Faults::restart_mid_run, "=N",
           "drops connections and counters at the Nth request"},
     Fault{"load", "stall_mid_stream", &Faults::stall_mid_stream, "=N",

@@ -31,7 +31,8 @@ struct Faults : AnswerFaults {
     double slow_start_seconds = 0, listen_late_seconds = 0, answer_503_seconds = 0;
     std::string wrong_model{};
     double flood_log_bytes_per_second = 0;
-    std::int64_t die_at_requests = 0, die_at_tokens = 0, restart_mid_run = 0, stall_mid_stream = 0;
+    std::int64_t die_at_requests = 0, die_at_tokens = 0, die_in_flight = 0, restart_mid_run = 0,
+                 stall_mid_stream = 0;
     std::int64_t every = 1, only_first = 0;  ///< which answers go wrong
     bool ignore_term = false;
     double stop_slowly_seconds = 0;

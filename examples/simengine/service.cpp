@@ -264,7 +264,10 @@ std::optional<HttpRefusal> Service::refused_field(const std::string& body) const
 /// True when there is nobody left to answer.
 bool Service::fail_at_request() {
     ++requests_;
-    if (requests_ == options_.faults.die_at_requests) hooks_.die("died");
+    const Faults& faults = options_.faults;
+    if (requests_ == faults.die_at_requests ||
+        (faults.die_in_flight > 0 && std::int64_t(pending_.size()) + 1 >= faults.die_in_flight))
+        hooks_.die("died");
     if (requests_ != options_.faults.restart_mid_run) return false;
     pending_.clear();
     loop_.restart();

@@ -71,6 +71,8 @@ public:
         MeasureOptions measure{};
         std::optional<QualityOptions>
             quality{};  ///< asked before the load test of each configuration; nothing: not asked
+        /// Asked in trials of a stress, to tell what answers change; nothing: not asked.
+        std::optional<QualityOptions> answers{};
         std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
         bool fill_devices =
             false;  ///< as many copies of the engine as the devices hold, loaded as one server
@@ -112,7 +114,7 @@ private:
     Options options_;
     bool has_load_levels_;
     std::optional<FoundDevices> found_{};  ///< once the first trial asks
-    std::optional<QualityGate> quality_{};
+    std::optional<QualityGate> quality_{}, answers_{};
     Configuration default_;                      ///< the space's default
     std::unique_ptr<WeightCache> weight_cache_;  ///< null: not asked for
     std::string why_no_cache_{};                 ///< as it was said last

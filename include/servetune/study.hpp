@@ -97,6 +97,10 @@ struct StudyOptions {
     bool measured_elsewhere = false;
     std::size_t default_again_every =
         0;  ///< after so many trials of others (`default_again_is_due`); 0: never
+    /// After the search `run` measures the default and what is to be recommended on
+    /// `stress_workload`. What fails there, and the default does not, has failed, and the next one
+    /// is confirmed. The evaluator must know that workload.
+    bool stress = false;
 };
 
 /// A whole study in one place, for `Study(StudySettings)`. In `StudySettings{...}` compilers name a

@@ -129,6 +129,7 @@ struct StudyFile {
     std::optional<QualityOptions> quality{};
     std::optional<std::size_t> default_again;  ///< as the file says it; see `default_again_every`
     std::string audit = "enforce";
+    bool stress = true;  ///< as the file says it; see `is_stressed`
     StrategyChoice strategy;
     std::vector<KnowledgeChoice>
         knowledge;  ///< of `bayesian`; the cost model unless the file says otherwise
@@ -162,6 +163,10 @@ struct StudyFile {
     /// A tenth of a budget where something runs that may drift, unless the file says otherwise;
     /// published studies did not do it.
     [[nodiscard]] std::size_t default_again_every() const;
+    /// Whether what is recommended has to survive a stress first: of engines that the study starts.
+    [[nodiscard]] bool is_stressed() const {
+        return stress && std::holds_alternative<DeployChoice>(measuring);
+    }
     /// Whether its trials start processes here.
     [[nodiscard]] bool starts_processes() const;
     /// Those processes, with their mark once the study is set up; an empty mark and 0 seconds where

@@ -41,11 +41,16 @@ enum class Purpose {
     drift_check,   ///< the default again
     worker_check,  ///< the default on all workers at once (WorkersRun)
     cold_start,    ///< what is to be recommended, without a cache
-    report         ///< a report workload
+    report,        ///< a report workload
+    stress         ///< loads that what is recommended has to survive (StudyOptions::stress)
 };
 
-inline constexpr auto purposes = enum_names<Purpose>(
-    "search", "smaller_command", "confirm", "drift_check", "worker_check", "cold_start", "report");
+inline constexpr auto purposes =
+    enum_names<Purpose>("search", "smaller_command", "confirm", "drift_check", "worker_check",
+                        "cold_start", "report", "stress");
+
+/// What stands for a workload in a trial of a stress. No workload can be called so.
+inline constexpr std::string_view stress_workload = "(stress)";
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {
@@ -80,6 +85,10 @@ struct Trial {
     }
     [[nodiscard]] const Failure* failure() const {
         return outcome ? std::get_if<Failure>(&*outcome) : nullptr;
+    }
+    /// Whether its configuration did not survive a stress.
+    [[nodiscard]] bool fell() const {
+        return purpose == Purpose::stress && failure() != nullptr && teaches(failure()->kind);
     }
     /// Whether it is of a check of the workers and has no figure, as where the check was
     /// interrupted: it spends no budget, and no strategy sees it.

@@ -97,6 +97,12 @@ struct Workload {
     double weight = 1;        ///< of its metrics in the combined ones
     std::vector<std::string>
         printed_as{};  ///< what published documents call it, for `autotune import`
+    /// Only so many of its requests, those with the longest prompts, each with the longest answer
+    /// that makes it no longer than the longest of all is, and no more tokens together than all
+    /// requests have; 0: all as they are. Turns that follow others stay as they are.
+    std::int64_t longest = 0;
+    bool after_idle = false;  ///< behind a time without requests: as long as the load before, at
+                              ///< most a minute
 };
 
 }  // namespace servetune

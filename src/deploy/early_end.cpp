@@ -6,33 +6,9 @@
 #include "trial/metric_text.hpp"
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace servetune {
-namespace {
-
-double requests_in_flight(const Workload& workload) {
-    switch (workload.arrival.kind) {
-        case Arrival::Kind::all_at_once:
-            return workload.requests ? double(*workload.requests)
-                                     : std::numeric_limits<double>::infinity();
-        case Arrival::Kind::concurrency: return double(workload.arrival.in_flight);
-        case Arrival::Kind::rate:
-        case Arrival::Kind::trace: return 0;
-        case Arrival::Kind::largest_rate:
-        case Arrival::Kind::largest_concurrency: break;
-    }
-    return -1;
-}
-
-}  // namespace
-
-void busiest_first(std::vector<Workload>& workloads) {
-    std::stable_sort(workloads.begin(), workloads.end(), [](const Workload& a, const Workload& b) {
-        return requests_in_flight(a) > requests_in_flight(b);
-    });
-}
 
 EarlyEnd::EarlyEnd(std::optional<Incumbent> to_beat, double give_up, std::vector<Limit> limits,
                    const std::vector<Workload>& workloads)

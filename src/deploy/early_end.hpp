@@ -13,11 +13,6 @@
 
 namespace servetune {
 
-/// The order in which a trial measures its workloads: most requests in flight first, then those
-/// whose pace the client sets, then those whose load is looked for. What is hopeless shows under
-/// load. The same for every trial of a study.
-void busiest_first(std::vector<Workload>& workloads);
-
 /// Why workloads of a trial are not measured.
 struct Hopeless {
     bool by_limit = false;  ///< a limit is broken; false: the goal cannot be reached any more

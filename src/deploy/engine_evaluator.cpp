@@ -130,9 +130,11 @@ public:
 private:
     /// What its answers are worth comes before how fast they are.
     [[nodiscard]] Outcome measured(Running& running, Metrics& quality) {
-        if (e_.quality_ && context_.workload.empty()) {
+        const bool stress = context_.workload == stress_workload;
+        auto& gate = stress ? e_.answers_ : e_.quality_;
+        if (gate && (stress || context_.workload.empty())) {
             measurement_.phase("comparing answers");
-            auto found = e_.quality_->of(running.servers, configuration_, context_.stop);
+            auto found = gate->of(running.servers, configuration_, context_.stop);
             if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
             quality = std::get<Metrics>(std::move(found));
             for (const auto& [name, metric] : quality)
@@ -288,6 +290,7 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
     check_options("deploying", workloads_.why_invalid());
     if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
     if (options_.quality) quality_.emplace(*options_.quality);
+    if (options_.answers) answers_.emplace(*options_.answers);
     if (options_.quality || options_.weight_cache)
         default_ = SearchSpace(composition.parameters(), composition.constraints())
                        .default_configuration();

@@ -268,7 +268,7 @@ std::variant<Metrics, Failure> QualityGate::of(const Server& server,
             if (auto failure = server.changed()) return *failure;
             return Failure{
                 FailureKind::load_test_failed,
-                std::string("it does not answer the quality gate's prompts: ") + error.what()};
+                std::string("it does not answer the prompts that are compared: ") + error.what()};
         } catch (const UsageError& error) {
             if (auto failure = server.changed()) return *failure;
             if (mine.empty()) throw;  // of the default it is the command's fault

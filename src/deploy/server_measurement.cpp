@@ -16,6 +16,7 @@
 #include "servetune/load_test.hpp"
 #include "servetune/rng.hpp"
 #include "trial/metric_text.hpp"
+#include "trial_workloads.hpp"
 
 #include <atomic>
 #include <cmath>
@@ -71,6 +72,14 @@ void say_of_trial(const MeasureOptions& options, const EvaluationContext& contex
     } catch (
         ...) {  // NOLINT(bugprone-empty-catch): a log that is full must not cost what was measured
     }
+}
+
+/// Under three times the load requests wait three times as long, and a stress is several trials.
+MeasureOptions patient(MeasureOptions options) {
+    options.load.stall_timeout_seconds *= 3;
+    options.load.request_timeout_seconds *= 3;
+    options.trial_within_seconds *= 8;
+    return options;
 }
 
 /// The relative error of the last of several parts, by its share in the weighted geometric mean.
@@ -146,28 +155,15 @@ private:
 ServerMeasurement::ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads,
                                      const Configuration& configuration,
                                      const EvaluationContext& context, std::size_t attempt)
-    : options_(options),
+    : context_(context),
+      options_(stresses() ? patient(options) : options),
       configuration_(configuration),
-      context_(context),
       attempt_(attempt),
       deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                   std::chrono::duration<double>(options.trial_within_seconds))),
-      workloads_(chosen(workloads)),
+                                   std::chrono::duration<double>(options_.trial_within_seconds))),
+      workloads_(workloads_of_trial(workloads, context.workload, configuration)),
       early_end_(load_level_text(configuration).empty() ? context.to_beat : std::nullopt,
-                 options.give_up, options.limits, workloads_) {}
-
-std::vector<Workload> ServerMeasurement::chosen(const StudyWorkloads& workloads) const {
-    std::vector<Workload> result;
-    for (const auto* list : {&workloads.searched, &workloads.reported})
-        for (const Workload& workload : *list)
-            if (context_.workload.empty() ? list == &workloads.searched
-                                          : workload.name == context_.workload)
-                result.push_back(at_load_level(workload, configuration_));
-    if (result.empty())
-        throw UsageError("there is no workload '" + context_.workload + "' to measure");
-    busiest_first(result);
-    return result;
-}
+                 options_.give_up, options_.limits, workloads_) {}
 
 void ServerMeasurement::say(const std::string& what) const {
     say_of_trial(options_, context_, what);
@@ -246,7 +242,7 @@ std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& w
 /// Requests like those of the load test that follows, until the server does not get faster any
 /// more. What was measured once is measured again on a server that is warm.
 void ServerMeasurement::warm_up(Watch& watch, const std::string& called, const LoadTest& measured) {
-    if (options_.warm_up_requests == 0 || run_ > 0) return;
+    if (options_.warm_up_requests == 0 || run_ > 0 || stresses()) return;
     const auto from = Clock::now();
     LoadTest test = measured;
     test.salt = salt("warm-up " + called);
@@ -301,6 +297,13 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     const std::string failed = failed_requests_text(result.run.records);
     say(called + " measured in " + seconds_text(result.run.duration_seconds) +
         (failed.empty() ? "" : " (" + failed + ")"));
+    constexpr std::size_t one_of = 100;  // may fail
+    const auto& records = result.run.records;
+    if (stresses() &&
+        one_of * std::size_t(std::count_if(records.begin(), records.end(),
+                                           [](const auto& one) { return !one.succeeded(); })) >
+            records.size())
+        return Failure{FailureKind::load_test_failed, failed};
     Measurement measured{metrics_of(result.statistics), result.validity};
     add_power_of(result.run, called, measured.metrics);
     keep(model, called, test, result);
@@ -380,12 +383,23 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(
             };  // the same for all trials
         machine_ = server.watch(std::move(watched));
     }
+    double before_seconds = 0;
     for (const Workload& workload : workloads_) {
+        if (workload.after_idle) {
+            phase(workload.name + ": idle before it");
+            (void)wait_or_stop(std::chrono::duration<double>(std::min(60.0, before_seconds)),
+                               watch.load());
+        }
+        const auto from = Clock::now();
         Outcome outcome = workload.arrival.searched()
                               ? at_capacity(server, watch, model, calibration, workload)
                               : loaded(server, watch, model, calibration, workload, workload.name,
                                        early_end_.rate_to_reach(measured.parts));
-        if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
+        before_seconds = seconds_since(from);
+        if (auto* failure = std::get_if<Failure>(&outcome)) {
+            if (stresses()) failure->message = workload.name + ": " + failure->message;
+            return std::move(*failure);
+        }
         auto& measurement = std::get<Measurement>(outcome);
         const bool given_up = measurement.validity.ended_early();
         measured.parts.push_back({workload.name, workload.weight, std::move(measurement.metrics)});
@@ -414,9 +428,9 @@ void ServerMeasurement::leave_out_rest(Measured& measured, const std::optional<H
 }
 
 /// Why what was measured is measured once more; empty: it is not.
-std::string ServerMeasurement::why_again(const std::variant<Measured, Failure>& result) {
+std::string ServerMeasurement::why_again(const std::variant<Measured, Failure>& result) const {
     const auto* measured = std::get_if<Measured>(&result);
-    if (measured == nullptr) return "";
+    if (measured == nullptr || stresses()) return "";
     if (!measured->disturbed.empty())
         return "the machine disturbed it: " + measured->disturbed.front().cause;
     for (const Finding& finding : measured->validity.findings)
@@ -457,6 +471,7 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
     auto& measured = std::get<Measured>(result);
     const bool all = measured.parts.size() == workloads_.size();
     Metrics whole = all ? combined(measured.parts) : early_end_.whole(measured.parts);
+    if (stresses()) return Measurement{std::move(whole)};  // that it serves; no figure of it counts
     if (all && measured.validity.ended_early())
         add_error_of_last(whole, measured.parts, present(context_.to_beat).goal.metric);
     for (const std::string& flag : not_in_force)

@@ -11,6 +11,7 @@
 #include "servetune/evaluator.hpp"
 #include "servetune/load_test.hpp"
 #include "servetune/objective.hpp"
+#include "servetune/trial.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -80,14 +81,14 @@ private:
     };
 
     void leave_out_rest(Measured& measured, const std::optional<Hopeless>& reason);
-    [[nodiscard]] std::vector<Workload> chosen(const StudyWorkloads& workloads) const;
+    [[nodiscard]] bool stresses() const { return context_.workload == stress_workload; }
     [[nodiscard]] std::uint64_t salt(const std::string& what) const;
     [[nodiscard]] double stalled_after() const;
     [[nodiscard]] LoadOptions watched(Watch& watch, const std::string& what) const;
     [[nodiscard]] std::optional<Failure> first_answers(Server& server, Watch& watch,
                                                        std::optional<Calibration>& known);
     void warm_up(Watch& watch, const std::string& called, const LoadTest& measured);
-    [[nodiscard]] static std::string why_again(const std::variant<Measured, Failure>& result);
+    [[nodiscard]] std::string why_again(const std::variant<Measured, Failure>& result) const;
     [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted,
                                           const EarlyStop& found) const;
     Outcome loaded(Server& server, Watch& watch, const std::string& model,
@@ -103,9 +104,9 @@ private:
     [[nodiscard]] std::optional<Failure> interrupted(const Server& server,
                                                      const Watch& watch) const;
 
-    const MeasureOptions& options_;
-    const Configuration& configuration_;
     const EvaluationContext& context_;
+    const MeasureOptions options_;
+    const Configuration& configuration_;
     std::size_t attempt_;
     std::size_t run_ = 0;   ///< of this attempt
     std::size_t kept_ = 0;  ///< load tests of this run

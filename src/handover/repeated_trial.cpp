@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kept_load_test.hpp"
 
-#include "deploy/early_end.hpp"
+#include "deploy/trial_workloads.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
 #include "load/audit_parts.hpp"
@@ -41,7 +41,9 @@ public:
     Measurement measurement() {
         std::vector<WorkloadMetrics> parts;
         Validity validity;
-        for (const Workload& workload : workloads()) {
+        for (const Workload& workload :
+             workloads_of_trial({setup_.file.workloads, setup_.file.report_workloads},
+                                trial_.workload, trial_.configuration)) {
             const Measurement part =
                 workload.arrival.searched() ? searched(workload) : next(workload, workload.name);
             parts.push_back({workload.name, workload.weight, part.metrics});
@@ -54,18 +56,6 @@ public:
     }
 
 private:
-    /// As ServerMeasurement chooses and orders them.
-    [[nodiscard]] std::vector<Workload> workloads() const {
-        std::vector<Workload> result;
-        for (const auto* list : {&setup_.file.workloads, &setup_.file.report_workloads})
-            for (const Workload& workload : *list)
-                if (trial_.workload.empty() ? list == &setup_.file.workloads
-                                            : workload.name == trial_.workload)
-                    result.push_back(at_load_level(workload, trial_.configuration));
-        busiest_first(result);
-        return result;
-    }
-
     Measurement next(const Workload& workload, const std::string& called) {
         if (taken_ == tests_.size())
             throw ParseError("the load test of " + called + " is not there");

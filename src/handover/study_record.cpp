@@ -229,7 +229,7 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
     std::vector<Trial> repeated(trials.begin(), trials.end());
     std::map<std::string, std::vector<std::uint64_t>> reasons;
     for (const Trial& trial : trials) {
-        if (trial.measurement() == nullptr) continue;
+        if (trial.measurement() == nullptr || trial.purpose == Purpose::stress) continue;
         ++result.trials;
         RepeatedTrial one;
         const std::string name = "trial " + std::to_string(trial.id);

@@ -42,6 +42,7 @@ public:
             case Dataset::Kind::shared_prefix: shared_prefix(); break;
             case Dataset::Kind::multi_turn: multi_turn(); break;
         }
+        if (workload_.longest > 0) keep_longest();
         if (!(dataset_.kind == Dataset::Kind::trace &&
               workload_.arrival.kind == Arrival::Kind::trace)) {
             const std::vector<double> times =
@@ -337,6 +338,29 @@ private:
     [[nodiscard]] std::string scale() const {
         std::string text = std::to_string(options_.calibration.tokens_per_estimated_token);
         return text.substr(0, text.find('.') + 3);
+    }
+
+    void keep_longest() {
+        auto& all = plan_.requests;
+        std::int64_t answer = 0, most = 0, tokens = 0;
+        for (const PlannedRequest& one : all) {
+            answer = std::max(answer, one.output_tokens);
+            most = std::max(most, one.input_tokens + one.output_tokens);
+            tokens += one.input_tokens + one.output_tokens;
+        }
+        if (dataset_.kind == Dataset::Kind::multi_turn) return;
+        std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+            return a.input_tokens > b.input_tokens;
+        });
+        all.resize(std::min(all.size(), std::size_t(workload_.longest)));
+        std::size_t kept = 0;
+        for (; kept < all.size() && tokens > 0; ++kept) {
+            PlannedRequest& one = all[kept];
+            one.output_tokens =
+                std::max(one.output_tokens, std::min(answer, most - one.input_tokens));
+            tokens -= one.input_tokens + one.output_tokens;
+        }
+        all.resize(kept);
     }
 
     void finish() {

@@ -415,8 +415,9 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::keep_default:
             headline.title = "Keep the default";
             headline.reason =
-                only_default
-                    ? "Nothing but the default has been measured yet."
+                only_default ? "Nothing but the default has been measured yet."
+                : any_of(view.search, [](const Trial& trial) { return trial.fell(); })
+                    ? "What gains more fell under stress."
                     : fmt::format("{} gains the {} that a change is worth{}{}.",
                                   problem.objective.several() ? "The best in " + view.goal().metric
                                                               : "Nothing measured",

@@ -186,6 +186,17 @@ void add_recommended(OrderedJson& object, const ReportView& view) {
     if (result.best)
         object["best_observed"] = {{"configuration", to_json(*result.best)},
                                    {"metrics", metrics_of(view, *result.best)}};
+    object["stress"] = OrderedJson::array();
+    for (const Trial& trial : view.trials)
+        if (trial.purpose == Purpose::stress && trial.told())
+            object["stress"].push_back(
+                {{"configuration", to_json(trial.configuration)},
+                 {"survived", trial.measurement() != nullptr},
+                 {"reason", trial.failure() != nullptr ? trial.failure()->message : ""},
+                 {"answers_changed",
+                  trial.measurement() != nullptr
+                      ? or_null(value_in(trial.measurement()->metrics, quality_drop))
+                      : OrderedJson()}});
     object["not_distinguishable"] = OrderedJson::array();
     for (const Configuration& tied : result.tied)
         object["not_distinguishable"].push_back(to_json(tied));

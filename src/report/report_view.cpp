@@ -202,6 +202,7 @@ std::optional<double> ReportView::gain_in_table(const Configuration& configurati
 ReportView::Counts ReportView::counts() const {
     Counts result;
     for (const Trial& trial : trials) {
+        if (trial.purpose == Purpose::stress) continue;
         result.completed += trial.told() ? 1 : 0;
         result.failed += trial.failure() != nullptr ? 1 : 0;
         if (trial.measurement() == nullptr) continue;

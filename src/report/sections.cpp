@@ -175,6 +175,40 @@ Section more_section(const Content& content) {
     return section;
 }
 
+/// Who fell under stress and why, and what answers change.
+std::vector<std::string> stress_notes(const ReportView& view) {
+    std::vector<std::string> texts;
+    const bool all_fall = any_of(view.trials, [&](const Trial& trial) {
+        return trial.fell() && trial.configuration == view.base();
+    });
+    for (const Trial& trial : view.trials) {
+        if (trial.purpose != Purpose::stress) continue;
+        const std::string who =
+            trial.configuration == view.base() ? "the default" : view.changes(trial.configuration);
+        if (trial.fell())
+            texts.push_back("Under stress " + who + " failed: " + trial.failure()->message +
+                            (all_fall
+                                 ? ". The default fails there too, so nothing is refused for it."
+                                 : ". It is not recommended."));
+        if (trial.measurement() == nullptr) continue;
+        std::string text =
+            "Under stress " + who + " served the longest prompts, a burst and a soak";
+        if (const auto changed = value_in(trial.measurement()->metrics, quality_drop);
+            changed && trial.configuration != view.base())
+            text += "; " + plain_percent(*changed) +
+                    " of the text of its greedy answers differs from the default's";
+        texts.push_back(text + ".");
+    }
+    const Recommendation& result = view.recommendation;
+    if (view.setup.file.is_stressed() && result.best && !result.keep_default &&
+        none_of(view.trials, [&](const Trial& trial) {
+            return (trial.fell() || (trial.purpose == Purpose::stress && trial.measurement())) &&
+                   trial.configuration == result.recommended;
+        }))
+        texts.push_back("What is recommended has not been under stress.");
+    return texts;
+}
+
 /// How sure the verdict is.
 Section confidence_section(const Content& content) {
     const ReportView& view = content.view;
@@ -222,7 +256,7 @@ Section confidence_section(const Content& content) {
         say("Not distinguishable from it at that noise: " + joined(tied, "; ") +
             ". 'autotune compare' decides between two.");
     }
-    for (const auto& notes : {quality_notes(view), other_work_notes(view)})
+    for (const auto& notes : {stress_notes(view), quality_notes(view), other_work_notes(view)})
         for (const std::string& note : notes) say(note);
     say(not_tried_text(view));
     section.list(texts);

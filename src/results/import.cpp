@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import.hpp"
 
-#include "base/nearest.hpp"
 #include "base/text.hpp"
-#include "engine/engine_value.hpp"
 #include "engine/shell_word.hpp"
 #include "printed_block.hpp"
 #include "report/report_view.hpp"
@@ -224,53 +222,6 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
     }
     return table_text(std::move(header), table);
 }
-namespace {
-
-/// By its name, its concept, or its flag as servers report it: `max_num_seqs` of `--max-num-seqs`.
-const EngineParameter* parameter_called(const Engine& engine, const std::string& name) {
-    if (const EngineParameter* declared = engine.find(name)) return declared;
-    for (const EngineParameter& each : engine.parameters) {
-        std::string flag = each.destination.flag;
-        flag.erase(0, std::min(flag.find_first_not_of('-'), flag.size()));
-        std::replace(flag.begin(), flag.end(), '-', '_');
-        if (flag == name || each.parameter.concept_name == name) return &each;
-    }
-    return nullptr;
-}
-
-}  // namespace
-
-void add_settings(std::string& arguments, const Engine& engine,
-                  const std::map<std::string, std::string>& settings) {
-    for (const auto& [name, text] : settings) {
-        const EngineParameter* declared = parameter_called(engine, name);
-        if (declared == nullptr) {
-            std::vector<std::string> known;
-            for (const EngineParameter& each : engine.parameters)
-                known.push_back(each.parameter.name);
-            throw SpaceError(
-                "--set " + name + ": " + engine.name +
-                " has no such parameter; known: " + listed(nearest_first(name, known)));
-        }
-        const Destination& to = declared->destination;
-        std::string word;
-        if (std::holds_alternative<BoolDomain>(declared->parameter.domain)) {
-            const auto on = truth_of(text);
-            if (!on)
-                throw SpaceError("--set " + name + ": true or false wanted, got '" + text + "'");
-            if (!*on && to.off_flag.empty())
-                throw SpaceError("--set " + name + "=" + text + ": " + engine.name +
-                                 " has no flag that turns it off");
-            word = *on ? to.flag : to.off_flag;
-        } else if (!to.flag.empty()) word = to.flag + "=" + text;
-        for (const JsonFlag& json : engine.json_flags)
-            for (const auto& [key, parameter] : json.fields)
-                if (to.flag.empty() && parameter == declared->parameter.name)
-                    word = json.flag + "." + key + "=" + text;
-        if (!word.empty()) arguments += (arguments.empty() ? "" : " ") + quoted_where_needed(word);
-    }
-}
-
 void give_command(std::vector<PublishedResult>& results, const std::string& command,
                   const std::vector<Engine>& engines) {
     const ServingCommand given = serving_command(command, engines);

@@ -48,11 +48,6 @@ ReadCommand read_command(const PublishedResult& result, const Composition& compo
 /// Why nothing is known of how the engine was started; empty: it is.
 std::string why_no_command(const PublishedResult& result);
 
-/// Adds the flags for settings of the engine to `arguments`. Throws SpaceError where the engine has
-/// no such parameter, or no flag for that value.
-void add_settings(std::string& arguments, const Engine& engine,
-                  const std::map<std::string, std::string>& settings);
-
 /// Gives `command` to each result that has none. Throws UsageError if it starts none of `engines`.
 void give_command(std::vector<PublishedResult>& results, const std::string& command,
                   const std::vector<Engine>& engines);

@@ -4,10 +4,8 @@
 #include "base/text.hpp"
 #include "servetune/value.hpp"
 
-#include <cctype>
 #include <cmath>
 #include <map>
-#include <set>
 
 namespace servetune {
 namespace {
@@ -25,26 +23,6 @@ bool has_lost_requests(const PublishedResult& published) {
 
 std::string first_label(const PublishedResult& result) {
     return result.labels.empty() ? "" : result.labels.front();
-}
-
-std::string name_from(const std::string& label) {
-    std::string name;
-    for (const char c : label.substr(0, 40)) {
-        const auto u = static_cast<unsigned char>(c);
-        if (u < 0x80 && std::isalnum(u) != 0) name += static_cast<char>(std::tolower(u));
-        else if (!name.empty() && name.back() != '_') name += '_';
-    }
-    while (name.ends_with('_')) name.pop_back();
-    return name;
-}
-
-std::string name_from(const Work& work) {
-    const auto whole = [](const std::optional<double>& value) {
-        const auto rounded = value ? whole_number(std::round(*value)) : std::nullopt;
-        return rounded ? std::to_string(*rounded) : "";
-    };
-    return "in" + whole(work.input_tokens) + "_out" + whole(work.output_tokens) +
-           (work.in_flight ? "_at" + whole(work.in_flight) : "");
 }
 
 bool both_or_none(const std::optional<double>& a, const std::optional<double>& b) {
@@ -128,58 +106,6 @@ std::string Work::text() const {
     return result;
 }
 
-std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& results) {
-    // A label is of a workload where several blocks under it did the same.
-    std::map<std::string, std::vector<std::size_t>> labelled;
-    for (std::size_t i = 0; i < results.size(); ++i)
-        if (!first_label(results[i]).empty()) labelled[first_label(results[i])].push_back(i);
-    std::erase_if(labelled, [&](const auto& one) {
-        std::size_t whole = 0;
-        return !did_one_work(results, one.second, whole) || whole < 2;
-    });
-    std::vector<WorkloadGroup> groups;
-    const auto place = [&](std::size_t i, const std::string& label, const auto& fits) {
-        const auto found = find_if(groups, fits);
-        if (found != groups.end()) found->blocks.push_back(i);
-        else groups.push_back({label.empty() ? "" : name_from(label), label, {i}});
-    };
-    std::vector<std::size_t> rest;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        const std::string label = first_label(results[i]);
-        const auto found = labelled.find(label);
-        const Work work(results[i]);
-        // No label joins what is known to be another load.
-        if (found != labelled.end() && all_of(found->second, [&](std::size_t other) {
-                return Work(results[other]).same_load(work);
-            }))
-            place(i, label, [&](const WorkloadGroup& group) { return group.label == label; });
-        else rest.push_back(i);
-    }
-    for (const std::size_t i : rest)
-        place(i, "", [&](const WorkloadGroup& group) {
-            return any_of(group.blocks, [&](std::size_t other) {
-                return !has_lost_requests(results[other]) &&
-                       Work(results[i]).alike(Work(results[other]));
-            });
-        });
-    std::set<std::string> taken;
-    for (WorkloadGroup& group : groups) {
-        std::sort(group.blocks.begin(), group.blocks.end());
-        const PublishedResult& first = results[group.blocks.front()];
-        const bool described =
-            first.dataset.starts_with('{') || first.dataset.starts_with('[');  // settings, no name
-        if (group.name.empty() && !described) group.name = name_from(first.dataset);
-        if (group.name.empty()) group.name = name_from(Work(first));
-        const std::string name = group.name;
-        for (int again = 2; !taken.insert(group.name).second; ++again)
-            group.name = name + "_" + std::to_string(again);
-    }
-    std::sort(groups.begin(), groups.end(), [](const WorkloadGroup& a, const WorkloadGroup& b) {
-        return a.blocks.front() < b.blocks.front();
-    });
-    return groups;
-}
-
 std::vector<std::size_t> comparable_runs(std::span<const PublishedResult> results) {
     std::map<std::string, std::vector<std::size_t>> by_label;
     for (std::size_t i = 0; i < results.size(); ++i) by_label[first_label(results[i])].push_back(i);
@@ -250,7 +176,7 @@ std::vector<std::string> why_no_repeat(const std::vector<PlacedResult>& results)
                         rounded(*most / *least) + " times, repeats up to " +
                         text_of(most_between_repeats) +
                         "): what tells them apart is not said, so they are not averaged; import "
-                        "them apart, or say the flag in which they differ (--set FILE:NAME=VALUE)";
+                        "them apart";
             break;
         }
     return reasons;

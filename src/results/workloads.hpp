@@ -40,18 +40,6 @@ struct Work {
     [[nodiscard]] std::string text() const;
 };
 
-/// Results that seem to be of one workload.
-struct WorkloadGroup {
-    std::string name;                 ///< for a study: lower case, digits and _
-    std::string label;                ///< what the file calls it; empty: nothing
-    std::vector<std::size_t> blocks;  ///< indexes into the results
-};
-
-/// Sorts results into workloads: those of one label with alike work, then those alike in work and
-/// load. A run that lost requests did other work than its label says; it stays with the label. In
-/// the order of the first blocks.
-std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& results);
-
 /// A number for each result: those with one number were measured under one load, so what one of
 /// them says can be held against the others. Results with one label are, where it names one load;
 /// without such a label those that sent as many requests with as many prompt tokens in the same

@@ -61,7 +61,7 @@ private:
         std::set<std::uint64_t> open{};
     };
     void count(const Trial& trial) {
-        if (trial.is_interference_check()) return;
+        if (trial.is_interference_check() || trial.purpose == Purpose::stress) return;
         if (trial.of_search()) ++told_in_search_;
         longest_seconds_ = std::max(longest_seconds_, trial.cost_seconds());
     }
@@ -87,12 +87,17 @@ Problem::Problem(SearchSpace search_space, Objective what_for, Decision how_deci
 }
 
 std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
+    const bool all_fall = any_of(trials, [&](const Trial& trial) {
+        return trial.fell() && trial.configuration == problem.space.default_configuration();
+    });
     std::vector<Trial> history;
-    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
-                 [&](const Trial& trial) {
-                     return trial.of_search() && !trial.is_interference_check() &&
-                            problem.space.feasible(trial.configuration);
-                 });
+    for (const Trial& trial : trials) {
+        if (trial.of_search() ? trial.is_interference_check() : all_fall || !trial.fell()) continue;
+        if (!problem.space.feasible(trial.configuration)) continue;
+        history.push_back(trial);
+        history.back().workload.clear();
+        if (trial.fell()) history.back().started_at.reset();  // no time of the search
+    }
     return history;
 }
 
@@ -128,6 +133,17 @@ private:
     /// each, after so many.
     [[nodiscard]] std::size_t trials_in_all(const Budget& budget, double seconds,
                                             std::size_t done) const;
+    /// Trials that the search leaves time for, so that there is some to stress: as two of these
+    /// last, and at most 15 % of a budget.
+    [[nodiscard]] double kept_for_stress(const Budget& budget) const {
+        constexpr double trials = 4, share = 0.15;
+        const auto of_stress = [](const Trial& trial) { return trial.purpose == Purpose::stress; };
+        if (!options_.stress || index_.told_in_search() == 0 || any_of(trials_, of_stress))
+            return 0;
+        const double all = std::min(budget.wall_clock_seconds,
+                                    budget.until - options_.now() + options_.steady() - made_);
+        return std::max(0.0, std::min(trials, share * all / trial_seconds(budget)));
+    }
     /// What a trial is taken to last.
     [[nodiscard]] double trial_seconds(const Budget& budget) const {
         return index_.longest_seconds() > 0 ? index_.longest_seconds() : budget.first_trial_seconds;
@@ -162,11 +178,22 @@ private:
                   Observer* observer);
     AskResult::Finished search(Evaluator& evaluator, const Budget& budget, double began,
                                const std::stop_token& stop, Observer* observer);
-    /// What is to be recommended, from a cold start, then on the report workloads. Why it ended
-    /// before all were measured; nothing: they are.
-    std::optional<StopReason> confirm_and_report(Evaluator& evaluator, const Budget& budget,
-                                                 double began, const std::stop_token& stop,
-                                                 Observer* observer);
+    /// What it measures with: why it ended before a trial was measured; nothing: it is.
+    using Measure = std::function<std::optional<StopReason>(const std::function<Trial()>&)>;
+    // What follows the search. Why it ended before all were measured; nothing: they are.
+    /// What is to be recommended, from a cold start.
+    std::optional<StopReason> start_cold(const Measure& measure);
+    /// What looks best now that something fell, beyond the trials of the budget.
+    std::optional<StopReason> confirm_next(const Budget& budget, double began,
+                                           const Measure& measure);
+    /// The default and what is to be recommended under stress.
+    std::optional<StopReason> stress(const Measure& measure);
+    /// Both on the report workloads.
+    std::optional<StopReason> report(const Measure& measure);
+    /// Measures a configuration on a workload, unless that is done.
+    std::optional<StopReason> once(const Measure& measure, const Configuration& configuration,
+                                   Purpose purpose, const std::string& why,
+                                   const std::string& workload);
 
     Problem problem_;
     const Strategy& strategy_;
@@ -226,14 +253,15 @@ std::size_t Study::Loop::trials_in_all(const Budget& budget, double seconds,
     const double left =
         std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
     const double each = trial_seconds(budget);
-    const double all = each > 0 ? double(done) + std::max(0.0, std::floor(left / each))
-                                : std::numeric_limits<double>::infinity();
+    const double all =
+        each > 0 ? double(done) + std::max(0.0, std::floor(left / each - kept_for_stress(budget)))
+                 : std::numeric_limits<double>::infinity();
     return all < double(budget.trials) ? std::size_t(all) : budget.trials;
 }
 
 std::optional<StopReason> Study::Loop::spent(const Budget& budget, double seconds) const {
     if (index_.told_in_search() >= budget.trials) return StopReason::trials_spent;
-    if (const auto reason = time_spent(budget, seconds)) return reason;
+    if (const auto reason = time_spent(budget, seconds, 1 + kept_for_stress(budget))) return reason;
     if (problem_.is_confirmed()) return std::nullopt;
     const auto reason = time_spent(budget, seconds, 2);
     return reason && recommendation().to_confirm
@@ -458,18 +486,19 @@ AskResult::Finished Study::Loop::search(Evaluator& evaluator, const Budget& budg
     }
 }
 
-std::optional<StopReason> Study::Loop::confirm_and_report(Evaluator& evaluator,
-                                                          const Budget& budget, double began,
-                                                          const std::stop_token& stop,
-                                                          Observer* observer) {
-    const auto measure = [this, &evaluator, &budget, began, &stop,
-                          observer](const auto& trial) -> std::optional<StopReason> {
-        if (stop.stop_requested()) return StopReason::stopped_by_user;
-        if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
-        return evaluate(trial(), evaluator, stop, observer)
-                   ? std::nullopt
-                   : std::optional(StopReason::stopped_by_user);
-    };
+std::optional<StopReason> Study::Loop::once(const Measure& measure,
+                                            const Configuration& configuration, Purpose purpose,
+                                            const std::string& why, const std::string& workload) {
+    const auto found = find_if(trials_, [&](const Trial& trial) {
+        return trial.workload == workload && trial.configuration == configuration;
+    });
+    if (found != trials_.end() && found->told()) return std::nullopt;
+    return measure([&] {
+        return found != trials_.end() ? *found : add(configuration, purpose, why, workload);
+    });
+}
+
+std::optional<StopReason> Study::Loop::start_cold(const Measure& measure) {
     constexpr int most_confirmed =
         5;  // each costs a trial beyond the budget; a cache that flatters more than these is no use
     Recommendation result = recommendation();
@@ -478,22 +507,52 @@ std::optional<StopReason> Study::Loop::confirm_and_report(Evaluator& evaluator,
                 return add(*result.to_confirm, Purpose::cold_start, "confirmed from a cold start");
             }))
             return reason;
+    return std::nullopt;
+}
+
+std::optional<StopReason> Study::Loop::confirm_next(const Budget& budget, double began,
+                                                    const Measure& measure) {
+    constexpr std::size_t in_a_round = 3;
+    const auto history = [&] { return search_history(problem_, trials_); };
+    std::size_t until_last_fall = 0;
+    const std::vector<Trial> before = history();
+    for (std::size_t i = 0; i < before.size(); ++i)
+        if (before[i].fell()) until_last_fall = i + 1;
+    if (until_last_fall == 0) return std::nullopt;
+    Budget more = budget;
+    more.trials = until_last_fall + in_a_round * least_rounds;
+    for (;;) {
+        const double seconds = options_.steady() - began;
+        if (const auto reason = time_spent(budget, seconds)) return reason;
+        const bool open = !unoffered_.empty();  // an earlier process asked it
+        const AskResult asked =
+            open ? AskResult(trials_[unoffered_.extract(unoffered_.begin()).value()])
+                 : next_to_confirm(more, seconds, history(), {});
+        if (!asked) return std::nullopt;
+        if (const auto reason = measure([&] { return *asked; })) return reason;
+    }
+}
+
+std::optional<StopReason> Study::Loop::stress(const Measure& measure) {
+    const Recommendation result = recommendation();
+    if (!options_.stress || !result.best) return std::nullopt;
+    for (const Configuration& one : {result.default_configuration, result.recommended}) {
+        if (one == result.default_configuration && !result.default_passes) continue;
+        if (const auto reason = once(measure, one, Purpose::stress, "does it survive stress?",
+                                     std::string(stress_workload)))
+            return reason;
+    }
+    return std::nullopt;
+}
+
+std::optional<StopReason> Study::Loop::report(const Measure& measure) {
+    const Recommendation result = recommendation();
     if (!result.best) return std::nullopt;
     for (const std::string& workload : options_.report_workloads)
-        for (const Configuration& configuration :
-             {result.default_configuration, result.recommended}) {
-            const auto mine = [&](const Trial& trial) {
-                return trial.workload == workload && trial.configuration == configuration;
-            };
-            const auto found = find_if(trials_, mine);
-            if (found != trials_.end() && found->told()) continue;
-            const auto trial = [&] {
-                return found != trials_.end()
-                           ? *found
-                           : add(configuration, Purpose::report, "report: " + workload, workload);
-            };
-            if (const auto reason = measure(trial)) return reason;
-        }
+        for (const Configuration& one : {result.default_configuration, result.recommended})
+            if (const auto reason =
+                    once(measure, one, Purpose::report, "report: " + workload, workload))
+                return reason;
     return std::nullopt;
 }
 
@@ -506,12 +565,28 @@ Summary Study::Loop::run(Evaluator& evaluator, const Budget& budget, const std::
         problem_.trials = budget.known_trials();
         if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
         prepare(evaluator, observer);
+        const Measure measure = [&](const auto& trial) -> std::optional<StopReason> {
+            if (stop.stop_requested()) return StopReason::stopped_by_user;
+            if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
+            return evaluate(trial(), evaluator, stop, observer)
+                       ? std::nullopt
+                       : std::optional(StopReason::stopped_by_user);
+        };
+        constexpr int most_falls = 3;
+        std::optional<StopReason> ended;
         AskResult::Finished finished = search(evaluator, budget, began, stop, observer);
         summary.reason = finished.reason;
         summary.message = std::move(finished.why);
-        if (summary.reason != StopReason::stopped_by_user)
-            summary.reason = confirm_and_report(evaluator, budget, began, stop, observer)
-                                 .value_or(summary.reason);
+        if (summary.reason == StopReason::stopped_by_user) ended = summary.reason;
+        for (int falls = 0; falls < most_falls && !ended; ++falls) {
+            ended = confirm_next(budget, began, measure);
+            if (!ended) ended = start_cold(measure);
+            const Configuration winner = recommendation().recommended;
+            if (!ended) ended = stress(measure);
+            if (recommendation().recommended == winner) break;  // else it fell, and the next one is
+        }
+        if (!ended) ended = report(measure);
+        summary.reason = ended.value_or(summary.reason);
     } catch (const std::exception& error) {
         summary.reason = StopReason::error;
         summary.message = plain_words(error);

@@ -173,12 +173,13 @@ bool touches_answers(const Parameter& parameter) {
            parameter.concept_name.starts_with("speculative_");
 }
 
+/// `all`: any parameter may touch answers.
 QualityOptions quality_options(const StudyFile& file, const Problem& problem,
-                               const std::filesystem::path& folder) {
-    QualityOptions options = *file.quality;
+                               const std::filesystem::path& answers, bool all) {
+    QualityOptions options = all ? QualityOptions{} : *file.quality;
     const Configuration usual = problem.space.default_configuration();
     for (const Parameter& parameter : problem.space.parameters()) {
-        if (!touches_answers(parameter) && parameter.name != "engine" &&
+        if (!all && !touches_answers(parameter) && parameter.name != "engine" &&
             parameter.name != image_parameter)
             continue;  // another engine answers otherwise
         const Value* value = usual.find(parameter.name);
@@ -186,8 +187,8 @@ QualityOptions quality_options(const StudyFile& file, const Problem& problem,
             value != nullptr ? std::optional<Value>(*value) : std::nullopt;
     }
     options.baseline = file.composition->render(usual, {file.model, "127.0.0.1", 0}).text();
-    options.limits = file.objective.limits;
-    options.file = folder / "quality.json";
+    if (!all) options.limits = file.objective.limits;
+    options.file = answers;
     return options;
 }
 
@@ -308,7 +309,12 @@ public:
         add_hooks_and_facts(file, hooks, options.measure);
         options.usd_per_device_hour = file.machine.usd_per_device_hour;
         options.most_devices = file.machine.devices;
-        if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
+        if (file.quality)
+            options.quality =
+                quality_options(file, *setup.problem, options.folder / "quality.json", false);
+        if (file.is_stressed())
+            options.answers =
+                quality_options(file, *setup.problem, options.folder / "answers.json", true);
         if (choice.workers > 1 && options.quality)
             throw UsageError(
                 file.source.at() +

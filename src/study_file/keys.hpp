@@ -595,6 +595,7 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys {
     Key noise_cv = row<&T::decision, &Decision::noise_cv>("noise_cv", is::share, resolved);
     BOUND_KEY(default_again, is::integer_from<0>);
     BOUND_KEY(audit, is::one_of<audits>, resolved);
+    WORD_KEY(stress, on_off, ignored);
     FREE_KEY(budget, is::either<is::short_budget, is::keyed<keys::budget>>, ignored);
     FREE_KEY(evaluator, is::either<is::one_of<keys::plain_evaluators>, is::keyed<keys::evaluator>>,
              required);

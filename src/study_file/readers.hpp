@@ -60,6 +60,8 @@ void check_strategy(const Yaml& node);
 /// under `arguments` and in the evaluator's `environment`. The engine would take one of the two, in
 /// every trial the same.
 void check_conflicting_settings(const Yaml& root, const StudyFile& study);
+/// Why speculation that is searched is measured on words that tell nothing of it; empty: it is not.
+std::string guesses_on_random_words(const StudyFile& study);
 
 /// What a study's file says, `use:` resolved, as `path -> text`: all of it, but for what the
 /// definition has otherwise (`resolved`) and what is `ignored`. A key that is added to the format

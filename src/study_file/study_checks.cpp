@@ -166,6 +166,33 @@ std::vector<std::string> unchecked_versions(const Composition& composition,
     return result;
 }
 
+std::string guesses_on_random_words(const StudyFile& study) {
+    if (!study.measures()) return "";
+    const std::vector<Parameter> parameters = study.composition->parameters();
+    const auto guesses = find_if(parameters, [](const Parameter& one) {
+        const Value off = one.value_when_unset.value_or(Value("none"));
+        const auto on = [&](const Value& value) {
+            return !std::holds_alternative<Unset>(value) && value != off && value != Value("none");
+        };
+        if (one.concept_name != "speculative_method") return false;
+        for (std::size_t i = 0; i < one.level_count(); ++i)
+            if (on(one.level(i))) return true;
+        return on(one.default_value);
+    });
+    if (guesses == parameters.end()) return "";
+    std::string random;
+    for (const Workload& workload : study.workloads)
+        if (const auto kind = workload.dataset.kind;
+            kind == Dataset::Kind::random || kind == Dataset::Kind::trace ||
+            kind == Dataset::Kind::shared_prefix || kind == Dataset::Kind::multi_turn)
+            random += (random.empty() ? "" : ", ") + workload.name;
+    if (random.empty()) return "";
+    return "the study searches " + guesses->name + ", and " + random +
+           " sends random words: how many guessed tokens are accepted there says nothing of real "
+           "traffic; take `dataset: {kind: prompts, path: FILE}` with prompts of yours, or "
+           "`sharegpt` with a public set";
+}
+
 namespace {
 
 /// Whether one of two flags is the other, or a part of the JSON that it takes.

@@ -284,6 +284,9 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, machine, study); });
     read_what_is_searched(root, catalogue, outside, machine, errors, study);
     read_traffic(root, catalogue, own_space, errors, study);
+    if (study.composition)
+        if (std::string warning = guesses_on_random_words(study); !warning.empty())
+            study.warnings.push_back(std::move(warning));
     read_goals(root, written, outside, errors, study);
     errors.in([&] {
         const Yaml* node = root.find(keys::study.strategy);

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who removes or replaces a file knows that it made it.
-#include "support/shipped.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
 #include "deploy/trial_folders.hpp"
 #include "host/kept_output.hpp"
-#include "results/written_study.hpp"
 #include "servetune/error.hpp"
-#include "servetune/result_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,26 +19,6 @@ using namespace servetune::test;
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A result whose command is refused (8 batched tokens cannot hold 512 sequences) or fits.
-ResultSource results_of(bool fits) {
-    const std::string text =
-        "```\nvllm serve m --max-num-seqs " +
-        std::string(fits ? "8" : "512 --max-num-batched-tokens 8") +
-        "\n```\n============ Serving Benchmark Result ============\nSuccessful requests: 100\n"
-        "Benchmark duration (s): 10.00\nTotal generated tokens: 1000\nRequest throughput (req/s): "
-        "10.0\n"
-        "Output token throughput (tok/s): 100.0\n"
-        "==================================================\n";
-    ResultSource source;
-    source.results = read_results(text, "a.md", shipped_catalogue.engines());
-    source.files.assign(source.results.size(), "a.md");
-    return source;
-}
-
-void write_to(const fs::path& file, bool fits) {
-    (void)write_study(results_of(fits), {}, file, shipped_catalogue);
-}
 
 }  // namespace
 
@@ -78,28 +55,6 @@ TEST_CASE(
     CHECK_THROWS_AS(NewFile(folder.path() / "fifo"), UsageError);
     CHECK(fs::is_fifo(folder.path() / "fifo"));
     CHECK_THROWS_AS(NewFile(folder.path() / "no/such"), IoError);
-}
-
-TEST_CASE("own files: a study that is written of results leaves what was there") {
-    const TemporaryFolder folder;
-    const fs::path study = folder.path() / "mine.yaml";
-    const fs::path table = folder.path() / "mine.csv";
-    write_file(study, "by hand");
-    CHECK(
-        has(message_of<UsageError>([&] { write_to(study, false); }), "mine.yaml is there already"));
-    CHECK(read_file(study) == "by hand");
-    CHECK_FALSE(fs::exists(table));
-    fs::remove(study);
-    write_file(table, "my own table");
-    CHECK(has(message_of<UsageError>([&] { write_to(study, true); }), "mine.csv is there already"));
-    CHECK(read_file(table) == "my own table");
-    CHECK_FALSE(fs::exists(study));
-    fs::remove(table);
-    CHECK_FALSE(message_of<Error>([&] { write_to(study, false); }).empty());
-    CHECK(fs::is_empty(folder.path()));  // what does not replay is not left behind
-    CHECK_NOTHROW(write_to(study, true));
-    CHECK(has(read_file(study), "table: mine.csv"));
-    CHECK(has(read_file(table), "output_tokens_per_second"));
 }
 
 TEST_CASE("own files: only folders with a trial's log make room for others") {

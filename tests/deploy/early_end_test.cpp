@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a trial of several workloads need not go on, and what it is then taken to have reached.
 #include "deploy/early_end.hpp"
+#include "deploy/trial_workloads.hpp"
 #include "support/test.hpp"
 
 #include <cmath>
@@ -42,15 +43,14 @@ TEST_CASE(
     paced.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = 50};
     Workload looked_for{.name = "largest"};
     looked_for.arrival.kind = Arrival::Kind::largest_rate;
-    std::vector<Workload> order{looked_for,
-                                paced,
-                                at_concurrency("few", 4),
-                                at_concurrency("other", 4),
-                                all_at_once,
-                                at_concurrency("many", 64)};
-    busiest_first(order);
+    const std::vector<Workload> order{looked_for,
+                                      paced,
+                                      at_concurrency("few", 4),
+                                      at_concurrency("other", 4),
+                                      all_at_once,
+                                      at_concurrency("many", 64)};
     std::string names;
-    for (const Workload& one : order) names += one.name + " ";
+    for (const Workload& one : workloads_of_trial({order}, "", {})) names += one.name + " ";
     CHECK(names == "all many few other paced largest ");
 }
 

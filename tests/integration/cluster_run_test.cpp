@@ -32,7 +32,8 @@ const std::string study_in_cluster =
     "4}}]\n"
     "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [8, 9, 10, "
     "11], default: 8}}\nbudget: {trials: 4}\n"
-    "evaluator: {deploy: {kubernetes: {template: pod.yaml}, ready_within: 60s, warm_up: 1}}\n";
+    "stress: off\nevaluator: {deploy: {kubernetes: {template: pod.yaml}, ready_within: 60s, "
+    "warm_up: 1}}\n";
 
 std::string pod_in_cluster(const std::string& start_scale) {
     return "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n    - name: engine\n      image: " +

@@ -29,7 +29,7 @@ std::string study_in_containers(const PodmanWorld& world, const std::string& ima
            "96}, requests: 32, "
            "arrival: {rate: inf}, ignore_eos: true}]\n"
            "objective: {maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
-           "evaluator: {deploy: {" +
+           "stress: off\nevaluator: {deploy: {" +
            world.container_key(images) +
            ", environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", HF_TOKEN: "
            "\"${SERVETUNE_TEST_TOKEN}\"}, "
@@ -110,7 +110,7 @@ TEST_CASE("launcher: a real llama-server in an image of podman is tuned", "[long
             "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
             "space: {threads: 1, ctx_size: 32768, parallel: {choice: [engine, 8], ordered: "
             "true}}\nothers: default\n"
-            "strategy: exhaustive\nbudget: {trials: 3}\nevaluator: {deploy: {" +
+            "strategy: exhaustive\nbudget: {trials: 3}\nstress: off\nevaluator: {deploy: {" +
             world.container_key(PodmanWorld::llama_image) +
             ", ready_within: 60s, stop_within: 20s, warm_up: 2, watch: off}}\n");
     const Ran tuned = autotune({"run", "study.yaml", "--directory", "out"}, folder.path());

@@ -39,7 +39,8 @@ struct GateFolder {
                      "8}}]\nobjective: {maximize: "
                      "total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\nspace: "
                      "{max_num_seqs: 64}\nothers: default\n"
-                     "evaluator: {deploy: {watch: off, warm_up: 1, ready_within: 10s, stop_within: "
+                     "stress: off\nevaluator: {deploy: {watch: off, warm_up: 1, ready_within: 10s, "
+                     "stop_within: "
                      "1s, environment: {SIMENGINE_OPTIONS: "
                      "\"--start-scale 1000 " +
                          options + "\"}}}\n" + more);

@@ -265,7 +265,7 @@ TEST_CASE("launcher: names that would be read as options, and volumes that are n
         const auto file = folder.write(
             "s.yaml",
             "study: s\nmodel: org/m\nengine: vllm\nothers: default\nworkloads: [{use: random}]\n"
-            "objective: {maximize: total_tokens_per_second}\nevaluator: {deploy: {" +
+            "objective: {maximize: total_tokens_per_second}\nstress: off\nevaluator: {deploy: {" +
                 deploy + "}}\n");
         return message_of<Error>([&] {
             (void)load_study(file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces"));

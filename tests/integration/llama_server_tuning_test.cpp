@@ -73,6 +73,7 @@ strategy:
       - cache_type_v
       - {without flash attention: [{flash_attention: "off"}]}
 budget: {trials: 8}
+stress: off
 evaluator: {deploy: {ready_within: 60s, stop_within: 20s, warm_up: 2}}
 )";
 
@@ -220,7 +221,8 @@ TEST_CASE(
                        "  ctx_checkpoints: {choice: [32, 16, 8]}\n"
                        "others: default\nstrategy: random\nnoise_cv: 3%\ndefault_again: 5\nbudget: "
                        "{trials: 18}\n"
-                       "evaluator: {deploy: {ready_within: 60s, stop_within: 20s, warm_up: 4}}\n")
+                       "stress: off\nevaluator: {deploy: {ready_within: 60s, stop_within: 20s, "
+                       "warm_up: 4}}\n")
                 .string();
         const fs::path results = folder.path() / "results";
         const std::string path =

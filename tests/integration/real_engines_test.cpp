@@ -54,7 +54,8 @@ std::string four_trials(const RealEngine& real) {
            "others: default\nstrategy: {staged: {compare_with: baseline, replicates: 1, stages: [" +
            real.stages +
            "]}}\ndecision: published\nbudget: {trials: 4}\n"
-           "evaluator: {deploy: {ready_within: 300s, stop_within: 10s, warm_up: 2, watch: off, "
+           "stress: off\nevaluator: {deploy: {ready_within: 300s, stop_within: 10s, warm_up: 2, "
+           "watch: off, "
            "environment: {" +
            environment + "}}}\n";
 }

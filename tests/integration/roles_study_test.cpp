@@ -79,7 +79,7 @@ public:
                          workload +
                          ", ignore_eos: true}]\n"
                          "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: "
-                         "8}\nroles: " +
+                         "8}\nstress: off\nroles: " +
                          roles + "\nevaluator: " + evaluator + "\n" + more);
     }
     [[nodiscard]] std::vector<std::string> words(const std::string& command,

@@ -401,7 +401,7 @@ TEST_CASE("weight cache: asked for where it cannot be, a study is refused with t
         folder.write("study.yaml", "study: s\nmodel: Qwen/Qwen3-8B\nengine: " + engine +
                                        "\nhardware: h100-sxm\nworkloads: chat\nobjective: "
                                        "{maximize: total_tokens_per_second}\nspace: {}\n"
-                                       "evaluator: {deploy: {weight_cache: on" +
+                                       "stress: off\nevaluator: {deploy: {weight_cache: on" +
                                        deploy + "}}\n" + more);
         return ran({SERVETUNE_PROGRAM, "validate", "study.yaml"}, folder.path());
     };

@@ -99,8 +99,9 @@ public:
                           text.workload +
                           ", ignore_eos: true}]\n"
                           "objective: " +
-                          text.objective + "\nspace: " + text.space + "\nevaluator: {deploy: {" +
-                          text.deploy + ", watch: off}}\n" + text.more);
+                          text.objective + "\nspace: " + text.space +
+                          "\nstress: off\nevaluator: {deploy: {" + text.deploy +
+                          ", watch: off}}\n" + text.more);
         std::filesystem::create_directories(folder_.path() / "bin");
         set_faults({});
     }
