@@ -457,8 +457,9 @@ std::string StudyWorkloads::why_invalid() const {
             check.that(workload.weight > 0 && workload.weight <= most_weight,
                        "weight of '" + workload.name + "'", "a number in (0, 1e6]",
                        std::to_string(workload.weight));
-            check.that(!workload.name.empty() && names.insert(workload.name).second, "workloads",
-                       "names, each once", "'" + workload.name + "'");
+            check.that(!workload.name.empty() && workload.name != stress_workload &&
+                           names.insert(workload.name).second,
+                       "workloads", "names, each once", "'" + workload.name + "'");
         }
     return check.text();
 }

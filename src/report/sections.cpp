@@ -178,9 +178,8 @@ Section more_section(const Content& content) {
 /// Who fell under stress and why, and what answers change.
 std::vector<std::string> stress_notes(const ReportView& view) {
     std::vector<std::string> texts;
-    const bool all_fall = any_of(view.trials, [&](const Trial& trial) {
-        return trial.fell() && trial.configuration == view.base();
-    });
+    // Falls that count are in the search's history.
+    const bool all_fall = none_of(view.search, [](const Trial& trial) { return trial.fell(); });
     for (const Trial& trial : view.trials) {
         if (trial.purpose != Purpose::stress) continue;
         const std::string who =
