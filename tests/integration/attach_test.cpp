@@ -224,23 +224,24 @@ TEST_CASE(
 TEST_CASE(
     "attach: of several workloads the last one ends early once all of them together cannot be good "
     "enough any more") {
-    const auto engine = served();
+    // Time that the engine waits, not the processor's: a busy machine changes little of it.
+    const StandIn engine({.first = 0.05, .gap = 0.005});
     const auto workload = [](const char* name, double weight) {
         Workload result;
         result.name = name;
         result.weight = weight;
         result.dataset.input_tokens = 64;
-        result.dataset.output_tokens = 64;
-        result.requests = 1000;
+        result.dataset.output_tokens = 8;
+        result.requests = 150;
         result.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 8};
         result.ignore_eos = true;
         return result;
     };
     AttachEvaluator::Options options;
-    options.url = engine->url();
+    options.url = engine.url();
     options.measure.warm_up_requests = 4;
     AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")),
-                              "Qwen/Qwen3-8B", {{workload("first", 1), workload("last", 3)}},
+                              "m", {{workload("first", 1), workload("last", 3)}},
                               options);
     const std::string rate = "output_tokens_per_second";
     EvaluationContext context;
@@ -264,7 +265,7 @@ TEST_CASE(
     CHECK(lost.metrics.at(rate).value < usual * 2);
     CHECK(lost.metrics.at(rate + "@last").value * 2 > whole.metrics.at(rate + "@last").value / 2);
 
-    CHECK_FALSE(measured(usual * 0.7).validity.ended_early());
+    CHECK_FALSE(measured(usual * 0.4).validity.ended_early());
 
     // With the best's figures of each workload the first one is enough.
     context.to_beat = Incumbent{{rate, Direction::maximize},
