@@ -31,7 +31,7 @@ std::string findings_text(const Validity& validity) {
 }
 
 /// A table of measured configurations, as `replay` and `knowledge` read it: a row for each told
-/// trial of the search.
+/// trial of the search, and for each fall under stress.
 std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& trials) {
     std::vector<std::string> head{"block"};
     for (const Parameter& parameter : setup.problem->space.parameters())
@@ -45,7 +45,7 @@ std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& tri
     for (const char* name : {"verdict", "findings", "message"}) head.emplace_back(name);
     std::string result = csv_line(head);
     for (const Trial& trial : trials) {
-        if (!trial.told() || !trial.of_search()) continue;
+        if (!trial.told() || !(trial.of_search() || trial.fell())) continue;
         std::vector<std::string> row{std::to_string(trial.id)};
         for (const Parameter& parameter : setup.problem->space.parameters()) {
             const Value* value = trial.configuration.find(parameter.name);

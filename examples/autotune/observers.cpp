@@ -32,7 +32,7 @@ using OrderedJson = nlohmann::ordered_json;
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
     std::optional<double> each = spent.expected;
-    if (spent.told > 0) each = spent.trials_seconds / double(spent.told);
+    if (spent.told > 0) each = spent.each_seconds();
     if (each && spent.all) {
         const auto trials_left =
             double(spent.all->trials) - double(std::min(spent.all->trials, spent.searched));
@@ -92,6 +92,7 @@ Spent spent_in(const StudySetup& setup, const Budget& budget, std::span<const Tr
         if (!trial.told()) continue;
         spent.searched += trial.of_search() ? 1 : 0;
         ++spent.told;
+        spent.stressed += trial.purpose == Purpose::stress ? 1 : 0;
         spent.trials_seconds += trial.cost_seconds();
     }
     spent.all = trials_expected(setup, budget, history);

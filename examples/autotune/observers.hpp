@@ -84,12 +84,18 @@ std::string last_end(const std::filesystem::path& folder);
 struct Spent {
     std::size_t searched = 0;   ///< told trials of the search
     std::size_t told = 0;       ///< these and those of the report
+    std::size_t stressed = 0;   ///< of these, under stress, which lasts about as two
     double trials_seconds = 0;  ///< of the told trials
     double run_seconds = 0;     ///< since this run began
     std::size_t at_once = 1;    ///< trials that run beside each other
     std::optional<double>
         expected{};  ///< seconds of a trial by the cost model, for as long as none is told
     std::optional<TrialsExpected> all{};  ///< trials of the search
+
+    /// The mean; 0: none is told.
+    [[nodiscard]] double each_seconds() const {
+        return told > 0 ? trials_seconds / double(told + stressed) : 0;
+    }
 };
 /// Of a history, without what the clock says.
 Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget,

@@ -172,7 +172,8 @@ std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Bud
     std::set<Configuration> seen;
     std::size_t repeated = 0, confirming = 0;
     for (const Trial& trial : search_history(problem, history))
-        if (confirms(trial)) ++confirming;
+        if (trial.fell()) continue;
+        else if (confirms(trial)) ++confirming;
         else if (!seen.insert(trial.configuration).second) ++repeated;
     double all =
         confirming == 0 ? each_once(setup, double(repeated)) : double(seen.size() + repeated);
@@ -261,7 +262,7 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite() ||
         each_once(setup, 0) <= double(search_trials(*setup.problem, file.budget.trials));
     plan.report_trials = 2 * file.report_workloads.size();
-    plan.stress_trials = file.is_stressed() ? 2 : 0;
+    plan.stress_trials = file.is_stressed() ? 2 - std::min<std::size_t>(2, spent.stressed) : 0;
     if (std::isfinite(file.budget.wall_clock_seconds))
         plan.at_most_seconds = file.budget.wall_clock_seconds;
     if (file.budget_until) {
@@ -269,7 +270,7 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         plan.at_most_seconds = std::min(plan.at_most_seconds.value_or(until), until);
     }
     if (spent.trials_seconds > 0) {
-        plan.trial_seconds = spent.trials_seconds / double(spent.told);
+        plan.trial_seconds = spent.each_seconds();
         plan.source = "as the trials so far took";
     } else estimate_trial(setup, plan);
     if (const std::size_t workers = 1 + setup.neighbours.size();

@@ -158,6 +158,7 @@ std::string QualityOptions::why_invalid() const {
 QualityGate::QualityGate(QualityOptions options) : options_(std::move(options)) {
     check_options("quality", options_.why_invalid());
     if (options_.prompts.empty() && options_.command.empty()) options_.prompts = usual_prompts();
+    options_.prompts.resize(std::min(options_.prompts.size(), options_.most_prompts));
     read();
 }
 

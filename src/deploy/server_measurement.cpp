@@ -471,7 +471,9 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
     auto& measured = std::get<Measured>(result);
     const bool all = measured.parts.size() == workloads_.size();
     Metrics whole = all ? combined(measured.parts) : early_end_.whole(measured.parts);
-    if (stresses()) return Measurement{std::move(whole)};  // that it serves; no figure of it counts
+    // That it serves is what counts, no figure. What the machine did meanwhile is told.
+    if (stresses())
+        return Measurement{std::move(whole), {Verdict::sound, std::move(measured.disturbed)}};
     if (all && measured.validity.ended_early())
         add_error_of_last(whole, measured.parts, present(context_.to_beat).goal.metric);
     for (const std::string& flag : not_in_force)

@@ -187,6 +187,16 @@ std::string name_in_info(const Engine& engine, const std::string& flag) {
     return name;
 }
 
+/// Labels are texts, of Python's values: `True`, `0.92`, `auto`.
+Json told_by(const std::map<std::string, std::string>& labels) {
+    Json info = Json::object();
+    for (const auto& [name, text] : labels)
+        if (text == "True" || text == "False") info[name] = text == "True";
+        else if (real_of(text)) info[name] = Json::parse(text, nullptr, false);
+        else if (text != "None") info[name] = text;
+    return info;
+}
+
 bool says(const Json& value, const std::string& asked) {
     if (value.is_boolean())
         return asked.empty() ? value.get<bool>() : asked == (value.get<bool>() ? "true" : "false");
@@ -211,9 +221,13 @@ bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
                         std::vector<EffectiveFlag>& flags) {
     const auto path = engine.api.find("server_info");
     if (path == engine.api.end()) return false;
-    const Reply reply = get(endpoint, path->second, short_answer_seconds);
-    const Json info =
-        reply.error.empty() && reply.status == 200 ? shallow_json<Json>(reply.body) : Json();
+    const std::size_t mark = path->second.find('#');  // behind it a metric, which labels tell
+    const Reply reply = get(endpoint, path->second.substr(0, mark), short_answer_seconds);
+    const bool told = reply.error.empty() && reply.status == 200;
+    const Json info = !told ? Json()
+                      : mark == std::string::npos
+                          ? shallow_json<Json>(reply.body)
+                          : told_by(labels_in(reply.body, path->second.substr(mark + 1)));
     if (!info.is_object()) return false;
     std::vector<double> factors;
     for (const DeviceFactor& factor : engine.devices)
@@ -229,8 +243,9 @@ bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
             continue;
         one.told = value->dump(-1, ' ', false, Json::error_handler_t::replace);
         if (says(*value, one.asked)) one.state = State::same;
-        else if (one.asked == "auto" || one.asked == "-1")
-            one.state = State::not_told;  // what the engine chooses
+        else if (one.asked == "auto" || one.asked == "-1" ||
+                 (value->is_number() && !real_of(one.asked)))
+            one.state = State::not_told;  // what the engine chooses, or a size such as 4G
         else
             one.state =
                 surely_another(*value, one.asked, factors) ? State::other : State::perhaps_other;

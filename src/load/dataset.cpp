@@ -42,7 +42,8 @@ public:
             case Dataset::Kind::shared_prefix: shared_prefix(); break;
             case Dataset::Kind::multi_turn: multi_turn(); break;
         }
-        if (workload_.longest > 0) keep_longest();
+        if (workload_.longest > 0 && dataset_.kind != Dataset::Kind::multi_turn)
+            keep_longest(plan_.requests, plan_.requests.size());
         if (!(dataset_.kind == Dataset::Kind::trace &&
               workload_.arrival.kind == Arrival::Kind::trace)) {
             const std::vector<double> times =
@@ -201,8 +202,13 @@ private:
     }
 
     void prompts() {
-        const FilePrompts read =
-            read_prompts(path(), at_most(), options_.calibration.tokens_per_estimated_token);
+        const bool longest = workload_.longest > 0;  // of the whole file
+        FilePrompts read = read_prompts(path(), longest ? std::size_t(most_requests) : at_most(),
+                                        options_.calibration.tokens_per_estimated_token);
+        if (longest)
+            std::stable_sort(
+                read.prompts.begin(), read.prompts.end(),
+                [](const FilePrompt& a, const FilePrompt& b) { return a.tokens > b.tokens; });
         const std::size_t n = workload_.requests ? count() : read.prompts.size();
         double total = 0;
         for (std::size_t i = 0; i < n; ++i) total += read.prompts[i % read.prompts.size()].tokens;
@@ -217,10 +223,13 @@ private:
         describe(std::to_string(std::min(n, read.prompts.size())) + " prompts of " + dataset_.path);
     }
     void trace() {
-        const std::vector<TraceRow> rows = read_trace(path(), at_most());
+        const bool longest = workload_.longest > 0;  // of the whole file
+        std::vector<TraceRow> rows =
+            read_trace(path(), longest ? std::size_t(most_requests) : at_most());
         if (workload_.requests && rows.size() < count())
             fail("'requests': " + std::to_string(count()) + " wanted, " + dataset_.path + " has " +
                  std::to_string(rows.size()) + "; ask for as many, or leave it out");
+        if (longest) keep_longest(rows, at_most());
         double total = 0;
         for (const TraceRow& row : rows) total += double(row.input_tokens);
         check_total(total);
@@ -340,22 +349,24 @@ private:
         return text.substr(0, text.find('.') + 3);
     }
 
-    void keep_longest() {
-        auto& all = plan_.requests;
+    /// The longest prompts, with the longest answer as far as no request is longer than the
+    /// longest; no more tokens together than the first `usual` of them have.
+    template <class Request>
+    void keep_longest(std::vector<Request>& all, std::size_t usual) const {
         std::int64_t answer = 0, most = 0, tokens = 0;
-        for (const PlannedRequest& one : all) {
-            answer = std::max(answer, one.output_tokens);
-            most = std::max(most, one.input_tokens + one.output_tokens);
-            tokens += one.input_tokens + one.output_tokens;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const std::int64_t length = all[i].input_tokens + all[i].output_tokens;
+            answer = std::max(answer, all[i].output_tokens);
+            most = std::max(most, length);
+            if (i < usual) tokens += length;
         }
-        if (dataset_.kind == Dataset::Kind::multi_turn) return;
-        std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+        std::stable_sort(all.begin(), all.end(), [](const Request& a, const Request& b) {
             return a.input_tokens > b.input_tokens;
         });
         all.resize(std::min(all.size(), std::size_t(workload_.longest)));
         std::size_t kept = 0;
         for (; kept < all.size() && tokens > 0; ++kept) {
-            PlannedRequest& one = all[kept];
+            Request& one = all[kept];
             one.output_tokens =
                 std::max(one.output_tokens, std::min(answer, most - one.input_tokens));
             tokens -= one.input_tokens + one.output_tokens;

@@ -77,6 +77,12 @@ RequestEnd end_of(CURLcode code, bool request_was_sent) {
     }
 }
 
+/// How a kept connection ends that the server left before the request came, as llama-server does
+/// after each stream. libcurl tries five such, where it sees them closed, and gives up.
+bool left_by_server(CURLcode code) {
+    return code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING;
+}
+
 }  // namespace
 
 /// A handle with its connection settings, used for one request after the other.
@@ -376,13 +382,17 @@ void EventLoop::start(std::size_t index, double scheduled) {
         curl_easy_setopt(easy, CURLOPT_URL, (task_.bases[transfer.server] + task_.path).c_str());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body->data());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body->size()));
-    // Without memory: as an exception, since a request that libcurl does not know would never end.
-    if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
-        throw IoError(std::string("a load test cannot send a request: ") +
-                      curl_multi_strerror(code));
+    hand_over(easy);
     transfer.busy = true;
     ++task_.in_flight[transfer.server];
     ++task_.sent;
+}
+
+/// Without memory: as an exception, since a request that libcurl does not know would never end.
+void EventLoop::hand_over(CURL* easy) {
+    if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
+        throw IoError(std::string("a load test cannot send a request: ") +
+                      curl_multi_strerror(code));
 }
 
 void EventLoop::collect() {
@@ -409,6 +419,13 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
     long connects = 0;
     curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
     connects_ += connects;
+    if (connects == 0 && left_by_server(code) && !transfer.answer_began && !stopping_ &&
+        now() - transfer.sent < 1) {
+        curl_multi_remove_handle(multi_.get(), easy);
+        curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+        hand_over(easy);
+        return;
+    }
     const std::string error =
         code == CURLE_OK ? "" : transfer_error_text(easy, code, transfer.error.data());
     transfer.answer().end(now(), end_of(code, transfer.request_sent), error);

@@ -102,6 +102,7 @@ private:
     void release_due();
     void fill_places();
     void start(std::size_t index, double scheduled);
+    void hand_over(CURL* easy);
     void collect();
     void finish(Transfer& transfer, CURLcode code);
     void conclude(std::size_t index);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace servetune {
@@ -13,5 +15,9 @@ namespace servetune {
 /// The sum of a metric's samples over all of its labels (models, engines, ranks). Nothing when the
 /// page does not have it, or has a number that cannot be.
 std::optional<double> metric_in(std::string_view page, std::string_view metric);
+
+/// The labels of the metric's first sample that has any, such as vLLM's
+/// `vllm:cache_config_info{block_size="16",...}`; escapes stay as they are.
+std::map<std::string, std::string> labels_in(std::string_view page, std::string_view metric);
 
 }  // namespace servetune

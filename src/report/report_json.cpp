@@ -133,6 +133,7 @@ void add_trials(OrderedJson& object, const ReportView& view) {
                                          {"why", trial.why}});
         if (const Failure* failure = trial.failure())
             object["failures"].push_back({{"trial", trial.id},
+                                          {"workload", trial.workload},
                                           {"configuration", configuration},
                                           {"kind", name_in(failure_kinds, failure->kind)},
                                           {"message", failure->message},

@@ -185,10 +185,10 @@ std::vector<std::string> stress_notes(const ReportView& view) {
         const std::string who =
             trial.configuration == view.base() ? "the default" : view.changes(trial.configuration);
         if (trial.fell())
-            texts.push_back("Under stress " + who + " failed: " + trial.failure()->message +
-                            (all_fall
-                                 ? ". The default fails there too, so nothing is refused for it."
-                                 : ". It is not recommended."));
+            texts.push_back("Under stress " + who + " failed, " +
+                            (all_fall ? "as the default does, so nothing is refused for it: "
+                                      : "so it is not recommended: ") +
+                            trial.failure()->message);
         if (trial.measurement() == nullptr) continue;
         std::string text =
             "Under stress " + who + " served the longest prompts, a burst and a soak";
@@ -196,6 +196,11 @@ std::vector<std::string> stress_notes(const ReportView& view) {
             changed && trial.configuration != view.base())
             text += "; " + plain_percent(*changed) +
                     " of the text of its greedy answers differs from the default's";
+        if (const auto preemptions = value_in(trial.measurement()->metrics, "server_preemptions");
+            preemptions && *preemptions > 0)
+            text += "; it preempted " + counted_text(std::int64_t(*preemptions), "request");
+        for (const Finding& finding : trial.measurement()->validity.findings)
+            text += "; " + finding.cause;
         texts.push_back(text + ".");
     }
     const Recommendation& result = view.recommendation;
@@ -206,6 +211,16 @@ std::vector<std::string> stress_notes(const ReportView& view) {
         }))
         texts.push_back("What is recommended has not been under stress.");
     return texts;
+}
+
+/// Which values an engine has in force, where it cannot be asked: what differs is a finding.
+std::string in_force_text(const ReportView& view) {
+    const StudyFile& file = view.setup.file;
+    if (!std::holds_alternative<DeployChoice>(file.measuring) || !file.composition) return "";
+    const Engine& engine = file.composition->engine_of(view.recommendation.recommended);
+    return engine.api.contains("server_info")
+               ? ""
+               : "In force: " + engine.name + " does not tell which values of its flags are.";
 }
 
 /// How sure the verdict is.
@@ -257,6 +272,7 @@ Section confidence_section(const Content& content) {
     }
     for (const auto& notes : {stress_notes(view), quality_notes(view), other_work_notes(view)})
         for (const std::string& note : notes) say(note);
+    say(in_force_text(view));
     say(not_tried_text(view));
     section.list(texts);
     return section;

@@ -27,7 +27,8 @@ std::vector<RejectedPrior> rejected_priors(const Beliefs& beliefs, const Problem
         for (const Standing& standing : standings.all()) {
             const bool failed =
                 std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
-                    return trial->failure() != nullptr && teaches(trial->failure()->kind);
+                    return trial->failure() != nullptr && teaches(trial->failure()->kind) &&
+                           !trial->fell();  // of speed it says nothing
                 });
             if (standing.measured() == 0 && !failed) continue;
             const auto believed = beliefs[source].belief(standing.configuration).log_value;

@@ -312,9 +312,11 @@ public:
         if (file.quality)
             options.quality =
                 quality_options(file, *setup.problem, options.folder / "quality.json", false);
-        if (file.is_stressed())
+        if (file.is_stressed()) {
             options.answers =
                 quality_options(file, *setup.problem, options.folder / "answers.json", true);
+            options.answers->most_prompts = 10;
+        }
         if (choice.workers > 1 && options.quality)
             throw UsageError(
                 file.source.at() +

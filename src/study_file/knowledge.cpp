@@ -8,6 +8,7 @@
 #include "recipes.hpp"
 #include "search/earlier_results.hpp"
 #include "search/nearest_value.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/json.hpp"
 #include "study/plain_value.hpp"
@@ -91,8 +92,12 @@ Observations observed_by_study(const StudyFile& study, const fs::path& folder) {
                          (aim == definition.end() ? "do something unknown" : aim->second) +
                          ", this one is to " + study.objective.leading().text() +
                          ": it can teach nothing about that");
-    for (Trial& trial : journal.trials()) {
-        if (!trial.of_search() || !trial.told()) continue;
+    std::vector<Trial> trials = journal.trials();
+    const bool all_fall = any_of(trials, [&](const Trial& trial) {  // as in `search_history`
+        return trial.fell() && trial.configuration == trials.front().configuration;
+    });
+    for (Trial& trial : trials) {
+        if (!trial.told() || (!trial.of_search() && (all_fall || !trial.fell()))) continue;
         result.content += trial.configuration.text() + json_of(*trial.outcome) + "\n";
         result.trials.push_back(std::move(trial));
     }

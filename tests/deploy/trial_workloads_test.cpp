@@ -4,6 +4,7 @@
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 #include "servetune/trial.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 using namespace servetune;
@@ -67,6 +68,32 @@ TEST_CASE("stress: of a plan the longest prompts stay, with answers as long as f
         const std::int64_t mine = plan.requests[i].output_tokens;
         CHECK((mine == answer || mine + lengths[i] == longest));
     }
+}
+
+TEST_CASE("stress: of a file the longest prompts, also behind what a trial sends of it") {
+    const TemporaryFolder folder;
+    Workload workload = chat_load();
+    workload.requests = 2;
+    workload.dataset = {};
+    workload.dataset.kind = Dataset::Kind::trace;
+    workload.dataset.path =
+        folder.write("t.csv", "input_tokens,output_tokens\n50,9\n60,8\n40,30\n300,7\n").string();
+    CHECK(plan_requests(workload).requests.back().input_tokens == 60);
+    workload.longest = 16;
+    // The longest request is of 307 tokens; a trial's two have 127 together.
+    const Plan plan = plan_requests(workload);
+    REQUIRE(plan.requests.size() == 1);
+    CHECK(plan.requests[0].input_tokens == 300);
+    CHECK(plan.requests[0].output_tokens == 7);
+
+    workload.dataset.kind = Dataset::Kind::prompts;
+    workload.dataset.path =
+        folder
+            .write("p.jsonl", "{\"prompt\": \"a b\"}\n{\"prompt\": \"c d\"}\n{\"prompt\": \"" +
+                                  std::string(900, 'e') + "\"}\n")
+            .string();
+    workload.dataset.output_tokens = 5;
+    CHECK(plan_requests(workload).requests.front().input_tokens > 50);
 }
 
 TEST_CASE("a trial's workloads: those of the search, busiest first, or the one that is asked") {

@@ -240,9 +240,8 @@ TEST_CASE(
     AttachEvaluator::Options options;
     options.url = engine.url();
     options.measure.warm_up_requests = 4;
-    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")),
-                              "m", {{workload("first", 1), workload("last", 3)}},
-                              options);
+    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")), "m",
+                              {{workload("first", 1), workload("last", 3)}}, options);
     const std::string rate = "output_tokens_per_second";
     EvaluationContext context;
     const auto measured = [&](std::optional<double> best) {

@@ -188,6 +188,18 @@ TEST_CASE("load: what is no answer, or breaks off, is an error of its kind") {
     CHECK(ask(nobody_listens()).end == RequestEnd::not_connected);
 }
 
+TEST_CASE("load: a server that leaves each connection after one answer loses no request") {
+    const CannedServer server(
+        {chunked_head + in_chunks(rest, 1000) + "0\r\n\r\n", Canned::Then::leave});
+    Endpoint endpoint = endpoint_of(server.url());
+    endpoint.metrics_path.clear();
+    const LoadRun run = generate_load(endpoint, plan_of(64), closed(8));
+    for (const RequestRecord& record : run.records) {
+        INFO(record.error);
+        CHECK(record.succeeded());
+    }
+}
+
 TEST_CASE("load: one in twenty fails, the others are not touched by it") {
     const StandIn server({.first = 0.002, .gap = 0.0005, .faults = {"http_status", "every=20"}});
     const LoadRun run =

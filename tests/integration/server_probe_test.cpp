@@ -185,3 +185,23 @@ TEST_CASE("server probe: flags that are not in force are told, each in the serve
     CHECK(rewritten.sure.empty());
     CHECK(rewritten.perhaps.size() == 3);
 }
+
+TEST_CASE("server probe: the labels of a metric tell what is in force, as vLLM's page does") {
+    const CannedServer server(
+        {{"/metrics",
+          {200,
+           "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{block_size=\"32\","
+           "cache_dtype=\"fp8\",enable_prefix_caching=\"False\",kv_cache_memory_bytes="
+           "\"4294967296\",num_gpu_blocks_override=\"None\"} 1.0\n"}}});
+    Engine engine = some_engine();
+    engine.api["server_info"] = "/metrics#vllm:cache_config_info";
+    engine.reported_as = {{"--kv-cache-dtype", "cache_dtype"}};
+    const FlagsNotInForce otherwise = flags_not_in_force(
+        engine, endpoint_of(engine, server.port(), "m"),
+        {"program", "--block-size", "16", "--kv-cache-dtype", "fp8", "--enable-prefix-caching",
+         "--kv-cache-memory-bytes", "4G", "--num-gpu-blocks-override", "9"});
+    CHECK(otherwise.sure ==
+          std::vector<std::string>{"--block-size 16 was asked for, 32 is in force",
+                                   "--enable-prefix-caching was asked for, false is in force"});
+    CHECK(otherwise.perhaps.empty());
+}

@@ -19,10 +19,10 @@
 
 namespace servetune::test {
 
-/// Given bytes, and what comes behind them.
+/// Given bytes, and what comes behind them. `leave`: goes when the next request comes.
 struct Canned {
     std::string bytes{};
-    enum class Then { keep, close, reset, wait, repeat } then = Then::keep;
+    enum class Then { keep, leave, close, reset, wait, repeat } then = Then::keep;
     std::size_t piece = 1U << 20U;  ///< bytes of one write, each a moment after the one before
     std::string repeated{};         ///< each millisecond, until the client leaves
 };
@@ -88,7 +88,9 @@ private:
         std::string in, path;
         Canned canned;
         do {
-            if (!(in.empty() ? readable(id) : true) || !read_request(id, in, path)) break;
+            if (!(in.empty() ? readable(id) : true) || canned.then == Canned::Then::leave ||
+                !read_request(id, in, path))
+                break;
             const auto page = pages_.find(path);
             canned =
                 page == pages_.end() ? other_ : answer(page->second.first, page->second.second);
@@ -134,7 +136,7 @@ private:
         if (canned.then == Canned::Then::wait) (void)readable(id);
         while (canned.then == Canned::Then::repeat && !stopping_ && write(canned.repeated))
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return canned.then == Canned::Then::keep;
+        return canned.then == Canned::Then::keep || canned.then == Canned::Then::leave;
     }
 
     const Pages pages_;

@@ -37,6 +37,7 @@ inline constexpr std::string_view quality_drop = "quality_drop";
 struct QualityOptions {
     std::vector<std::string>
         prompts{};  ///< asked greedily, one after the other; empty: those that come with servetune
+    std::size_t most_prompts = 1000;  ///< only the first of them are asked
     std::int64_t answer_tokens = 64;  ///< of each answer
     /// In place of prompts a program that prints an accuracy; in its words {url} and {model} stand
     /// for the server's.
