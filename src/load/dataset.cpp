@@ -4,6 +4,7 @@
 #include "arrival_process.hpp"
 #include "base/present.hpp"
 #include "data_files.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "vocabulary.hpp"
 
@@ -349,9 +350,8 @@ private:
             tokens += one.input_tokens + one.output_tokens;
         }
         if (dataset_.kind == Dataset::Kind::multi_turn) return;
-        std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-            return a.input_tokens > b.input_tokens;
-        });
+        stable_sort(all,
+                    [](const auto& a, const auto& b) { return a.input_tokens > b.input_tokens; });
         all.resize(std::min(all.size(), std::size_t(workload_.longest)));
         std::size_t kept = 0;
         for (; kept < all.size() && tokens > 0; ++kept) {
