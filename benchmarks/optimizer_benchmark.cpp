@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -158,7 +157,7 @@ void many_asks_after_a_result(benchmark::State& state) {
         benchmark::DoNotOptimize(study.strategy.ask(study.problem, study.history, rng));
         times.push_back(processor_milliseconds() - from);
     }
-    std::sort(times.begin(), times.end());
+    sort(times);
     const auto at = [&](double share) {
         return times[std::size_t(share * double(times.size() - 1))];
     };

@@ -69,9 +69,9 @@ std::map<std::string, std::string> modules_of_headers() {
 std::string module_of(const fs::path& file, const std::map<std::string, std::string>& headers) {
     const fs::path below = fs::relative(file, source);
     if (*below.begin() == "src") return std::next(below.begin())->string();
-    const auto found =
-        headers.find(fs::relative(file, source / "include/servetune").replace_extension().string());
-    return found != headers.end() ? found->second : "";
+    const auto* found = entry_in(
+        headers, fs::relative(file, source / "include/servetune").replace_extension().string());
+    return found != nullptr ? *found : "";
 }
 
 /// What a file declares in its unnamed namespace: functions, variables, types; no aliases.
@@ -214,8 +214,7 @@ TEST_CASE(
         }
         for (const std::string& included : includes(text)) {
             INFO(included);
-            if (included.find(".hpp") == std::string::npos || included.starts_with("boost/"))
-                continue;
+            if (!has(included, ".hpp") || included.starts_with("boost/")) continue;
             CHECK(fs::is_regular_file(source / "include" / included));
         }
     }
@@ -246,10 +245,9 @@ TEST_CASE("repository: no code names an engine or its flags, so that a new engin
     const auto named = [&](const std::string& text) {
         std::vector<std::string> result;
         for (const std::string& literal : literals(text)) {
-            const bool names_one =
-                any_of(names, [&, low = lower(literal)](const std::string& name) {
-                    return low.find(name) != std::string::npos;
-                });
+            const bool names_one = any_of(
+                names,
+                [&, low = lower(literal)](const std::string& name) { return has(low, name); });
             if (names_one || flags.contains(literal)) result.push_back(literal);
         }
         return result;
@@ -267,13 +265,12 @@ TEST_CASE("repository: no code names an engine or its flags, so that a new engin
         for (const auto& [file, text] : files_below(source / root)) {
             const std::string where = fs::relative(file, source).string();
             if (where.starts_with("src/results/") || where.starts_with("src/handover/")) continue;
-            const auto exception = exceptions.find(where);
+            const auto* exception = entry_in(exceptions, where);
             for (const std::string& literal : named(text)) {
                 INFO(where << ": " << literal
                            << ": what is known of an engine belongs into its file "
                               "(docs/explanation/engines.md)");
-                CHECK((exception != exceptions.end() &&
-                       literal.find(exception->second) != std::string::npos));
+                CHECK((exception != nullptr && has(literal, *exception)));
             }
         }
 }
@@ -285,8 +282,7 @@ TEST_CASE("repository: tests and libraries are built with the standard library's
         "test");
 #endif
     CHECK(
-        read_file(source / "CMakeLists.txt").find("add_compile_definitions(_GLIBCXX_ASSERTIONS)") !=
-        std::string::npos);
+        has(read_file(source / "CMakeLists.txt"), "add_compile_definitions(_GLIBCXX_ASSERTIONS)"));
 }
 
 TEST_CASE(
@@ -321,12 +317,12 @@ TEST_CASE(
             if (extension != ".hpp" && extension != ".cpp" && extension != ".cmake" &&
                 extension != ".yaml")
                 continue;
-            if (file.string().find("/data/artefacts/") != std::string::npos)
+            if (has(file.string(), "/data/artefacts/"))
                 continue;  // what is written for users, to the byte
             INFO(file.string());
             CHECK(text.find("SPDX-License-Identifier: Apache-2.0") < 60);
             if (extension == ".hpp") CHECK(text.find("#pragma once") < 200);
-            if (file.string().find("/include/") != std::string::npos)
+            if (has(file.string(), "/include/"))
                 CHECK(std::count(text.begin(), text.end(), '\n') <= 350);
         }
 }
@@ -335,8 +331,8 @@ TEST_CASE("repository: comments and pages have lines of at most 100 columns") {
     // A code point is a column. Left out: comments behind code, tables, code blocks, and what has
     // no place to break.
     const auto columns = [](const std::string& line) {
-        return std::count_if(line.begin(), line.end(),
-                             [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+        return count_if(line,
+                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
     };
     static const std::regex comment(R"(^ *//[/!]? {1,3}\S.*)");  // more indented: code
     static const std::regex not_prose(R"(^ *([|!<#]|\[[^\]]*\]: |\S+$).*)");
@@ -353,9 +349,8 @@ TEST_CASE("repository: comments and pages have lines of at most 100 columns") {
         std::istringstream lines(text);
         bool in_block = false;
         for (std::string line; std::getline(lines, line);) {
-            if (page && line.find("```") != std::string::npos) in_block = !in_block;
-            if (in_block || columns(line) <= 100 || line.find("NOLINT") != std::string::npos)
-                continue;
+            if (page && has(line, "```")) in_block = !in_block;
+            if (in_block || columns(line) <= 100 || has(line, "NOLINT")) continue;
             if (page ? std::regex_match(line, not_prose) : !std::regex_match(line, comment))
                 continue;
             INFO(file << ": " << line);
@@ -377,7 +372,7 @@ TEST_CASE(
         for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end;
              ++at, ++names) {
             INFO(file.string() << ": " << (*at)[1]);
-            CHECK((*at)[1].str().find(';') == std::string::npos);
+            CHECK_FALSE(has((*at)[1].str(), ";"));
             CHECK_FALSE((*at)[1].str().starts_with('~'));
         }
     CHECK(names > 500);
@@ -405,7 +400,7 @@ TEST_CASE("repository: the skill of agents begins with its name and its descript
 
 TEST_CASE("repository: the port for vcpkg has the library's version") {
     const std::string port = read_file(source / "packaging/vcpkg/ports/servetune/vcpkg.json");
-    CHECK(port.find("\"version\": \"" + std::string(library_version) + "\"") != std::string::npos);
+    CHECK(has(port, "\"version\": \"" + std::string(library_version) + "\""));
 }
 
 TEST_CASE("repository: the schemas beside the search spaces are the readers' own") {
@@ -425,8 +420,8 @@ TEST_CASE("repository: FORMAT.md has the tables of keys that the readers accept"
     INFO("scripts/schemas writes it again; then say what each new key means");
     const std::string format = read_file(source / "search_spaces/FORMAT.md");
     CHECK(format == with_key_tables(format));
-    CHECK(format.find("|  |") == std::string::npos);
-    CHECK(format.find("|  (**required**)") == std::string::npos);
+    CHECK_FALSE(has(format, "|  |"));
+    CHECK_FALSE(has(format, "|  (**required**)"));
 }
 
 TEST_CASE("repository: every key of a table is bound to a member, or a reader names it") {
@@ -436,7 +431,6 @@ TEST_CASE("repository: every key of a table is bound to a member, or a reader na
     for (const KeyType* table : key_tables())
         for (const Key& key : table->keys()) {
             INFO(table->table << "." << key.name);
-            CHECK((key.into != nullptr ||
-                   readers.find("." + std::string(key.name)) != std::string::npos));
+            CHECK((key.into != nullptr || has(readers, "." + std::string(key.name))));
         }
 }

@@ -93,8 +93,8 @@ Figures simulated(const Row& row, const EngineTraits& traits) {
     const Metrics metrics =
         metrics_of(statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
     const auto figure = [&](const char* name) {
-        const auto found = metrics.find(name);
-        return found != metrics.end() ? found->second.value : 0;
+        const auto* found = entry_in(metrics, name);
+        return found != nullptr ? found->value : 0;
     };
     Figures result{figure("output_tokens_per_second"), figure("time_per_output_token_mean_seconds"),
                    figure("time_to_first_token_mean_seconds")};
@@ -201,7 +201,7 @@ void read_rows(const std::string& file, const Catalogue& catalogue, std::vector<
 }
 
 double quantile(std::vector<double> values, double share) {
-    std::sort(values.begin(), values.end());
+    sort(values);
     return percentile(values, share);
 }
 
@@ -284,8 +284,7 @@ const std::map<std::string, double EngineTraits::*, std::less<>> factor_table{
 double& factor_of(EngineTraits& traits, const std::string& factor) {
     if (factor.starts_with("compute_efficiency."))
         return traits.compute_efficiency[factor.substr(factor.find('.') + 1)];
-    if (const auto found = factor_table.find(factor); found != factor_table.end())
-        return traits.*found->second;
+    if (const auto* found = entry_in(factor_table, factor)) return traits.**found;
     std::vector<std::string> known{"compute_efficiency.bf16"};
     for (const auto& [name, member] : factor_table) known.push_back(name);
     throw UsageError("'" + factor + "' is no factor that can be fitted; known: " +
@@ -483,8 +482,7 @@ double rank_correlation(const std::vector<double>& one, const std::vector<double
     const auto ranks = [](const std::vector<double>& values) {
         std::vector<double> result;
         for (const double value : values)
-            result.push_back(double(std::count_if(values.begin(), values.end(),
-                                                  [&](double its) { return its < value; })));
+            result.push_back(double(count_if(values, [&](double its) { return its < value; })));
         return result;
     };
     const std::vector<double> a = ranks(one);

@@ -52,7 +52,7 @@ inline std::vector<double> range_of(const std::vector<const Residual*>& rows, st
             total += weighted.back().second;
         }
     if (weighted.empty()) return {};
-    std::sort(weighted.begin(), weighted.end());
+    sort(weighted);
     const auto quantile = [&](double share) {
         double below = 0;
         for (const auto& [log, weight] : weighted)
@@ -79,7 +79,7 @@ inline double within_setups(const std::vector<const Residual*>& rows) {
         count += logs.size();
         const double middle = median_of(logs);
         for (double& log : logs) log = std::abs(log - middle);
-        std::sort(logs.begin(), logs.end());
+        sort(logs);
         off.insert(off.end(), logs.begin() + 1, logs.end());
     }
     constexpr double of_normal = 1.4826;
@@ -176,8 +176,8 @@ inline std::array<double, 3> coverage(const std::vector<Residual>& rows) {
                          [&](const Residual& other) { return other.model != row.model; });
             checks->second = checks_of(others);
         }
-        const auto check = std::find_if(checks->second.begin(), checks->second.end(),
-                                        [&](const CostCheck& one) { return is_of(one, row); });
+        const auto check =
+            find_if(checks->second, [&](const CostCheck& one) { return is_of(one, row); });
         if (check == checks->second.end()) continue;
         for (std::size_t figure = 0; figure < all.size(); ++figure)
             if (row.logs[figure]) {

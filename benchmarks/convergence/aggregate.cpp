@@ -244,8 +244,8 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
             for (const auto& [task, of_task] : by_task.begin()->second)
                 for (const auto& [seed, run] : of_task)
                     if (all_of(by_task, [&, &task = task, &seed = seed](const auto& contender) {
-                            const auto found = contender.second.find(task);
-                            return found != contender.second.end() && found->second.contains(seed);
+                            const auto* found = entry_in(contender.second, task);
+                            return found != nullptr && found->contains(seed);
                         }))
                         seeds[task].push_back(seed);
         if (seeds.empty()) continue;
@@ -277,8 +277,8 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
             for (const Draw& draw : drawn) draws.push_back(figures_of(regrets, draw));
             std::vector<std::size_t> order(regrets.contenders.size());
             std::iota(order.begin(), order.end(), std::size_t{0});
-            std::sort(order.begin(), order.end(),
-                      [&](std::size_t a, std::size_t b) { return point[a].rank < point[b].rank; });
+            sort(order,
+                 [&](std::size_t a, std::size_t b) { return point[a].rank < point[b].rank; });
             text += fmt::format(
                 "| {} | mean rank | runs within 5 %, percent | mean regret, percent | crashes |\n"
                 "|---|---:|---:|---:|---:|\n",

@@ -187,10 +187,10 @@ bool knows_budget(const std::string& described) {
 std::unique_ptr<Contender> contender(const std::string& described) {
     if (const std::size_t equals = described.find('='); equals != std::string::npos)
         return peer(name_of_contender(described), described.substr(equals + 1));
-    const auto found = makers().find(described.substr(0, described.find('@')));
-    if (found == makers().end())
+    const auto* found = entry_in(makers(), described.substr(0, described.find('@')));
+    if (found == nullptr)
         throw UsageError("no contender '" + described + "'; a program is written NAME=command");
-    return std::make_unique<Own>(found->second);
+    return std::make_unique<Own>(*found);
 }
 
 }  // namespace servetune::convergence

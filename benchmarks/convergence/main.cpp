@@ -179,7 +179,7 @@ void run_all(const Options& options) {
                         if (!done.contains(
                                 {task->name(), name_of_contender(contender), noise, budget, seed}))
                             missing.push_back(budget);
-                    std::sort(missing.begin(), missing.end());
+                    sort(missing);
                     const auto add = [&](std::vector<std::size_t> looks) {
                         jobs.push_back({task.get(),
                                         contender,

@@ -38,7 +38,7 @@ double median_of_last(const std::vector<double>& values, std::size_t count) {
     std::vector<double> last(values.end() - std::ptrdiff_t(std::min(count, values.size())),
                              values.end());
     if (last.empty()) return 0;
-    std::sort(last.begin(), last.end());
+    sort(last);
     return last[last.size() / 2];
 }
 
@@ -85,7 +85,7 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
         const std::vector<double> chances = contender.leave_one_out_chances(history);
         const auto within = [&](double share) {
             const auto inside = [&](double chance) { return std::abs(chance - 0.5) <= share / 2; };
-            return std::size_t(std::count_if(chances.begin(), chances.end(), inside));
+            return std::size_t(count_if(chances, inside));
         };
         looked.back().predicted = chances.size();
         looked.back().in_half = within(0.5);

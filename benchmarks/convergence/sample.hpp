@@ -2,9 +2,9 @@
 // Figures of a sample, for tables.
 #pragma once
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/statistics.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -30,7 +30,7 @@ inline double standard_error(const std::vector<double>& values) {
 /// `percentile` of values in any order; 0 of nothing.
 inline double quantile(std::vector<double> values, double share) {
     if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
+    sort(values);
     return percentile(values, share);
 }
 

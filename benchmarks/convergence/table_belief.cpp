@@ -173,8 +173,8 @@ public:
     }
     [[nodiscard]] std::string name() const override { return "the cost model"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
-        const auto found = beliefs_.find(configuration);
-        return found == beliefs_.end() ? PriorBelief{} : found->second;
+        const auto* found = entry_in(beliefs_, configuration);
+        return found == nullptr ? PriorBelief{} : *found;
     }
     /// As a study's (`CostBelief::fitted_to`), by each configuration's first measurement.
     [[nodiscard]] std::shared_ptr<const PriorMean> fitted_to(
@@ -184,14 +184,14 @@ public:
         std::vector<SpeedErrors> errors;
         for (const Trial& trial : history) {
             const Measurement* measured = trial.measurement();
-            const auto row = rows_->find(trial.configuration);
-            if (measured == nullptr || !decision.believes(*measured) || row == rows_->end() ||
+            const auto* row = entry_in(*rows_, trial.configuration);
+            if (measured == nullptr || !decision.believes(*measured) || row == nullptr ||
                 !known.insert(trial.configuration).second)
                 continue;
-            SpeedRow speed = row->second.speed;
+            SpeedRow speed = row->speed;
             speed.measured = {
                 {"output_tokens_per_second",
-                 measured->metrics.at(objective_.leading().metric).value / row->second.factor}};
+                 measured->metrics.at(objective_.leading().metric).value / row->factor}};
             errors.emplace_back([speed = std::move(speed)](const SpeedFactors& factors) {
                 return speed.errors(factors);
             });
@@ -246,15 +246,15 @@ Row read(const Deployed& deployed, const Catalogue& catalogue,
 
 std::shared_ptr<const PriorMean> belief_of(
     const TableChoice& choice, const std::vector<std::pair<Configuration, TableCells>>& rows) {
-    const auto reader = readers.find(choice.kind);
-    if (reader == readers.end()) return nullptr;
+    const auto* reader = entry_in(readers, choice.kind);
+    if (reader == nullptr) return nullptr;
     const Catalogue catalogue = Catalogue::standard();
     std::map<std::string, ServingReader> known;
     auto read_rows = std::make_shared<TableBelief::Rows>();
     std::size_t predicted = 0;  // of the rows, some of which repeat a configuration
     for (const auto& [configuration, cells] : rows) {
         try {
-            const auto deployed = reader->second(cells);
+            const auto deployed = (*reader)(cells);
             if (!deployed) continue;
             read_rows->emplace(configuration, read(*deployed, catalogue, known));
             ++predicted;

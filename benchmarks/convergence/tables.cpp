@@ -32,9 +32,9 @@ std::string rows_of(const TableChoice& choice, const std::filesystem::path& file
         std::vector<std::string> cells;
         bool fits = row.cells.size() == header.size();
         for (std::size_t i = 0; fits && i < header.size(); ++i) {
-            const auto fixed = choice.fixed.find(header[i]);
-            if (fixed != choice.fixed.end()) {
-                const std::string& cell = fixed->second;
+            const auto* fixed = entry_in(choice.fixed, header[i]);
+            if (fixed != nullptr) {
+                const std::string& cell = *fixed;
                 fits = is_header || row.cells[i] == cell ||
                        (cell.ends_with('/') && row.cells[i].starts_with(cell));
             } else if (i < status) cells.push_back(row.cells[i]);
@@ -173,7 +173,7 @@ std::vector<Task::Definition> table_tasks(const std::filesystem::path& folder) {
         std::vector<std::size_t> alike;
         for (std::size_t j = 0; j < result.size(); ++j)
             if (j != i && kinds[j] == kinds[i] && !kinds[i].empty()) alike.push_back(j);
-        std::stable_sort(alike.begin(), alike.end(), [&](std::size_t a, std::size_t b) {
+        stable_sort(alike, [&](std::size_t a, std::size_t b) {
             return std::max(a, i) - std::min(a, i) < std::max(b, i) - std::min(b, i);
         });
         if (alike.size() > most_earlier) alike.resize(most_earlier);

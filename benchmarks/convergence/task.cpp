@@ -4,7 +4,6 @@
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/standings.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace servetune::convergence {
@@ -36,8 +35,7 @@ Task::Task(Definition definition) : definition_(std::move(definition)) {
         return true;
     });
     if (values.empty()) throw SpaceError(definition_.name + ": no configuration passes");
-    std::sort(values.begin(), values.end(),
-              [&](double a, double b) { return objective.leading().better(a, b); });
+    sort(values, [&](double a, double b) { return objective.leading().better(a, b); });
     best_ = values.front();
     const auto count = double(configurations_);
     failing_share_ = 1 - double(values.size()) / count;
@@ -81,9 +79,8 @@ Outcome Task::measured(const Configuration& configuration, double noise_cv, std:
     Outcome outcome = definition_.truth(configuration);
     if (auto* measurement = std::get_if<Measurement>(&outcome)) {
         Rng rng(derive_seed(seed, trial));
-        const auto metric = measurement->metrics.find(definition_.objective.leading().metric);
-        if (metric != measurement->metrics.end())
-            metric->second.value *= std::exp(noise_cv * rng.normal());
+        const auto* metric = entry_in(measurement->metrics, definition_.objective.leading().metric);
+        if (metric != nullptr) metric->value *= std::exp(noise_cv * rng.normal());
     }
     return outcome;
 }

@@ -4,6 +4,7 @@
 #include "load/peers.hpp"
 #include "load/truth.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/load_generator.hpp"
 
 #include <malloc.h>
@@ -101,13 +102,13 @@ Comparison compare(const LoadRun& run, const Truth& truth) {
     for (const TrueRequest& request : truth.requests) by_label.emplace(request.label, &request);
     Comparison result;
     for (const RequestRecord& record : run.records) {
-        const auto found = by_label.find("r" + std::to_string(record.index));
-        if (!record.succeeded() || found == by_label.end() || !record.first_token ||
-            found->second->sent.size() != record.gaps.size() + 1) {
+        const auto* found = entry_in(by_label, "r" + std::to_string(record.index));
+        if (!record.succeeded() || found == nullptr || !record.first_token ||
+            (*found)->sent.size() != record.gaps.size() + 1) {
             ++result.failed;
             continue;
         }
-        const TrueRequest& request = *found->second;
+        const TrueRequest& request = **found;
         result.coalesced += record.coalesced_chunks;
         result.first_token_error.push_back((*record.first_token - record.sent) -
                                            (request.sent.front() - request.received));

@@ -16,9 +16,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 /// The next line of standard input without its end; nothing when the input ends. Of a longer one

@@ -14,13 +14,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
 namespace autotune {
 
-using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
@@ -44,9 +42,9 @@ void check_keys(const OrderedJson& object, const char* what,
 std::string one_of(const OrderedJson& object, const char* what,
                    const std::vector<std::string>& keys) {
     const auto has = [&](const std::string& key) { return object.contains(key); };
-    if (std::count_if(keys.begin(), keys.end(), has) != 1)
+    if (count_if(keys, has) != 1)
         throw ParseError(fmt::format("{} has exactly one of: {}", what, listed(keys)));
-    return *std::find_if(keys.begin(), keys.end(), has);
+    return *find_if(keys, has);
 }
 
 std::string text_in(const OrderedJson& value, const char* what) {
@@ -135,10 +133,9 @@ FailureKind failure_kind_in(const OrderedJson& value) {
 void check_goals(const Metrics& metrics, const Problem& problem) {
     const bool as_ratio = problem.decision.never_worse_than.has_value();
     for (const Goal& goal : problem.objective.goals) {
-        const auto found = metrics.find(goal.metric);
-        if (found == metrics.end()) {
-            std::vector<std::string> names;
-            for (const auto& [name, metric] : metrics) names.push_back(name);
+        const auto* found = entry_in(metrics, goal.metric);
+        if (found == nullptr) {
+            std::vector<std::string> names = names_in(metrics);
             throw ParseError("the objective's metric '" + goal.metric + "' is missing; told are: " +
                              (names.empty() ? "none" : listed(nearest_first(goal.metric, names))));
         }
@@ -146,7 +143,7 @@ void check_goals(const Metrics& metrics, const Problem& problem) {
             throw ParseError(
                 fmt::format("the objective's metric '{}' is above 0, got {}; one that is not is "
                             "told as {{\"failed\": \"invalid_result\"}}",
-                            goal.metric, text_of(found->second.value)));
+                            goal.metric, text_of(found->value)));
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "commands.hpp"
 #include "servetune/study.hpp"
-#include "servetune/study_file.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -20,8 +20,7 @@ inline constexpr std::size_t longest_line = 1 << 20;
 class AskTellConversation {
 public:
     /// All three outlive it.
-    AskTellConversation(const servetune::StudySetup& setup, const servetune::Budget& budget,
-                        servetune::Journal& journal);
+    AskTellConversation(const StudySetup& setup, const Budget& budget, Journal& journal);
 
     /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot
     /// go on.
@@ -29,17 +28,17 @@ public:
 
 private:
     nlohmann::ordered_json ask();
-    nlohmann::ordered_json offer(const servetune::Trial& trial);
+    nlohmann::ordered_json offer(const Trial& trial);
     nlohmann::ordered_json tell(const nlohmann::ordered_json& told);
     nlohmann::ordered_json propose(const nlohmann::ordered_json& proposed);
     nlohmann::ordered_json suggest(const nlohmann::ordered_json& suggested);
     [[nodiscard]] nlohmann::ordered_json recommendation() const;
-    void check_feasible(const servetune::Configuration& configuration) const;
-    std::uint64_t trial_of(servetune::Configuration configuration);
+    void check_feasible(const Configuration& configuration) const;
+    std::uint64_t trial_of(Configuration configuration);
 
-    const servetune::StudySetup& setup_;
-    const servetune::Budget& budget_;
-    servetune::Study study_;
+    const StudySetup& setup_;
+    const Budget& budget_;
+    Study study_;
 };
 
 }  // namespace autotune

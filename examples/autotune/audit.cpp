@@ -17,13 +17,9 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <tuple>
 
 namespace autotune {
-
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -84,8 +80,8 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
                         "'");
                 published.validity.verdict = *verdict;
             } else if (column == "findings") {
-                std::istringstream ids(cells[i]);
-                for (std::string id; ids >> id;) published.validity.findings.push_back({id});
+                for (const std::string& id : words_of(cells[i]))
+                    published.validity.findings.push_back({id});
             } else if (column == "note")
                 block.arguments_derived = cells[i].find("derived from") != std::string::npos;
             else if (const auto number = real_of(cells[i]);
@@ -124,8 +120,7 @@ void add_said(const Validity& said, Validity& validity, std::vector<NotChecked>&
 }
 
 /// The one place that knows kinds of file.
-std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view text,
-                             const Known& known) {
+std::vector<Block> blocks_of(const fs::path& file, std::string_view text, const Known& known) {
     std::vector<Block> blocks;
     if (file.extension() == ".csv" && !is_result_table(text))
         blocks = rows_of_table(text, file.string());
@@ -146,15 +141,14 @@ std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view
 }
 
 /// Rows of a study's own table were measured with what their columns say.
-std::vector<Command> commands_in(const std::filesystem::path& file, std::string_view text,
-                                 const Known& known) {
+std::vector<Command> commands_in(const fs::path& file, std::string_view text, const Known& known) {
     if (!known.study || file.extension() != ".csv" || is_result_table(text)) return {};
     const std::vector<CsvRow> rows = parse_csv(text, file.string());
     if (!contains(rows.front().cells, "status")) return {};
     return commands_of(parse_table(text, file.string()), *known.study);
 }
 
-std::vector<Audited> audited(const std::filesystem::path& file, const Known& known) {
+std::vector<Audited> audited(const fs::path& file, const Known& known) {
     const std::string content = read_file(file);
     const std::string_view text = utf8_text(content, file.string());
     std::optional<HardwareSpec> hardware = known.given_hardware;
@@ -218,8 +212,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
 }
 
 /// The results that the record of a measurement holds.
-std::vector<std::filesystem::path> results_in(const std::filesystem::path& record) {
-    std::vector<std::filesystem::path> result;
+std::vector<fs::path> results_in(const fs::path& record) {
+    std::vector<fs::path> result;
     for (const RecordManifest::File& file : read_manifest(record).files)
         if (file.path.starts_with("results/")) result.push_back(record / file.path);
     return result;
@@ -317,10 +311,10 @@ int audit(const AuditArguments& arguments) {
     bool record_differs = false;
     bool record_undecided = false;
     OrderedJson records = OrderedJson::array();
-    for (const std::filesystem::path& file : arguments.files) {
+    for (const fs::path& file : arguments.files) {
         try {
             std::error_code unknown;
-            if (std::filesystem::is_directory(file, unknown)) {
+            if (fs::is_directory(file, unknown)) {
                 if (!is_record(file))
                     throw IoError(file.string() + " is a folder without " + manifest_name +
                                   ": no record");
@@ -328,8 +322,8 @@ int audit(const AuditArguments& arguments) {
                 record_differs = record_differs || found == RecordVerdict::differs;
                 record_undecided = record_undecided || found == RecordVerdict::undecided;
                 if (found == RecordVerdict::differs) continue;
-                const std::vector<std::filesystem::path> results = results_in(file);
-                for (const std::filesystem::path& result : results)
+                const std::vector<fs::path> results = results_in(file);
+                for (const fs::path& result : results)
                     for (Audited& one : audited(result, known)) all.push_back(std::move(one));
                 continue;
             }

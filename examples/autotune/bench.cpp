@@ -31,8 +31,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 namespace {
 
 /// How far a load test is, on standard error: on a terminal a line that is overwritten, elsewhere a
@@ -412,7 +410,7 @@ int capacity(const CapacityArguments& arguments) {
                     fmt::format("--sweep wants loads that can be sent, with --concurrency whole "
                                 "numbers, got {}",
                                 level));
-        std::sort(levels.begin(), levels.end());
+        sort(levels);
         for (const double level : levels) {
             Workload at_level = workload;
             at_level.arrival = search.at(level);

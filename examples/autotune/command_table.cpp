@@ -19,7 +19,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 
 namespace autotune {
@@ -209,18 +208,10 @@ constexpr std::array<std::pair<OptionBounds::Kind, std::string_view>, 4> bound_w
      {OptionBounds::Kind::share, "share"},
      {OptionBounds::Kind::time, "time"}}};
 
-std::vector<std::string> split_at_commas(const std::string& text) {
-    std::vector<std::string> result;
-    std::istringstream words(text);
-    for (std::string word; std::getline(words, word, ',');) result.push_back(word);
-    return result;
-}
-
-OptionRow option_row(const std::string& words, std::string help) {
-    OptionRow row{.help = std::move(help)};
-    std::istringstream all(words);
-    all >> row.names;
-    for (std::string word; all >> word;) {
+/// `words`: the option's names, then what holds of it.
+OptionRow option_row(const std::vector<std::string>& words, std::string help) {
+    OptionRow row{.names = words.front(), .help = std::move(help)};
+    for (const std::string& word : std::span(words).subspan(1)) {
         const auto equals = std::min(word.find('='), word.size());
         const std::string name = word.substr(0, equals);
         const std::string value = word.substr(std::min(equals + 1, word.size()));
@@ -229,10 +220,10 @@ OptionRow option_row(const std::string& words, std::string help) {
         else if (name == "many") row.many = true;
         else if (name == "input") row.input = true;
         else if (name == "named") row.value = value;
-        else if (name == "of") row.words = split_at_commas(value);
+        else if (name == "of") row.words = parts_of(value, ',');
         else if (name == "alone") row.if_alone = value;
-        else if (name == "with") row.needs = split_at_commas(value);
-        else if (name == "without") row.excludes = split_at_commas(value);
+        else if (name == "with") row.needs = parts_of(value, ',');
+        else if (name == "without") row.excludes = parts_of(value, ',');
         else if (name == "seed")
             row.bounds = {OptionBounds::Kind::integer, 0,
                           std::numeric_limits<std::uint64_t>::max()};
@@ -240,7 +231,7 @@ OptionRow option_row(const std::string& words, std::string help) {
         else if (name == "between")
             row.bounds = {OptionBounds::Kind::integer, std::stoull(value),
                           std::stoull(value.substr(value.find(',') + 1))};
-        else row.bounds.kind = servetune::named_in(bound_words, name).value();
+        else row.bounds.kind = named_in(bound_words, name).value();
     }
     return row;
 }
@@ -250,23 +241,21 @@ CommandTexts read_command_texts() {
     std::map<std::string, std::vector<OptionRow>> shared;
     std::vector<OptionRow>* rows = nullptr;
     std::string group;
-    std::istringstream lines{std::string(servetune::commands_in.text)};
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : parts_of(servetune::commands_in.text, '\n')) {
         if (line.empty() || line.starts_with('#')) continue;
         const auto bar = std::min(line.find(" | "), line.size());
-        const std::string begin(servetune::trimmed(line.substr(0, bar)));
+        const std::string begin(trimmed(line.substr(0, bar)));
         const std::string text = line.substr(std::min(bar + 3, line.size()));
-        std::istringstream words(begin);
-        std::string first, second;
-        words >> first >> second;
+        const std::vector<std::string> words = words_of(begin);
+        const std::string& first = words.front();
         if (line.starts_with(' ') && first.starts_with('+')) {
             const std::vector<OptionRow>& more = shared.at(first);
             rows->insert(rows->end(), more.begin(), more.end());
-        } else if (line.starts_with(' ')) rows->push_back(option_row(begin, text));
+        } else if (line.starts_with(' ')) rows->push_back(option_row(words, text));
         else if (line.starts_with('[')) group = line.substr(1, line.size() - 2);
         else if (line.starts_with('+')) rows = &shared[line];
-        else if (first == "exit") result.exit_codes.emplace_back(std::stoi(second), text);
-        else if (first == "gone") result.instead[second] = text;
+        else if (first == "exit") result.exit_codes.emplace_back(std::stoi(words[1]), text);
+        else if (first == "gone") result.instead[words[1]] = text;
         else rows = &result.commands.emplace_back(CommandRow{begin, group, text, {}, {}}).options;
     }
     return result;
@@ -285,17 +274,16 @@ public:
     template <class Arguments>
     void bind(const char* name, int (*run)(const Arguments&)) {
         const auto arguments = std::make_shared<Arguments>();
-        CommandRow& command = *std::find_if(
-            all_.begin(), all_.end(), [&](const CommandRow& one) { return one.name == name; });
+        CommandRow& command =
+            *find_if(all_, [&](const CommandRow& one) { return one.name == name; });
         command.run = [=] { return run(*arguments); };
         if (command.options.empty()) return;
         const Targets targets = targets_of(*arguments);
         for (OptionRow& row : command.options) {
             row.target = targets.at(row.names);
-            if (row.names == "--strategy") row.words = servetune::strategy_names();
-            if (row.names == "--as" && row.words.empty()) row.words = servetune::artefact_kinds();
-            if (row.names == "COMMAND")
-                for (const CommandRow& one : all_) row.words.push_back(one.name);
+            if (row.names == "--strategy") row.words = strategy_names();
+            if (row.names == "--as" && row.words.empty()) row.words = artefact_kinds();
+            if (row.names == "COMMAND") row.words = names_in(all_);
         }
     }
 
@@ -311,8 +299,8 @@ int printed(const std::string& text) {
 }  // namespace
 
 std::string instead_of(const std::string& gone) {
-    const auto found = command_texts().instead.find(gone);
-    return found == command_texts().instead.end() ? "" : found->second;
+    const auto* found = entry_in(command_texts().instead, gone);
+    return found == nullptr ? "" : *found;
 }
 
 const std::vector<std::pair<int, std::string>>& exit_codes() { return command_texts().exit_codes; }
@@ -344,8 +332,8 @@ std::vector<CommandRow> commands() {
     binder.bind("suggest", suggest);
     binder.bind("simulate", simulate);
     binder.bind("engines", engines);
-    binder.bind<WordArguments>(
-        "schema", [](const WordArguments& a) { return printed(servetune::schema_text(a.word)); });
+    binder.bind<WordArguments>("schema",
+                               [](const WordArguments& a) { return printed(schema_text(a.word)); });
     binder.bind<WordArguments>("list", [](const WordArguments& a) {
         return printed(fmt::format("{}\n", fmt::join(shipped(a.word), "\n")));
     });
@@ -377,7 +365,7 @@ bool OptionRow::takes_several() const {
             using Value = std::remove_pointer_t<decltype(to)>;
             return std::is_same_v<Value, std::vector<std::string>> ||
                    std::is_same_v<Value, std::vector<double>> ||
-                   std::is_same_v<Value, std::vector<std::filesystem::path>>;
+                   std::is_same_v<Value, std::vector<fs::path>>;
         },
         target);
 }
@@ -386,9 +374,9 @@ std::string OptionRow::value_text() const {
     if (!takes_value()) return "";
     std::string text = value;
     if (text.empty() && !words.empty()) text = fmt::format("{}", fmt::join(words, "|"));
-    const bool is_file = std::holds_alternative<std::filesystem::path*>(target) ||
-                         std::holds_alternative<std::optional<std::filesystem::path>*>(target) ||
-                         std::holds_alternative<std::vector<std::filesystem::path>*>(target);
+    const bool is_file = std::holds_alternative<fs::path*>(target) ||
+                         std::holds_alternative<std::optional<fs::path>*>(target) ||
+                         std::holds_alternative<std::vector<fs::path>*>(target);
     if (text.empty())
         text = bounds.kind == OptionBounds::Kind::time      ? "TIME"
                : bounds.kind == OptionBounds::Kind::integer ? "N"
@@ -409,7 +397,7 @@ std::string OptionRow::described() const {
         [](auto* to) -> std::string {
             using Value = std::remove_pointer_t<decltype(to)>;
             if constexpr (std::is_same_v<Value, std::string>) return *to;
-            else if constexpr (std::is_same_v<Value, std::filesystem::path>) return to->string();
+            else if constexpr (std::is_same_v<Value, fs::path>) return to->string();
             else if constexpr (std::is_same_v<Value, bool> || !std::is_arithmetic_v<Value>)
                 return "";
             else return *to == Value{} ? "" : fmt::format("{}", *to);
@@ -452,9 +440,9 @@ std::string OptionBounds::why_wrong(std::string& text) const {
         constexpr double needs_unit_from = 60;
         std::string compact = text;
         std::erase(compact, ' ');  // 2 s
-        auto seconds = servetune::seconds_of(compact);
+        auto seconds = seconds_of(compact);
         const bool has_unit = seconds.has_value();
-        if (!has_unit) seconds = servetune::real_of(text);
+        if (!has_unit) seconds = real_of(text);
         if (!seconds || !(*seconds > 0)) return wanted("seconds, or a time such as 500ms,");
         if (!has_unit && *seconds >= needs_unit_from)
             return "say the unit: " + text + "ms or " + text + "s";

@@ -11,6 +11,9 @@
 
 namespace autotune {
 
+using namespace servetune;
+namespace fs = std::filesystem;
+
 /// What a program that calls `autotune` can rely on. `without_results`: a file that was to be read
 /// has none; the others were read. `undecided`: a comparison would need more measurements.
 /// `left_alone`: a file could not be changed safely. `reader_gone`: 128 + SIGPIPE, as a shell shows
@@ -30,32 +33,31 @@ enum ExitCode {
 
 /// What the commands that work on a study have in common.
 struct StudyArguments {
-    std::filesystem::path study;  ///< the YAML file, a folder that a run wrote, or a journal's file
-    std::optional<std::filesystem::path>
+    fs::path study;  ///< the YAML file, a folder that a run wrote, or a journal's file
+    std::optional<fs::path>
         directory{};  ///< the study's folder; nothing: ./<study name>, or that of the journal
     std::string strategy{};  ///< in place of the file's
     bool json = false;
 
     /// To measure, or to say what would be measured: the machine is asked, once for all that this
     /// process loads.
-    [[nodiscard]] servetune::StudyFile load(
-        servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
+    [[nodiscard]] StudyFile load(MeasuredBy by = MeasuredBy::evaluator) const;
     /// To read its journal: the machine is the one that the journal was written on. Throws IoError
     /// where there is none. `shows_unset_variables`: of a study whose files its journal keeps,
     /// `${NAME}` without a value stays as it is.
-    [[nodiscard]] servetune::StudyFile load_to_read(bool shows_unset_variables = true) const;
-    [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const;
+    [[nodiscard]] StudyFile load_to_read(bool shows_unset_variables = true) const;
+    [[nodiscard]] fs::path folder(const StudyFile& file) const;
     /// Where its journal is: there, else beside the file.
-    [[nodiscard]] std::filesystem::path folder_to_read(const servetune::StudyFile& file) const;
+    [[nodiscard]] fs::path folder_to_read(const StudyFile& file) const;
     /// The same where the file is not needed: that of a journal may not be readable.
-    [[nodiscard]] std::filesystem::path folder_to_read() const;
+    [[nodiscard]] fs::path folder_to_read() const;
 
 private:
     /// Whether `study` leads to a journal, from which the study is read.
     [[nodiscard]] bool names_journal() const;
-    [[nodiscard]] std::filesystem::path folder_of_journal() const;
+    [[nodiscard]] fs::path folder_of_journal() const;
     /// The file to read. Throws UsageError for a folder without a journal, IoError.
-    [[nodiscard]] servetune::StudyText study_text() const;
+    [[nodiscard]] StudyText study_text() const;
     /// As `--strategy` says it, else the journal; empty: the file's.
     [[nodiscard]] std::string strategy_name() const;
 };
@@ -63,9 +65,8 @@ private:
 struct RunArguments : StudyArguments {
     std::optional<std::size_t> trials{};  ///< in place of the file's budget
     std::optional<double> seconds{};      ///< that the run may take, likewise
-    std::vector<std::filesystem::path>
-        learn_from{};                              ///< earlier studies, beside the file's knowledge
-    std::vector<std::filesystem::path> suggest{};  ///< files of suggested configurations
+    std::vector<fs::path> learn_from{};   ///< earlier studies, beside the file's knowledge
+    std::vector<fs::path> suggest{};      ///< files of suggested configurations
     bool accept_changes = false;
     bool quiet = false;
     bool dry_run = false;
@@ -87,7 +88,7 @@ struct WordArguments {
 };
 
 struct McpArguments {
-    std::filesystem::path directory = ".";  ///< the only one that agents read and write
+    fs::path directory = ".";  ///< the only one that agents read and write
 };
 
 struct ViewArguments : StudyArguments {
@@ -109,7 +110,7 @@ struct InitArguments {
     std::string as{};     ///< `kubernetes`: the run itself in a cluster; empty: here
     std::string image{};  ///< of autotune there
     std::optional<std::size_t> gpus{}, concurrency{};
-    std::filesystem::path output = "study.yaml";
+    fs::path output = "study.yaml";
     bool yes = false;
     bool force = false;
 };
@@ -131,14 +132,14 @@ struct ReportArguments : StudyArguments {
 };
 
 struct ExportArguments : StudyArguments {
-    std::string format = "csv";                     ///< or jsonl, optuna, record
-    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
+    std::string format = "csv";        ///< or jsonl, optuna, record
+    std::optional<fs::path> output{};  ///< nothing: standard output
 };
 
 struct ExplainArguments : StudyArguments {
     std::optional<std::uint64_t> trial{};  ///< nothing: effects of the parameters
     std::vector<std::string> why_not{};    ///< name=value: of the recommendation with these
-    std::vector<std::filesystem::path> learn_from{};  ///< as the run had
+    std::vector<fs::path> learn_from{};    ///< as the run had
 };
 
 struct RenderArguments : StudyArguments {
@@ -149,22 +150,22 @@ struct RenderArguments : StudyArguments {
 
 struct RecommendArguments : StudyArguments {
     std::string as = "shell";
-    std::optional<std::filesystem::path> output{};
+    std::optional<fs::path> output{};
     std::string host{};
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
-    std::optional<std::filesystem::path> into{}, check{};  ///< a deploy file that is there
-    std::string at{};  ///< which of the file's commands; empty: the only one
+    std::optional<fs::path> into{}, check{};  ///< a deploy file that is there
+    std::string at{};                         ///< which of the file's commands; empty: the only one
 };
 
 struct CompareArguments {
-    std::filesystem::path study{};                 ///< A: its default; empty: of results
-    std::optional<std::filesystem::path> other{};  ///< B: its default
+    fs::path study{};                     ///< A: its default; empty: of results
+    std::optional<fs::path> other{};      ///< B: its default
     std::vector<std::string> settings{};  ///< B without a study of its own: name=value, on top of A
-    std::vector<std::filesystem::path> results{}, against{};  ///< of A and B, measured already
-    std::string metric{};                                     ///< of results; empty: their rate
-    std::optional<std::filesystem::path> directory{};
+    std::vector<fs::path> results{}, against{};  ///< of A and B, measured already
+    std::string metric{};                        ///< of results; empty: their rate
+    std::optional<fs::path> directory{};
     std::size_t pairs = 10;
     double margin = 0.01;
     bool gate = false;  ///< ask only whether B is not worse than A by the margin
@@ -186,25 +187,25 @@ struct SimulateArguments : StudyArguments {
 };
 
 struct ImportArguments {
-    std::vector<std::filesystem::path> documents;
-    std::optional<std::filesystem::path> study{};
-    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
-    std::string command{};                          ///< of the results that have none
-    std::string objective{};                        ///< of a table of configurations: its column
-    std::optional<std::filesystem::path> write_study{};  ///< with it: the study that replays it
+    std::vector<fs::path> documents;
+    std::optional<fs::path> study{};
+    std::optional<fs::path> output{};       ///< nothing: standard output
+    std::string command{};                  ///< of the results that have none
+    std::string objective{};                ///< of a table of configurations: its column
+    std::optional<fs::path> write_study{};  ///< with it: the study that replays it
     std::vector<std::string>
         parameters{};  ///< the same: those that are set; empty: as the columns tell
-    std::optional<std::filesystem::path>
+    std::optional<fs::path>
         write_workload{};  ///< the documents are logs; the workload that their traffic makes
     std::optional<double> window_seconds{};  ///< with it: how much of the traffic
     bool json = false;
 };
 
 struct AuditArguments {
-    std::vector<std::filesystem::path> files;  ///< documents, tables and records
-    std::string hardware{};  ///< name; empty: the study's, else what the file mentions
-    std::string model{};     ///< of results that do not name theirs
-    std::optional<std::filesystem::path> study{};  ///< its workloads, model and hardware
+    std::vector<fs::path> files;      ///< documents, tables and records
+    std::string hardware{};           ///< name; empty: the study's, else what the file mentions
+    std::string model{};              ///< of results that do not name theirs
+    std::optional<fs::path> study{};  ///< its workloads, model and hardware
     bool json = false;
 };
 
@@ -231,7 +232,7 @@ struct LoadTestArguments {
     std::string hardware{};
     std::string facts_of{};  ///< model whose facts count, when it is served under another name
     double devices = 1;
-    std::optional<std::filesystem::path> save{};
+    std::optional<fs::path> save{};
     bool json = false;
     bool quiet = false;
 };
@@ -243,7 +244,7 @@ struct BenchArguments : LoadTestArguments {
         warmup{};  ///< at least so many requests before, which are not counted; 0: none
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
-    std::optional<std::filesystem::path> records{};
+    std::optional<fs::path> records{};
 };
 
 struct CapacityArguments : LoadTestArguments {

@@ -30,16 +30,13 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 /// One of the two that are compared: the default of a study, with its journal.
 struct Side {
     const char* name;
     StudyArguments arguments{};
-    std::filesystem::path folder{};
+    fs::path folder{};
     StudySetup setup{};
     RunHooks hooks{};
     std::optional<SqliteJournal> journal{};
@@ -142,9 +139,9 @@ void Side::look() {
 
 std::string Side::why_unusable(const Measurement& measurement) const {
     for (const std::string& metric : needed) {
-        const auto found = measurement.metrics.find(metric);
-        if (found == measurement.metrics.end()) return "the result has no " + metric;
-        if (!(found->second.value > 0)) return metric + " is not above 0, and ratios are compared";
+        const auto* found = entry_in(measurement.metrics, metric);
+        if (found == nullptr) return "the result has no " + metric;
+        if (!(found->value > 0)) return metric + " is not above 0, and ratios are compared";
     }
     return setup.problem->decision.believes(measurement) ? "" : "the audit refuses it";
 }
@@ -185,12 +182,12 @@ std::optional<Ending> ended_early(const Side& a, const Side& b) {
 std::optional<Ending> length_mismatch(const Side& a, const Side& b) {
     const std::string& metric = a.setup.problem->objective.leading().metric;
     for (const auto& [workload, of_b] : b.lengths) {
-        const auto found = a.lengths.find(workload);
-        if (found == a.lengths.end()) continue;
-        const bool says_nothing = share_of_equal_work(metric, of_b, found->second) == 1.0 &&
-                                  share_of_equal_work(metric, found->second, of_b) == 1.0;
+        const auto* found = entry_in(a.lengths, workload);
+        if (found == nullptr) continue;
+        const bool says_nothing = share_of_equal_work(metric, of_b, *found) == 1.0 &&
+                                  share_of_equal_work(metric, *found, of_b) == 1.0;
         if (says_nothing) continue;  // the goal does not depend on lengths
-        const WorkLengths& of_a = found->second;
+        const WorkLengths& of_a = *found;
         const double all = (of_a.input.tokens > 0 ? of_a.input.mean() : 0) + of_a.output.mean();
         for (const bool output : {true, false}) {
             const RequestLength& mine = output ? of_b.output : of_b.input;
@@ -232,7 +229,7 @@ void check_alike(const StudySetup& a, const StudySetup& b) {
 
 /// A folder that holds the trials of another comparison would pair old measurements with new ones.
 /// Throws UsageError.
-void check_folder(const std::filesystem::path& folder, const Side& a, const Side& b) {
+void check_folder(const fs::path& folder, const Side& a, const Side& b) {
     bool others = a.values.size() > b.values.size() + 1 || b.values.size() > a.values.size() + 1;
     for (const Side* side : {&a, &b})
         for (const Trial& trial : side->study->trials())
@@ -320,11 +317,11 @@ std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side
         for (std::size_t i = 0; i < measured_pairs(a, b) && (!gate || check.open()); ++i) {
             for (const Side* side : {&a, &b}) {
                 const Metrics& metrics = side->measured[i]->metrics;
-                const auto found = metrics.find(check.goal.metric);
-                if (found == metrics.end() || !(found->second.value > 0))
+                const auto* found = entry_in(metrics, check.goal.metric);
+                if (found == nullptr || !(found->value > 0))
                     check.why_none = fmt::format("a result of {} has no {} above 0", side->name,
                                                  check.goal.metric);
-                else (side == &a ? check.a : check.b).push_back(found->second.value);
+                else (side == &a ? check.a : check.b).push_back(found->value);
             }
             if (!check.why_none.empty()) break;
             check.comparison.add(std::log1p(check.goal.gain(check.b.back(), check.a.back())));
@@ -352,11 +349,11 @@ std::vector<GateCheck> limit_checks(const Side& a, const Side& b, bool ended) {
                 std::size_t count = 0;
                 figures.clear();
                 for (const Measurement* one : side.measured) {
-                    const auto found = one->metrics.find(key);
-                    const bool is_there = found != one->metrics.end();
-                    count += is_there && limit.keeps(found->second.value) ? 0 : 1;
+                    const auto* found = entry_in(one->metrics, key);
+                    const bool is_there = found != nullptr;
+                    count += is_there && limit.keeps(found->value) ? 0 : 1;
                     figures += (figures.empty() ? "; B has " : ", ") +
-                               (is_there ? figure_text(limit.metric, found->second.value) : "none");
+                               (is_there ? figure_text(limit.metric, found->value) : "none");
                 }
                 return count;
             };
@@ -465,22 +462,21 @@ OrderedJson interval_json(const Gain& gain) {
 }
 
 /// B of `--set` as a study of its own that starts from A: written into B's folder.
-std::filesystem::path study_with(const CompareArguments& arguments,
-                                 const std::filesystem::path& folder, const std::string& name) {
-    std::string text =
-        "use: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
-        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
+fs::path study_with(const CompareArguments& arguments, const fs::path& folder,
+                    const std::string& name) {
+    std::string text = "use: " + OrderedJson(fs::absolute(arguments.study).string()).dump() +
+                       "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
         const auto equals = setting.find('=');
         if (equals == std::string::npos)
             throw UsageError("--set: NAME=VALUE is wanted, such as max_num_seqs=64; got '" +
                              setting + "'");
-        const Value value = servetune::value_of(setting.substr(equals + 1));
+        const Value value = value_of(setting.substr(equals + 1));
         const auto* words = std::get_if<std::string>(&value);
         text += "  " + OrderedJson(setting.substr(0, equals)).dump() + ": " +
                 (words != nullptr ? OrderedJson(*words).dump() : text_of(value)) + "\n";
     }
-    std::filesystem::create_directories(folder);
+    fs::create_directories(folder);
     write_file(folder / "study.yaml", text);
     return folder / "study.yaml";
 }
@@ -490,7 +486,7 @@ struct Asked {
     const CompareArguments& arguments;
     const Side& a;
     const Side& b;
-    std::filesystem::path folder;
+    fs::path folder;
 
     [[nodiscard]] std::vector<GoalCheck> goals() const { return goal_checks(arguments, a, b); }
     [[nodiscard]] bool open() const {
@@ -535,7 +531,7 @@ private:
 };
 
 int compare(const CompareArguments& arguments, StopSignals& signals) {
-    const std::filesystem::path folder = arguments.directory.value_or("comparison");
+    const fs::path folder = arguments.directory.value_or("comparison");
     Side a{.name = "A", .folder = folder / "a"};
     Side b{.name = "B", .folder = folder / "b"};
     a.arguments.study = arguments.study;
@@ -595,11 +591,11 @@ int compare(const CompareArguments& arguments, StopSignals& signals) {
     return verdict->code;
 }
 
-std::vector<PublishedResult> results_of(const std::vector<std::filesystem::path>& files,
+std::vector<PublishedResult> results_of(const std::vector<fs::path>& files,
                                         const std::vector<Engine>& engines) {
     std::vector<PublishedResult> runs;
     std::set<std::string> contents;
-    for (const std::filesystem::path& file : files) {
+    for (const fs::path& file : files) {
         const std::string content = read_file(file);
         if (!contents.insert(content).second)
             throw UsageError(file.string() + ": the same results are in another file of this side");
@@ -673,7 +669,7 @@ int compare(const CompareArguments& arguments) {
     std::error_code unknown;
     if (arguments.gate)  // those of an earlier run would be taken for this one's
         for (const char* file : {"gate.xml", "gate.md"})
-            std::filesystem::remove(arguments.directory.value_or("comparison") / file, unknown);
+            fs::remove(arguments.directory.value_or("comparison") / file, unknown);
     return compare(arguments, signals);
 }
 

@@ -18,9 +18,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-namespace fs = std::filesystem;
-
 namespace {
 
 std::string variable_of(const char* name) {

@@ -40,10 +40,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-namespace fs = std::filesystem;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 constexpr double gib_bytes = 1UL << 30UL;
@@ -180,8 +176,8 @@ AllFound processor() {
     constexpr double enough = 4;
     const Environment facts = environment_now({.inherits = false});
     const auto fact = [&](const char* name) {
-        const auto found = facts.find(name);
-        return found == facts.end() ? std::string() : found->second;
+        const auto* found = entry_in(facts, name);
+        return found == nullptr ? std::string() : *found;
     };
     const std::string cores = fact("cores"), limit = fact("cpu limit");
     const std::string found = processor_text() + ", of which this process may use " + cores +

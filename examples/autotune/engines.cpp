@@ -8,9 +8,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 std::string goes_to(const EngineParameter& parameter) {

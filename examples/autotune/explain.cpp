@@ -7,12 +7,10 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 int explain(const ExplainArguments& arguments) {
     StudyFile file = arguments.load_to_read();
     add_earlier_studies(file, arguments.learn_from);
-    const std::filesystem::path folder = arguments.folder_to_read(file);
+    const fs::path folder = arguments.folder_to_read(file);
     const StudySetup setup = set_up(std::move(file), folder);
     const SqliteJournal journal = read_journal(setup, folder);
     if (const std::string path = "knowledge[" + std::to_string(setup.knowledge.size()) + "]";

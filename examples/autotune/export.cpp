@@ -19,9 +19,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 std::string findings_text(const Validity& validity) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_table.hpp"
 
+#include "commands.hpp"
 #include "output.hpp"
 #include "templates.hpp"
 
@@ -16,9 +17,6 @@
 namespace autotune {
 namespace {
 
-using servetune::fill_template;
-using servetune::TemplateValues;
-
 constexpr const char* of_help = "Print this help message and exit";
 constexpr const char* of_version = "Print the version and exit";
 constexpr std::size_t help_columns = 100;
@@ -31,11 +29,7 @@ std::string with_backslashes(const std::string& text, std::string_view before) {
     return result;
 }
 
-std::vector<std::string> names_of(const std::vector<CommandRow>& all) {
-    std::vector<std::string> result;
-    for (const CommandRow& command : all) result.push_back(command.name);
-    return result;
-}
+std::vector<std::string> names_of(const std::vector<CommandRow>& all) { return names_in(all); }
 
 std::vector<std::string> all_spellings(const CommandRow& command) {
     std::vector<std::string> result{"-h", "--help"};
@@ -54,8 +48,7 @@ const OptionRow* option_called(const CommandRow& command, const std::string& nam
 
 /// nullptr: there is none.
 const CommandRow* command_called(const std::vector<CommandRow>& all, std::string_view name) {
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const CommandRow& one) { return one.name == name; });
+    const auto found = find_if(all, [&](const CommandRow& one) { return one.name == name; });
     return found == all.end() ? nullptr : &*found;
 }
 
@@ -115,9 +108,8 @@ TemplateValues command_values(const CommandRow& command) {
 }
 
 /// The same of all, in groups, with the exit codes.
-std::string filled_with_commands(const servetune::EmbeddedFile& file,
-                                 const std::vector<CommandRow>& all) {
-    TemplateValues values{{{"version", std::string(servetune::library_version)},
+std::string filled_with_commands(const EmbeddedFile& file, const std::vector<CommandRow>& all) {
+    TemplateValues values{{{"version", std::string(library_version)},
                            {"help", of_help},
                            {"help_line", help_line("-h, --help", of_help)},
                            {"version_help", of_version},
@@ -140,25 +132,25 @@ std::string filled_with_commands(const servetune::EmbeddedFile& file,
 /// `; nearest: ...`, or what to use in place of what an earlier version had.
 std::string instead_text(const std::string& instead, const std::string& name,
                          const std::vector<std::string>& known) {
-    return instead.empty() ? servetune::nearest_text(name, known) : "; " + instead;
+    return instead.empty() ? nearest_text(name, known) : "; " + instead;
 }
 
 }  // namespace
 
 std::string why_no_word(const std::string& text, const std::vector<std::string>& words) {
-    if (std::find(words.begin(), words.end(), text) != words.end()) return "";
+    if (contains(words, text)) return "";
     const auto instead = instead_of(text);
-    const auto near = servetune::nearest_text(text, words);
+    const auto near = nearest_text(text, words);
     return "there is no '" + text + "'" + (instead.empty() ? "" : ": " + instead) +
-           (near.empty() ? "; known: " + servetune::listed(words, words.size()) : near);
+           (near.empty() ? "; known: " + listed(words, words.size()) : near);
 }
 
 std::string help_text(const std::vector<CommandRow>& all) {
-    return filled_with_commands(servetune::help_in, all);
+    return filled_with_commands(help_in, all);
 }
 
 std::string help_text(const CommandRow& command) {
-    return fill_template(servetune::command_help_in.text, command_values(command));
+    return fill_template(command_help_in.text, command_values(command));
 }
 
 std::string help_text(const std::vector<CommandRow>& all, const std::string& command) {
@@ -167,9 +159,9 @@ std::string help_text(const std::vector<CommandRow>& all, const std::string& com
 }
 
 std::string completion_script(const std::string& shell) {
-    return std::string((shell == "bash"  ? servetune::completion_bash_in
-                        : shell == "zsh" ? servetune::completion_zsh_in
-                                         : servetune::completion_fish_in)
+    return std::string((shell == "bash"  ? completion_bash_in
+                        : shell == "zsh" ? completion_zsh_in
+                                         : completion_fish_in)
                            .text);
 }
 
@@ -209,19 +201,19 @@ std::string completions(const std::vector<CommandRow>& all, std::span<const char
 
 std::vector<std::string> shipped(const std::string& kind) {
     std::vector<std::string> result;
-    const auto folder = servetune::Catalogue::standard().root() / kind;
-    for (const auto& file : std::filesystem::directory_iterator(folder))
+    const auto folder = Catalogue::standard().root() / kind;
+    for (const auto& file : fs::directory_iterator(folder))
         if (file.path().extension() == ".yaml") result.push_back(file.path().stem().string());
-    std::sort(result.begin(), result.end());
+    sort(result);
     return result;
 }
 
 std::string manual_page(const std::vector<CommandRow>& all) {
-    return filled_with_commands(servetune::manual_1_in, all);
+    return filled_with_commands(manual_1_in, all);
 }
 
 std::string markdown_page(const std::vector<CommandRow>& all) {
-    return filled_with_commands(servetune::commands_md_in, all);
+    return filled_with_commands(commands_md_in, all);
 }
 
 std::string complaint_of(const std::vector<CommandRow>& all, const std::string& parser_says,
@@ -237,7 +229,7 @@ std::string complaint_of(const std::vector<CommandRow>& all, const std::string& 
             const auto known = command != nullptr
                                    ? all_spellings(*command)
                                    : std::vector<std::string>{"-h", "--help", "-V", "--version"};
-            if (std::find(known.begin(), known.end(), name) == known.end()) {
+            if (!contains(known, name)) {
                 what = "there is no option " + name + instead_text(instead_of(name), name, known);
                 break;
             }

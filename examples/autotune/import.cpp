@@ -23,16 +23,14 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 namespace {
 
 /// The table goes beside the study, and nothing that is there is replaced.
-void write_replayed_study(const PlainTable& plain, const std::filesystem::path& file,
-                          const std::filesystem::path& source, const Catalogue& catalogue) {
-    std::filesystem::path table = file.parent_path() / (file.stem().string() + ".csv");
+void write_replayed_study(const PlainTable& plain, const fs::path& file, const fs::path& source,
+                          const Catalogue& catalogue) {
+    fs::path table = file.parent_path() / (file.stem().string() + ".csv");
     std::error_code unknown;
-    if (std::filesystem::equivalent(table, source, unknown)) table.replace_extension(".table.csv");
+    if (fs::equivalent(table, source, unknown)) table.replace_extension(".table.csv");
     const std::string study = study_of(plain, file.stem().string(), table.filename().string());
     NewFile new_study(file);
     NewFile new_table(table);
@@ -48,7 +46,7 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
     if (arguments.documents.size() != 1 || arguments.json)
         throw UsageError("--objective: one table wanted, of which CSV is made (no --json)");
-    const std::filesystem::path& file = arguments.documents.front();
+    const fs::path& file = arguments.documents.front();
     const PlainTable plain = read_plain_table(read_file(file), file.string(),
                                               {arguments.objective, arguments.parameters});
     put_each(stderr, "  ", plain.remarks);
@@ -61,13 +59,13 @@ int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
 /// The trace goes beside the workload, and nothing that is there is replaced.
 int import_traffic(const ImportArguments& arguments) {
     constexpr double default_window_seconds = 600;  // a trial of some minutes
-    const std::filesystem::path& file = *arguments.write_workload;
+    const fs::path& file = *arguments.write_workload;
     if (!names_yaml_file(file.string()))
         throw UsageError("--write-workload: a file ending in .yaml wanted, got " + file.string());
     const double window_seconds = arguments.window_seconds.value_or(default_window_seconds);
     if (window_seconds < 1)
         throw UsageError("--window: a second or more wanted, got " + seconds_text(window_seconds));
-    std::filesystem::path trace = file;
+    fs::path trace = file;
     trace.replace_extension(".jsonl");
     NewFile new_workload(file);
     NewFile new_trace(trace);
@@ -112,7 +110,7 @@ int import_document(const ImportArguments& arguments) {
     std::vector<PublishedResult> results;
     std::vector<std::string> unreadable;
     bool all_were_read = true;
-    for (const std::filesystem::path& document : arguments.documents) {
+    for (const fs::path& document : arguments.documents) {
         try {
             const std::string content = read_file(document);
             for (PublishedResult& result :

@@ -24,12 +24,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <sstream>
 
 namespace autotune {
-
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -42,29 +38,29 @@ FoundDevices devices_here() {
 
 bool StudyArguments::names_journal() const {
     std::error_code unknown;
-    const std::filesystem::path journal = SqliteJournal::file_of(study);
-    if (std::filesystem::is_directory(study, unknown)) return has_journal(study);
-    if (!std::filesystem::is_regular_file(journal, unknown)) return false;
+    const fs::path journal = SqliteJournal::file_of(study);
+    if (fs::is_directory(study, unknown)) return has_journal(study);
+    if (!fs::is_regular_file(journal, unknown)) return false;
     std::string begin(15, '\0');
     return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) &&
            begin == "SQLite format 3";
 }
 
-std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
+fs::path StudyArguments::folder(const StudyFile& file) const {
     return directory || !names_journal() ? directory.value_or(file.name) : folder_of_journal();
 }
 
-std::filesystem::path StudyArguments::folder_to_read(const StudyFile& file) const {
-    const std::filesystem::path here = folder(file), beside = study.parent_path() / file.name;
+fs::path StudyArguments::folder_to_read(const StudyFile& file) const {
+    const fs::path here = folder(file), beside = study.parent_path() / file.name;
     return !directory && !has_journal(here) && has_journal(beside) ? beside : here;
 }
 
-std::filesystem::path StudyArguments::folder_to_read() const {
+fs::path StudyArguments::folder_to_read() const {
     return !directory && names_journal() ? folder_of_journal()
                                          : folder_to_read(load(MeasuredBy::either));
 }
 
-std::filesystem::path StudyArguments::folder_of_journal() const {
+fs::path StudyArguments::folder_of_journal() const {
     return study.filename() == "study.db" ? study.parent_path() : study;
 }
 
@@ -72,16 +68,15 @@ StudyText StudyArguments::study_text() const {
     std::error_code unknown;
     if (names_journal())
         return StudyText::kept_by(SqliteJournal::file_of(study), SqliteJournal::texts_of(study));
-    if (std::filesystem::is_directory(study, unknown))
+    if (fs::is_directory(study, unknown))
         throw UsageError(study.string() + " is a folder without a journal (study.db)");
-    if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown))
+    if (study.extension() == ".db" && fs::is_empty(study, unknown))
         throw IoError("journal " + study.string() + " is empty");
     if (study != "/dev/stdin" && study.parent_path() != "/dev/fd") return study;
-    static std::map<std::filesystem::path, std::string> texts;  // a pipe gives it once
+    static std::map<fs::path, std::string> texts;  // a pipe gives it once
     if (!texts.contains(study)) texts[study] = read_file(study);
     StudyText result(study.filename());  // relative paths in it count from here
-    result.kept.emplace(std::filesystem::absolute(result.file).lexically_normal().string(),
-                        texts[study]);
+    result.kept.emplace(fs::absolute(result.file).lexically_normal().string(), texts[study]);
     return result;
 }
 
@@ -101,12 +96,12 @@ StudyFile StudyArguments::load(MeasuredBy by) const {
 
 StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
-        const std::filesystem::path journal = SqliteJournal::file_of(folder_to_read(file));
+        const fs::path journal = SqliteJournal::file_of(folder_to_read(file));
         try {
             return SqliteJournal::definition_of(folder_to_read(file));
         } catch (const IoError&) {
             std::error_code unknown;
-            if (!std::filesystem::exists(journal, unknown)) throw;
+            if (!fs::exists(journal, unknown)) throw;
             return {};  // whoever reads its trials says what is wrong with it
         }
     };
@@ -118,13 +113,6 @@ StudyFile StudyArguments::load_to_read(bool shows_unset_variables) const {
 }
 
 namespace {
-
-std::vector<std::string> problem_lines(const std::string& text) {
-    std::vector<std::string> result;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) result.push_back(line);
-    return result;
-}
 
 std::string conditions_text(const Parameter& parameter) {
     std::string result;
@@ -261,7 +249,7 @@ int print_validation(const StudySetup& setup, std::vector<std::string> problems,
 
 /// What became of the last run, of a study that has not ended; lines. The journal cannot hold it:
 /// where it could be written, there was room.
-std::string last_run_text(const StudyFile& file, const std::filesystem::path& folder) {
+std::string last_run_text(const StudyFile& file, const fs::path& folder) {
     if (somebody_writes(folder)) return "  a run is under way\n";
     std::string text;
     const std::string how = last_end(folder);
@@ -270,7 +258,7 @@ std::string last_run_text(const StudyFile& file, const std::filesystem::path& fo
         text += "  the last run stopped: " + how.substr(error.size()) + "\n";
     std::error_code unknown;
     constexpr std::uintmax_t enough = 1U << 20U;
-    const std::filesystem::space_info disk = std::filesystem::space(folder, unknown);
+    const fs::space_info disk = fs::space(folder, unknown);
     if (!unknown && disk.available < enough)
         text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n",
                             folder.string(), disk.available >> 10U);
@@ -280,17 +268,16 @@ std::string last_run_text(const StudyFile& file, const std::filesystem::path& fo
 }
 
 /// Whether it is no folder and this process may read it. It is not opened: a pipe is read once.
-bool can_be_read(const std::filesystem::path& file) {
+bool can_be_read(const fs::path& file) {
     std::error_code unknown;
-    return access(file.c_str(), R_OK) == 0 && !std::filesystem::is_directory(file, unknown);
+    return access(file.c_str(), R_OK) == 0 && !fs::is_directory(file, unknown);
 }
 
 /// A damaged journal and a full disk are the environment's, as in `run`.
-int rescue_journal(const std::filesystem::path& folder_or_file) {
+int rescue_journal(const fs::path& folder_or_file) {
     try {
         const RescuedJournal rescued = SqliteJournal::rescue(folder_or_file);
-        const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(),
-                                        [](const Trial& trial) { return trial.told(); });
+        const auto told = count_if(rescued.trials, [](const Trial& trial) { return trial.told(); });
         const bool whole = rescued.stopped_by.empty() && rescued.left_out.empty();
         put(stdout, "rescued {}, {} of them told, into {}{}\n",
             counted_text(rescued.trials.size(), "trial"), told, rescued.file.string(),
@@ -320,7 +307,7 @@ int validate(const ValidateArguments& arguments) {
     } catch (const Error& error) {
         if (!can_be_read(arguments.study))
             throw;  // nothing is known of the study: main says why, as for other commands
-        std::vector<std::string> problems = problem_lines(error.what());
+        std::vector<std::string> problems = parts_of(error.what(), '\n');
         problems.insert(problems.end(), missing.begin(), missing.end());
         if (arguments.json)
             put_json(
@@ -335,7 +322,7 @@ int validate(const ValidateArguments& arguments) {
 int status(const StatusArguments& arguments) {
     if (arguments.rescue) return rescue_journal(arguments.folder_to_read());
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
+    const fs::path folder = arguments.folder_to_read(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     const std::string_view ended = ended_because(setup, trials, folder);
     if (arguments.json) {
@@ -367,7 +354,7 @@ int status(const StatusArguments& arguments) {
 
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
-    const std::filesystem::path folder = arguments.folder_to_read(setup.file);
+    const fs::path folder = arguments.folder_to_read(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     const std::string_view ended = ended_because(setup, trials, folder);
     const bool with_effects = !somebody_writes(folder);  // a load test would miss the core

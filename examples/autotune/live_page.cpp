@@ -36,9 +36,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 namespace asio = boost::asio;
@@ -54,7 +51,7 @@ constexpr std::chrono::seconds request_time{10}, answer_time{30};
 /// When the journal's files were last written: cheap to look at, and different after every event.
 using JournalStamp = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
-JournalStamp stamp_of(const std::filesystem::path& folder) {
+JournalStamp stamp_of(const fs::path& folder) {
     const std::string file = SqliteJournal::file_of(folder).string();
     struct stat of_file {};
     struct stat of_log {};
@@ -92,7 +89,7 @@ void keep_to_this_program(int descriptor) { (void)fcntl(descriptor, F_SETFD, FD_
 
 /// All but `phase` and `ended` is of the thread that answers.
 struct LivePage::Server {
-    Server(std::shared_ptr<const StudySetup> of, std::filesystem::path at, const Budget& until,
+    Server(std::shared_ptr<const StudySetup> of, fs::path at, const Budget& until,
            std::uint16_t port, std::function<bool()> measures);
     ~Server() { context.stop(); }
 
@@ -109,7 +106,7 @@ struct LivePage::Server {
     }
 
     std::shared_ptr<const StudySetup> setup;
-    std::filesystem::path folder;
+    fs::path folder;
     Budget budget;
     std::function<bool()> running;
     double began = steady_seconds(), began_at = unix_seconds();
@@ -171,8 +168,8 @@ private:
     std::string answer_{};
 };
 
-LivePage::Server::Server(std::shared_ptr<const StudySetup> of, std::filesystem::path at,
-                         const Budget& until, std::uint16_t port, std::function<bool()> measures)
+LivePage::Server::Server(std::shared_ptr<const StudySetup> of, fs::path at, const Budget& until,
+                         std::uint16_t port, std::function<bool()> measures)
     : setup(std::move(of)), folder(std::move(at)), budget(until), running(std::move(measures)) {
     const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
     error_code error;
@@ -318,8 +315,8 @@ std::string LivePage::Server::state() {
     return shown_json(std::move(result));
 }
 
-LivePage::LivePage(std::shared_ptr<const StudySetup> setup, std::filesystem::path folder,
-                   const Budget& budget, std::uint16_t port, std::function<bool()> running)
+LivePage::LivePage(std::shared_ptr<const StudySetup> setup, fs::path folder, const Budget& budget,
+                   std::uint16_t port, std::function<bool()> running)
     : server_(std::make_unique<Server>(std::move(setup), std::move(folder), budget, port,
                                        std::move(running))) {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study_file.hpp"
+#include "commands.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -22,8 +22,8 @@ class LivePage {
 public:
     /// Takes the port (0: any that is free) of 127.0.0.1, and reads `folder` from then on. `setup`
     /// may be that of the run. `running`: whether somebody measures. Throws IoError.
-    LivePage(std::shared_ptr<const servetune::StudySetup> setup, std::filesystem::path folder,
-             const servetune::Budget& budget, std::uint16_t port, std::function<bool()> running);
+    LivePage(std::shared_ptr<const StudySetup> setup, fs::path folder, const Budget& budget,
+             std::uint16_t port, std::function<bool()> running);
     ~LivePage();
     LivePage(const LivePage&) = delete;
     LivePage& operator=(const LivePage&) = delete;

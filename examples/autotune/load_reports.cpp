@@ -16,7 +16,6 @@
 
 namespace autotune {
 
-using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
@@ -146,8 +145,8 @@ std::string load_text(double level) {
 
 /// Empty where it was not measured.
 std::string figure_of(const Metrics& metrics, std::string_view metric) {
-    const auto found = metrics.find(metric);
-    return found == metrics.end() ? "-" : plain_figure_text(metric, found->second.value);
+    const auto* found = entry_in(metrics, metric);
+    return found == nullptr ? "-" : plain_figure_text(metric, found->value);
 }
 
 }  // namespace
@@ -211,8 +210,7 @@ std::string CapacityReport::text() const {
                         "served/s", "tokens/s", "tok/s/user", "TTFT p95", "TPOT p95", "latency p95",
                         "verdict", limits.empty() ? "" : "  of the nearest limit");
     std::vector<LoadPoint> by_level = points;
-    std::stable_sort(by_level.begin(), by_level.end(),
-                     [](const LoadPoint& a, const LoadPoint& b) { return a.level < b.level; });
+    stable_sort(by_level, [](const LoadPoint& a, const LoadPoint& b) { return a.level < b.level; });
     for (const LoadPoint& point : by_level) text += line_of(point) + "\n";
     text +=
         "times in milliseconds; served/s: until the last answer's end, so below what a short "

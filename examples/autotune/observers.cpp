@@ -26,9 +26,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
     std::optional<double> each = spent.expected;
@@ -144,8 +141,7 @@ void Progress::tick(const std::stop_token& over) {
 
 void Progress::phase(std::uint64_t trial, const std::string& what) {
     const std::scoped_lock lock(mutex_);
-    if (const auto found = running_.find(trial); found != running_.end())
-        found->second.phase = printable_line(secrets()(what));
+    if (auto* found = entry_in(running_, trial)) found->phase = printable_line(secrets()(what));
 }
 
 void Progress::started(const Trial& trial) {
@@ -190,13 +186,12 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
         result = fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
         style = LineStyle::bad;
     } else {
-        const auto found = trial.measurement()->metrics.find(objective.leading().metric);
+        const auto* found = entry_in(trial.measurement()->metrics, objective.leading().metric);
         const Standing* standing =
             trial.of_search() ? standings.find(trial.configuration) : nullptr;
-        result = found == trial.measurement()->metrics.end()
-                     ? "no " + objective.leading().metric
-                     : figure_text(objective.leading().metric, found->second.value) +
-                           gain_of(trial, found->second.value, standings);
+        result = found == nullptr ? "no " + objective.leading().metric
+                                  : figure_text(objective.leading().metric, found->value) +
+                                        gain_of(trial, found->value, standings);
         if (standing != nullptr && !standing->refused.empty()) {
             result += ", refused: " + standing->refused;
             style = LineStyle::bad;
@@ -236,8 +231,7 @@ void put_event(OrderedJson event) {
 void EventLines::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     OrderedJson event = event_of("resumed");
-    event["told"] = std::count_if(history.begin(), history.end(),
-                                  [](const Trial& trial) { return trial.told(); });
+    event["told"] = count_if(history, [](const Trial& trial) { return trial.told(); });
     put_event(std::move(event));
 }
 
@@ -320,13 +314,13 @@ std::string text_of_outcome(const Trial& trial) {
 
 }  // namespace
 
-std::string last_end(const std::filesystem::path& folder) {
+std::string last_end(const fs::path& folder) {
     constexpr std::streamoff enough = 64 << 10;
     std::error_code unknown;
-    const std::filesystem::path file = folder / "run.log";
-    if (!std::filesystem::is_regular_file(file, unknown)) return "";
+    const fs::path file = folder / "run.log";
+    if (!fs::is_regular_file(file, unknown)) return "";
     std::ifstream log(file, std::ios::binary);
-    const auto size = static_cast<std::streamoff>(std::filesystem::file_size(file, unknown));
+    const auto size = static_cast<std::streamoff>(fs::file_size(file, unknown));
     if (!unknown && size > enough) log.seekg(size - enough);
     std::string last;
     for (std::string line; std::getline(log, line);)
@@ -337,20 +331,19 @@ std::string last_end(const std::filesystem::path& folder) {
     return last.substr(after_time + ending.size());
 }
 
-RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next) {
-    const std::filesystem::path file = folder / "run.log";
+RunLog::RunLog(const fs::path& folder, Observer* next) : next_(next) {
+    const fs::path file = folder / "run.log";
     std::error_code unknown;  // then opening it says what is wrong
-    const std::filesystem::file_status there = std::filesystem::symlink_status(file, unknown);
+    const fs::file_status there = fs::symlink_status(file, unknown);
     // A FIFO would wait for a reader, a device would be renamed with the older files, a link leads
     // out of the folder.
-    if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    if (fs::exists(there) && !fs::is_regular_file(there)) {
         complain("autotune: there will be no run.log: {} is not a regular file; remove it",
                  file.string());
         return;
     }
-    if (std::filesystem::exists(there) &&
-        std::filesystem::file_size(file, unknown) > most_log_bytes)
-        std::filesystem::rename(file, folder / "run.log.1", unknown);
+    if (fs::exists(there) && fs::file_size(file, unknown) > most_log_bytes)
+        fs::rename(file, folder / "run.log.1", unknown);
     log_.open(file, std::ios::app);
     if (!log_)
         complain("autotune: there will be no run.log: {}", std::generic_category().message(errno));
@@ -369,8 +362,7 @@ void RunLog::say(const std::string& line) {
 }
 
 void RunLog::resumed(std::span<const Trial> history) {
-    const auto told = std::count_if(history.begin(), history.end(),
-                                    [](const Trial& trial) { return trial.told(); });
+    const auto told = count_if(history, [](const Trial& trial) { return trial.told(); });
     say("resumes after " + counted_text(std::size_t(told), "trial"));
     if (next_ != nullptr) next_->resumed(history);
 }

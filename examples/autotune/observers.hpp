@@ -6,7 +6,6 @@
 
 #include "servetune/standings.hpp"
 #include "servetune/study.hpp"
-#include "servetune/study_file.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -32,13 +31,13 @@ void put_event(nlohmann::ordered_json event);
 
 /// `run --json-lines`: a JSON object in a line of standard output for everything that happens, for
 /// programs that watch a run (docs/reference/json-output.md).
-class EventLines : public servetune::Observer {
+class EventLines : public Observer {
 public:
-    explicit EventLines(const servetune::StudySetup& setup) : setup_(setup) {}
+    explicit EventLines(const StudySetup& setup) : setup_(setup) {}
 
-    void resumed(std::span<const servetune::Trial> history) override;
-    void started(const servetune::Trial& trial) override;
-    void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
+    void resumed(std::span<const Trial> history) override;
+    void started(const Trial& trial) override;
+    void told(const Trial& trial, std::span<const Trial> history) override;
     /// What a trial does now: once for each phase, counts within it are left out. Any thread may
     /// tell.
     void phase(std::uint64_t trial, const std::string& what);
@@ -48,7 +47,7 @@ public:
     void ended(std::string_view reason, const std::string& report);
 
 private:
-    const servetune::StudySetup& setup_;
+    const StudySetup& setup_;
     std::mutex mutex_{};
     std::map<std::uint64_t, std::string> phases_{};  ///< of the trials that run
 };
@@ -56,29 +55,29 @@ private:
 /// What a run does, line by line with times and trials, in `run.log` of the study's folder: for the
 /// morning after; one of 20 MiB becomes run.log.1 when the next run begins. Where it cannot be
 /// written the run goes on without; said once on standard error. Passes on what it is told.
-class RunLog : public servetune::Observer {
+class RunLog : public Observer {
 public:
     /// `next`: told the same; may be null.
-    RunLog(const std::filesystem::path& folder, servetune::Observer* next);
+    RunLog(const fs::path& folder, Observer* next);
 
     void say(const std::string& line);
     /// The last line of a run.
     void ends(std::string_view reason, const std::string& message);
 
-    void resumed(std::span<const servetune::Trial> history) override;
-    void started(const servetune::Trial& trial) override;
-    void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
+    void resumed(std::span<const Trial> history) override;
+    void started(const Trial& trial) override;
+    void told(const Trial& trial, std::span<const Trial> history) override;
 
 private:
     std::mutex mutex_{};
     std::ofstream log_{};  ///< failed: it cannot be written
-    servetune::Observer* next_;
+    Observer* next_;
 };
 
 /// How the last run of a study's folder ended, as the last line of its log says: reason and
 /// message. Empty: it says nothing, because a run is under way, was killed, or could not write its
 /// log.
-std::string last_end(const std::filesystem::path& folder);
+std::string last_end(const fs::path& folder);
 
 /// What a run has cost so far.
 struct Spent {
@@ -98,54 +97,53 @@ struct Spent {
     }
 };
 /// Of a history, without what the clock says.
-Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget,
-               std::span<const servetune::Trial> history);
+Spent spent_in(const StudySetup& setup, const Budget& budget, std::span<const Trial> history);
 
 /// How long a run is going to take: what the trials that are left cost at the mean cost so far,
 /// before the first at the expected one, or the time until the clock ends it, whichever is less;
 /// infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
-double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
+double seconds_left(const Budget& budget, const Spent& spent, double now);
 
 /// What is tried, told by what is changed.
-std::string tried_text(const servetune::Problem& problem, const servetune::Trial& trial);
+std::string tried_text(const Problem& problem, const Trial& trial);
 
 /// The best that passes, and what it gains over the default where that passes too. Null: none does.
 /// Points into the standings.
 struct BestSoFar {
-    const servetune::Standing* best = nullptr;
-    const servetune::Standing* base = nullptr;
-    std::optional<servetune::Gain> gain{};
+    const Standing* best = nullptr;
+    const Standing* base = nullptr;
+    std::optional<Gain> gain{};
 };
-BestSoFar best_so_far(const servetune::Problem& problem, const servetune::Standings& standings);
+BestSoFar best_so_far(const Problem& problem, const Standings& standings);
 
 /// What a person sees of a running study on standard error: a line for each trial, and on a
 /// terminal two status lines below that are written anew every second: trial, time left, best with
 /// its gain over the default; what is tried, what happens at the moment, and for how long.
-class Progress : public servetune::Observer {
+class Progress : public Observer {
 public:
-    Progress(const servetune::StudySetup& setup, const servetune::Budget& budget);
+    Progress(const StudySetup& setup, const Budget& budget);
     ~Progress() override;
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    void resumed(std::span<const servetune::Trial> history) override;
-    void started(const servetune::Trial& trial) override;
-    void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
+    void resumed(std::span<const Trial> history) override;
+    void started(const Trial& trial) override;
+    void told(const Trial& trial, std::span<const Trial> history) override;
     /// What a trial does now. Any thread may tell.
     void phase(std::uint64_t trial, const std::string& what);
 
 private:
     [[nodiscard]] std::string left() const;
     /// What the standings say of a trial's gain; its own figure where they do not count it.
-    [[nodiscard]] std::string gain_of(const servetune::Trial& trial, double figure,
-                                      const servetune::Standings& standings) const;
-    void keep_best(const servetune::Standings& standings);
-    void add_up(std::span<const servetune::Trial> history);
+    [[nodiscard]] std::string gain_of(const Trial& trial, double figure,
+                                      const Standings& standings) const;
+    void keep_best(const Standings& standings);
+    void add_up(std::span<const Trial> history);
     void show();
     void tick(const std::stop_token& over);
 
-    const servetune::StudySetup& setup_;
-    servetune::Budget budget_;
+    const StudySetup& setup_;
+    Budget budget_;
     double began_;
     std::optional<double> expected_{};  ///< seconds of the default's trial, by the cost model
     std::mutex mutex_{};                ///< of what follows

@@ -20,8 +20,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 Redactor& secrets() {
     static Redactor known;
     return known;
@@ -63,7 +61,7 @@ void put_text(std::FILE* to, std::string_view text) noexcept {
 namespace {
 
 std::string message_in_plain_words(const std::exception& error) {
-    if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    if (const auto* files = dynamic_cast<const fs::filesystem_error*>(&error))
         return fmt::format("cannot use {}: {}", files->path1().string(), files->code().message());
     return plain_words(error);
 }
@@ -189,9 +187,8 @@ std::string joined_parts(const std::vector<LinePart>& parts) {
 }  // namespace
 
 std::size_t columns_of(std::string_view text) noexcept {
-    return std::size_t(std::count_if(text.begin(), text.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    }));
+    return std::size_t(
+        count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 std::string cut_to(std::string_view text, std::size_t columns) {
@@ -229,8 +226,8 @@ std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
         const std::size_t wide = columns_of(whole);
         if (wide <= columns) return whole;
         const auto has_text = [](const LinePart& part) { return !part.text.empty(); };
-        if (std::count_if(parts.begin(), parts.end(), has_text) == 1) return cut_to(whole, columns);
-        auto victim = std::find_if(parts.begin(), parts.end(), has_text);
+        if (count_if(parts, has_text) == 1) return cut_to(whole, columns);
+        auto victim = find_if(parts, has_text);
         for (auto part = victim; part != parts.end(); ++part)
             if (has_text(*part) && part->rank > victim->rank) victim = part;
         const std::size_t too_much = wide - columns;

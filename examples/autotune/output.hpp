@@ -19,6 +19,8 @@
 
 namespace autotune {
 
+using OrderedJson = nlohmann::ordered_json;
+
 /// The secrets that this process knows: what `${NAME}` gave in its files, keys, passwords, values
 /// of headers. `put` takes them out of all that it prints. They are added before the first thread
 /// starts.

@@ -32,11 +32,9 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 namespace {
 
-std::vector<Trial> trials_in(const std::filesystem::path& folder) {
+std::vector<Trial> trials_in(const fs::path& folder) {
     if (!has_journal(folder)) return {};
     try {
         return SqliteJournal::read(folder).trials();
@@ -184,7 +182,7 @@ std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Bud
     return TrialsExpected{budget.trials};
 }
 
-std::string changed_since(const StudySetup& setup, const std::filesystem::path& folder) {
+std::string changed_since(const StudySetup& setup, const fs::path& folder) {
     if (!has_journal(folder)) return "";
     try {
         const std::string changes = SqliteJournal::read(folder).changes_in(setup.definition());
@@ -246,7 +244,7 @@ std::string memory_text(const StudySetup& setup) {
     }
 }
 
-Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
+Plan plan_of(const StudySetup& setup, const fs::path& folder) {
     Plan plan;
     const StudyFile& file = setup.file;
     plan.configurations = setup.problem->feasible.size();
@@ -322,9 +320,9 @@ std::vector<std::string> missing_data(const StudyFile& file) {
         for (const Workload& workload : *list) {
             if (workload.dataset.path.empty()) continue;
             try {
-                const std::filesystem::path data = file_of(workload.dataset);
+                const fs::path data = file_of(workload.dataset);
                 std::error_code unknown;
-                if (!std::filesystem::exists(data, unknown))
+                if (!fs::exists(data, unknown))
                     result.push_back(file.source.at() + "the workload '" + workload.name +
                                      "' draws from " + data.string() + ", which does not exist");
             } catch (const Error& error) {
@@ -421,7 +419,7 @@ void refuse(const std::vector<std::string>& problems) {
     if (!problems.empty()) throw ParseErrors(problems);
 }
 
-void refuse_flags(const StudySetup& setup, const std::filesystem::path& folder) {
+void refuse_flags(const StudySetup& setup, const fs::path& folder) {
     if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || has_journal(folder)) return;
     std::vector<std::string> asked;
     std::vector<std::string> problems = flag_problems(setup, false, asked);
@@ -458,8 +456,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
     return result;
 }
 
-std::vector<std::string> warnings_of(const StudySetup& setup, const std::filesystem::path& folder,
-                                     bool here) {
+std::vector<std::string> warnings_of(const StudySetup& setup, const fs::path& folder, bool here) {
     std::vector<std::string> result = setup.file.warnings;
     using Texts = std::vector<std::string>;
     for (const Texts& more : {setup.file.composition->notes(), here ? missing_here(setup) : Texts{},
@@ -480,10 +477,9 @@ std::string context_text(const StudyFile& file) {
     for (const Workload& workload : file.workloads)
         if (context > 0) try {
                 const auto requests = plan_requests(workload).requests;
-                const auto longer =
-                    std::count_if(requests.begin(), requests.end(), [&](const PlannedRequest& one) {
-                        return one.input_tokens + one.output_tokens > context;
-                    });
+                const auto longer = count_if(requests, [&](const PlannedRequest& one) {
+                    return one.input_tokens + one.output_tokens > context;
+                });
                 if (longer > 0)
                     return fmt::format(
                         "the model's context of {} tokens is shorter than the "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study_file.hpp"
+#include "commands.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -40,10 +40,10 @@ private:
 
 /// Looks at the study's folder where there is one, at the cost model where it knows model and
 /// hardware.
-Plan plan_of(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+Plan plan_of(const StudySetup& setup, const fs::path& folder);
 
 /// What a trial is expected to take as long as none was told, for a budget of time; 0: not known.
-double first_trial_seconds(const servetune::StudySetup& setup);
+double first_trial_seconds(const StudySetup& setup);
 /// Seconds since 1970 UTC of the next time that the local clock says so many minutes after
 /// midnight.
 double next_time_of_day(int minutes);
@@ -60,25 +60,24 @@ struct TrialsExpected {
 };
 /// Those of its budget, or each configuration once and three rounds of what looks best; nothing
 /// where only a time bounds them.
-std::optional<TrialsExpected> trials_expected(const servetune::StudySetup& setup,
-                                              const servetune::Budget& budget,
-                                              std::span<const servetune::Trial> history = {});
+std::optional<TrialsExpected> trials_expected(const StudySetup& setup, const Budget& budget,
+                                              std::span<const Trial> history = {});
 
 /// How a study differs from the one that its folder holds, for a person; empty: in nothing, or
 /// there is none.
-std::string changed_since(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+std::string changed_since(const StudySetup& setup, const fs::path& folder);
 
 /// What the cost model says of memory, of a study that starts engines on hardware that it knows:
 /// that the default, or nothing, starts, or that the model is not known. Empty: the default starts,
 /// or the hardware is not known.
-std::string memory_text(const servetune::StudySetup& setup);
+std::string memory_text(const StudySetup& setup);
 
 /// Of what `why_nothing_starts` says the sentence, and the memory plan below it.
 std::pair<std::string, std::string> sentence_and_memory(const std::string& why);
 
 /// That the model's context is too short for requests of a workload; empty: it is not, or not
 /// known.
-std::string context_text(const servetune::StudyFile& file);
+std::string context_text(const StudyFile& file);
 
 /// `40 s`, `12 min`, `8 h`.
 std::string duration_text(double seconds);
@@ -88,30 +87,28 @@ std::string size_text(double configurations);
 
 /// What `run` would miss on this machine, a sentence each: programs that are not on the PATH,
 /// servers that do not answer, GPUs that are other ones than the study says.
-std::vector<std::string> missing_here(const servetune::StudySetup& setup);
+std::vector<std::string> missing_here(const StudySetup& setup);
 /// What keeps a study from being measured here, a sentence each: models, data, devices, cores and
 /// meters of power that are not there, variables that its commands set and this program has.
-std::vector<std::string> missing_for(const servetune::StudyFile& file);
+std::vector<std::string> missing_for(const StudyFile& file);
 
 /// Flags and values that the study's engines do not take, each with its place: by the stored facts
 /// of their versions, and by the --help of those that are installed here, of which `asked` gets a
 /// line each.
-std::vector<std::string> flag_problems(const servetune::StudySetup& setup, bool ask_installed,
+std::vector<std::string> flag_problems(const StudySetup& setup, bool ask_installed,
                                        std::vector<std::string>& asked);
 /// Throws for all of it.
 void refuse(const std::vector<std::string>& problems);
 /// The same of flags of engines that are deployed, before the first trial into this folder; --help
 /// is asked of what the stored facts refuse.
-void refuse_flags(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+void refuse_flags(const StudySetup& setup, const fs::path& folder);
 
 /// What a person should know before a run into this folder. `here`: of this machine too.
-std::vector<std::string> warnings_of(const servetune::StudySetup& setup,
-                                     const std::filesystem::path& folder, bool here);
+std::vector<std::string> warnings_of(const StudySetup& setup, const fs::path& folder, bool here);
 
 /// What a person should know of the facts that predictions and the audit rest on, a sentence each:
 /// figures of the hardware that nobody saw in a data sheet, and what the model's name was taken
 /// for. `hardware`: in place of the study's.
-std::vector<std::string> facts_to_know(const servetune::StudyFile& file,
-                                       const std::string& hardware = "");
+std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware = "");
 
 }  // namespace autotune

@@ -18,16 +18,13 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 /// Whether a file is a benchmark's result, and no study.
-bool is_result(const std::filesystem::path& file) {
+bool is_result(const fs::path& file) {
     const std::string ending = file.extension().string();
     std::error_code unknown;
-    return std::filesystem::is_regular_file(file, unknown) &&
+    return fs::is_regular_file(file, unknown) &&
            (ending == ".json" || ending == ".jsonl" || ending == ".csv" || ending == ".md");
 }
 
@@ -55,7 +52,7 @@ std::vector<std::string> words_of_record(const RecordAudit& found) {
 }
 
 /// What a folder holds, once its hashes are right.
-RecordAudit found_in(const std::filesystem::path& folder, const RecordManifest& manifest) {
+RecordAudit found_in(const fs::path& folder, const RecordManifest& manifest) {
     if (!manifest.of_study()) return {};
     StudyArguments arguments;
     arguments.study = folder;
@@ -77,7 +74,7 @@ int export_record(const ExportArguments& arguments) {
         write_result_record(arguments.study, *arguments.output, all_secrets({}));
     } else {
         const StudySetup setup = set_up(arguments.load_to_read());
-        const std::filesystem::path folder = arguments.folder_to_read(setup.file);
+        const fs::path folder = arguments.folder_to_read(setup.file);
         const std::vector<Trial> trials = read_journal(setup, folder).trials();
         write_study_record(setup, trials, folder, *arguments.output,
                            all_secrets(setup.file.secrets), ended_because(setup, trials, folder));
@@ -91,7 +88,7 @@ int export_record(const ExportArguments& arguments) {
     return done;
 }
 
-RecordVerdict audit_record(const std::filesystem::path& folder, OrderedJson* json) {
+RecordVerdict audit_record(const fs::path& folder, OrderedJson* json) {
     RecordAudit found;
     RecordManifest manifest;
     std::vector<std::string> tampered;

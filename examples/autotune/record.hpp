@@ -18,6 +18,6 @@ enum class RecordVerdict { agrees, differs, undecided };
 /// `audit FOLDER`: prints what agrees and what does not, or adds an object to `json`. A record that
 /// was tampered with is `differs`, whatever is broken in it. Throws nothing for what a stranger put
 /// there.
-RecordVerdict audit_record(const std::filesystem::path& folder, nlohmann::ordered_json* json);
+RecordVerdict audit_record(const fs::path& folder, nlohmann::ordered_json* json);
 
 }  // namespace autotune

@@ -19,17 +19,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace autotune {
 
-using namespace servetune;
-
 namespace {
 
-void print_conclusion(const Headline& headline, const Summary& summary,
-                      const std::filesystem::path& folder) {
+void print_conclusion(const Headline& headline, const Summary& summary, const fs::path& folder) {
     // Sentences are broken between words on a terminal; the command is not, so that it can be
     // copied.
     const std::size_t columns =
@@ -48,10 +44,10 @@ void print_conclusion(const Headline& headline, const Summary& summary,
 }
 
 /// What a file holds; empty: it cannot be read.
-std::string text_kept_in(const std::filesystem::path& file) {
+std::string text_kept_in(const fs::path& file) {
     try {
         std::error_code unknown;
-        return std::filesystem::is_regular_file(file, unknown) ? read_file(file) : "";
+        return fs::is_regular_file(file, unknown) ? read_file(file) : "";
     } catch (const IoError&) {
         return "";
     }
@@ -67,7 +63,7 @@ bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason ove
 }
 
 /// What a run would do. Nothing is started or written.
-int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
+int print_plan(const StudySetup& setup, const fs::path& folder) {
     refuse_flags(setup, folder);
     std::vector<std::string> warnings = warnings_of(setup, folder, true);
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
@@ -110,7 +106,7 @@ int run(const RunArguments& arguments) {
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
     refuse(missing_for(file));
     Budget budget = file.budget;
-    const std::filesystem::path folder = arguments.folder(file);
+    const fs::path folder = arguments.folder(file);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
     std::optional<LivePage> page;      // with --view
     std::optional<RunLog> log;         // once the folder is ours

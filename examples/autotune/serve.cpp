@@ -24,8 +24,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 namespace {
 
 /// Seconds until the next start of an engine that fell, or nothing: it is given up. An hour of
@@ -113,10 +111,9 @@ int serve_study(const ServeArguments& arguments) {
     refuse_what_was_elsewhere(file);
     if (const auto missing = missing_models(file); !missing.empty())
         throw UsageError(missing.front());
-    const std::filesystem::path study = arguments.folder_to_read(file);
+    const fs::path study = arguments.folder_to_read(file);
     // Its own folder and mark: what a run of the study ends or removes is none of this.
-    const std::filesystem::path folder =
-        std::filesystem::absolute(study / fmt::format("serve-{}", arguments.port));
+    const fs::path folder = fs::absolute(study / fmt::format("serve-{}", arguments.port));
     RunHooks hooks;
     hooks.watchdog =
         watchdog_for(std::get<DeployChoice>(file.measuring).options.deploy.stop_within_seconds);
@@ -149,7 +146,7 @@ int serve_study(const ServeArguments& arguments) {
         const Value* image = chosen.find(image_parameter);
         options.deploy.image = image != nullptr ? text_of(*image) : launcher->images().front();
     }
-    std::filesystem::create_directories(folder);
+    fs::create_directories(folder);
     const StudyLock lock(folder);
     end_what_was_left(setup);
     for (std::size_t i = 0; i < ServerSet::ports_of(placed); ++i)

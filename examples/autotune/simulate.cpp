@@ -19,9 +19,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 double value_of(const PredictedTrial& prediction, const std::string& metric) {

@@ -15,8 +15,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 namespace {
 
 /// How this program was started may say that a signal is not for it: nohup ignores SIGHUP, a shell
@@ -34,7 +32,7 @@ sigset_t stopping() {
 }
 
 extern "C" void end_engines_and_die(int signal) {
-    servetune::kill_started_groups();
+    kill_started_groups();
     (void)std::raise(signal);  // by its usual way: SA_RESETHAND
 }
 
@@ -66,7 +64,7 @@ StopSignals::StopSignals(const char* promise, bool preparing)
             if (sigtimedwait(&signals_, nullptr, &look_up_interval) < 0) continue;
             if (preparing_) complain("stopped before the first trial; nothing is lost");
             if (preparing_ || !source_.request_stop()) {
-                servetune::kill_started_groups();
+                kill_started_groups();
                 screen().leave();
                 std::_Exit(stopped);
             }

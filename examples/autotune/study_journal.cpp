@@ -22,14 +22,12 @@
 
 namespace autotune {
 
-using namespace servetune;
-
-bool has_journal(const std::filesystem::path& folder) {
+bool has_journal(const fs::path& folder) {
     std::error_code unknown;
-    return std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
+    return fs::exists(SqliteJournal::file_of(folder), unknown);
 }
 
-SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
+SqliteJournal read_journal(const StudySetup& setup, const fs::path& folder) {
     SqliteJournal journal = SqliteJournal::read(folder);
     if (setup.file.source.of_journal) return journal;  // it says itself what the study was
     std::map<std::string, std::string> definition = setup.definition();
@@ -43,7 +41,7 @@ SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path&
 }
 
 std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials,
-                               const std::filesystem::path& folder) {
+                               const fs::path& folder) {
     if (somebody_writes(folder)) return "";
     const std::string how = last_end(folder);
     // Another run goes on after the others.
@@ -64,7 +62,7 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
     return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
 }
 
-bool somebody_writes(const std::filesystem::path& folder) {
+bool somebody_writes(const fs::path& folder) {
     struct stat seen {};
     if (stat((folder / "study.lock").c_str(), &seen) != 0) return false;
     std::ostringstream file;
@@ -85,11 +83,11 @@ bool somebody_writes(const std::filesystem::path& folder) {
     return false;
 }
 
-void add_earlier_studies(StudyFile& file, const std::vector<std::filesystem::path>& learn_from) {
+void add_earlier_studies(StudyFile& file, const std::vector<fs::path>& learn_from) {
     if (!learn_from.empty() && file.strategy.name != "bayesian")
         throw UsageError("--learn-from: the strategy '" + file.strategy.name +
                          "' cannot learn from other studies, 'bayesian' can");
-    for (const std::filesystem::path& earlier : learn_from)
+    for (const fs::path& earlier : learn_from)
         file.knowledge.push_back({.kind = KnowledgeChoice::Kind::study, .path = earlier});
 }
 
@@ -109,13 +107,13 @@ Assignment settings_of(const StudyFile& file, const SearchSpace& space,
     return result;
 }
 
-void add_suggestions(StudyFile& file, const std::vector<std::filesystem::path>& suggest) {
+void add_suggestions(StudyFile& file, const std::vector<fs::path>& suggest) {
     if (!suggest.empty()) check_takes_suggestions(file.strategy.name);
     file.suggestions = suggest;
 }
 
-std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder,
-                                          const StudySetup& setup, bool accept_changes) {
+std::optional<SqliteJournal> open_journal(const fs::path& folder, const StudySetup& setup,
+                                          bool accept_changes) {
     try {
         auto journal = SqliteJournal::open(
             folder,

@@ -11,15 +11,13 @@
 
 namespace autotune {
 
-using namespace servetune;
-
 int view(const ViewArguments& arguments) {
     sigset_t stopping;
     sigemptyset(&stopping);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stopping, signal);
     pthread_sigmask(SIG_BLOCK, &stopping, nullptr);  // also in the threads that follow
     StudyFile file = arguments.load_to_read();
-    const std::filesystem::path folder = arguments.folder_to_read(file);
+    const fs::path folder = arguments.folder_to_read(file);
     const auto setup = std::make_shared<StudySetup>(set_up(std::move(file)));
     setup->evaluator.reset();
     (void)read_journal(*setup, folder);  // says what is wrong with it

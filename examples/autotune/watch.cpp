@@ -23,9 +23,6 @@
 
 namespace autotune {
 
-using namespace servetune;
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 /// `http://host:8000/metrics` and `http://host:8000` are the same server.
@@ -187,7 +184,7 @@ void put_verdict(const Watch& watch, const WatchedStudy& study, bool json) {
 int watch(const WatchArguments& arguments) {
     const StopSignals signals("what was seen so far is judged");
     StudyFile file = arguments.load_to_read();
-    const std::filesystem::path folder = arguments.folder_to_read(file);
+    const fs::path folder = arguments.folder_to_read(file);
     StudySetup setup = set_up(std::move(file), folder);
     setup.evaluator.reset();
     const WatchedStudy study = watched_study(setup, read_journal(setup, folder).trials());

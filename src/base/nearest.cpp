@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/nearest.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
+
 namespace servetune {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -44,11 +46,9 @@ std::vector<std::pair<std::size_t, std::string>> by_distance(std::string_view wa
     std::vector<std::pair<std::size_t, std::string>> result;
     result.reserve(known.size());
     for (const std::string& name : known) result.emplace_back(edit_distance(wanted, name), name);
-    std::stable_sort(result.begin(), result.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    stable_sort(result, [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [distance, name] : result) distance = distance_to_part(wanted, name, distance);
-    std::stable_sort(result.begin(), result.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    stable_sort(result, [](const auto& a, const auto& b) { return a.first < b.first; });
     return result;
 }
 

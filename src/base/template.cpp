@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/template.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -111,7 +113,7 @@ private:
     }
 
     std::string included(std::string_view name) {
-        if (const auto part = parts_.find(name); part != parts_.end()) return filled(part->second);
+        if (const auto* part = entry_in(parts_, name)) return filled(*part);
         if (const auto* text = find(&TemplateValues::texts, name)) return *text;
         wrong_template("no part", name);
     }
@@ -138,8 +140,8 @@ private:
             const std::size_t next = std::min(by.find('|', 1), by.size());
             const std::string_view name =
                 by.substr(by.empty() ? 0 : 1, next - (by.empty() ? 0 : 1));
-            const auto escape = escapes_.find(name);
-            if (escape != escapes_.end()) text = escape->second(text);
+            const auto* escape = entry_in(escapes_, name);
+            if (escape != nullptr) text = (*escape)(text);
             else if (!name.empty()) wrong_template("no escape", name);
             by.remove_prefix(next);
         } while (!by.empty());

@@ -17,13 +17,35 @@
 
 namespace servetune {
 
+inline constexpr std::string_view blanks = " \t\r\n\v\f";
+
 /// Without blanks, tabs and line ends around it.
 inline std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view blanks = " \t\r\n\v\f";
     const auto first = text.find_first_not_of(blanks);
     return first == std::string_view::npos
                ? std::string_view()
                : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+/// What stands between blanks, tabs and line ends.
+inline std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> result;
+    while (!(text = trimmed(text)).empty()) {
+        const std::string_view word = text.substr(0, text.find_first_of(blanks));
+        result.emplace_back(word);
+        text.remove_prefix(word.size());
+    }
+    return result;
+}
+
+/// What stands between separators, as std::getline reads it: nothing behind the last one.
+inline std::vector<std::string> parts_of(std::string_view text, char separator) {
+    std::vector<std::string> result;
+    while (!text.empty()) {
+        result.emplace_back(text.substr(0, text.find(separator)));
+        text.remove_prefix(std::min(text.size(), result.back().size() + 1));
+    }
+    return result;
 }
 
 /// ASCII letters in lower case, other bytes as they are.

@@ -119,7 +119,7 @@ private:
         return begin > 0 && (text_[begin - 1] == '?' || text_[begin - 1] == '&');
     }
     static bool is_upper(std::string_view word) {
-        return std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+        return none_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
     }
 
     std::string_view text_;

@@ -19,8 +19,7 @@ constexpr bool is_variable_name(std::string_view text) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     };
     return !text.empty() && letter(text.front()) &&
-           std::all_of(text.begin(), text.end(),
-                       [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+           all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 /// The names of variables that our own scripts use begin with it: nothing that they start may be

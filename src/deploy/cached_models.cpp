@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "base/nesting.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
@@ -26,7 +27,7 @@ constexpr const char* gguf = ".gguf";
 
 std::string variable(const std::string& name,
                      const std::map<std::string, std::string>& environment) {
-    if (const auto found = environment.find(name); found != environment.end()) return found->second;
+    if (const auto* found = entry_in(environment, name)) return *found;
     const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
     return value == nullptr ? "" : value;
 }
@@ -62,7 +63,7 @@ public:
         for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end && take();
              at.increment(trouble))
             result.push_back(at->path());
-        std::sort(result.begin(), result.end());
+        sort(result);
         return result;
     }
 
@@ -106,9 +107,8 @@ bool writes_text(const std::string& config) {
     if (!object.is_object()) return false;
     const auto classes = object.find("architectures");
     if (classes == object.end() || !classes->is_array()) return false;
-    return std::any_of(classes->begin(), classes->end(), [&](const nlohmann::json& one) {
-        return one.is_string() &&
-               std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
+    return any_of(*classes, [&](const nlohmann::json& one) {
+        return one.is_string() && any_of(endings, [&](std::string_view ending) {
                    return one.get_ref<const std::string&>().ends_with(ending);
                });
     });
@@ -161,7 +161,7 @@ void newest_first(std::vector<CachedModel>& models, const Of& of) {
         const auto time = fs::last_write_time(of(model), unknown);
         times[model.name] = unknown ? fs::file_time_type::min() : time;
     }
-    std::stable_sort(models.begin(), models.end(), [&](const CachedModel& a, const CachedModel& b) {
+    stable_sort(models, [&](const CachedModel& a, const CachedModel& b) {
         return times[a.name] > times[b.name];
     });
 }
@@ -255,8 +255,7 @@ std::vector<CachedModel> cached_models(const std::vector<std::string>& files, Ca
     std::vector<CachedModel> result;
     const auto add = [&](std::vector<CachedModel> more) {
         for (CachedModel& one : more)  // two patterns may name one folder
-            if (std::none_of(result.begin(), result.end(),
-                             [&](const CachedModel& other) { return other.name == one.name; }))
+            if (none_of(result, [&](const CachedModel& other) { return other.name == one.name; }))
                 result.push_back(std::move(one));
     };
     for (const std::string& pattern : files) add(files_of(pattern, allowance));

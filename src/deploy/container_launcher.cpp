@@ -190,7 +190,7 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
     Image known;
     {
         const std::scoped_lock lock(mutex_);
-        if (const auto found = known_.find(image); found != known_.end()) known = found->second;
+        if (const auto* found = entry_in(known_, image)) known = *found;
     }
     Image result = known;
     try {

@@ -113,8 +113,8 @@ std::string url_at(const std::string& host, int port) {
 /// The GPUs that the engine sees, whoever says so.
 std::string gpus_of(const LaunchRequest& request) {
     if (!request.gpus.empty()) return request.gpus;
-    const auto visible = request.environment.find("CUDA_VISIBLE_DEVICES");
-    return visible == request.environment.end() ? "" : visible->second;
+    const auto* visible = entry_in(request.environment, "CUDA_VISIBLE_DEVICES");
+    return visible == nullptr ? "" : *visible;
 }
 
 /// The GPU that other programs held more than half of before the engine was started; empty: none.

@@ -41,11 +41,10 @@ std::optional<double> EarlyEnd::sum_of_logs(const std::vector<WorkloadMetrics>& 
         if (i == skipped) continue;
         double figure = 0;
         if (i < before.size()) {
-            const auto found = before[i].metrics.find(to_beat_->goal.metric);
-            if (found != before[i].metrics.end()) figure = found->second.value;
-        } else if (const auto best = to_beat_->of_workloads.find(workloads_[i].name);
-                   best != to_beat_->of_workloads.end())
-            figure = best->second.figure * factor;
+            const auto* found = entry_in(before[i].metrics, to_beat_->goal.metric);
+            if (found != nullptr) figure = found->value;
+        } else if (const auto* best = entry_in(to_beat_->of_workloads, workloads_[i].name))
+            figure = best->figure * factor;
         if (!(figure > 0)) return std::nullopt;
         sum += workloads_[i].weight * std::log(figure);
     }
@@ -69,13 +68,12 @@ std::optional<Hopeless> EarlyEnd::left_out(const std::vector<WorkloadMetrics>& b
     if (!to_beat_ || before.empty() || before.size() >= workloads_.size()) return std::nullopt;
     for (const WorkloadMetrics& part : before)
         for (const Limit& limit : limits_of_workload(limits_, part.workload)) {
-            const auto found = part.metrics.find(limit.metric);
-            if (found == part.metrics.end() || !(limit.bound > 0)) continue;
-            if (limit.keeps(found->second.value *
-                            (limit.at_least ? 1 + give_up_ : 1 / (1 + give_up_))))
+            const auto* found = entry_in(part.metrics, limit.metric);
+            if (found == nullptr || !(limit.bound > 0)) continue;
+            if (limit.keeps(found->value * (limit.at_least ? 1 + give_up_ : 1 / (1 + give_up_))))
                 continue;
             return Hopeless{true, "limit " + limit.readable() + " is broken on " + part.workload +
-                                      ": " + figure_text(limit.metric, found->second.value)};
+                                      ": " + figure_text(limit.metric, found->value)};
         }
     const auto most = sum_of_logs(before, share_, workloads_.size());
     if (!most) return std::nullopt;
@@ -90,9 +88,8 @@ double EarlyEnd::saved_seconds(std::size_t measured) const {
     double result = 0;
     if (!to_beat_) return result;
     for (std::size_t i = measured; i < workloads_.size(); ++i)
-        if (const auto best = to_beat_->of_workloads.find(workloads_[i].name);
-            best != to_beat_->of_workloads.end())
-            result += best->second.seconds;
+        if (const auto* best = entry_in(to_beat_->of_workloads, workloads_[i].name))
+            result += best->seconds;
     return result;
 }
 
@@ -104,14 +101,13 @@ Metrics EarlyEnd::whole(const std::vector<WorkloadMetrics>& before) const {
     for (const WorkloadMetrics& part : before) {
         for (const auto& [name, metric] : part.metrics)
             result[MetricKey{name, part.workload}.text()] = metric;
-        const auto found = part.metrics.find(to_beat_->goal.metric);
-        const auto best = to_beat_->of_workloads.find(part.workload);
-        if (found == part.metrics.end() || best == to_beat_->of_workloads.end()) continue;
-        if (!(found->second.value > 0) || !(best->second.figure > 0)) continue;
-        ratio += part.weight * std::log(found->second.value / best->second.figure);
+        const auto* found = entry_in(part.metrics, to_beat_->goal.metric);
+        const auto* best = entry_in(to_beat_->of_workloads, part.workload);
+        if (found == nullptr || best == nullptr) continue;
+        if (!(found->value > 0) || !(best->figure > 0)) continue;
+        ratio += part.weight * std::log(found->value / best->figure);
         measured += part.weight;
-        error = part.weight / weights() * found->second.standard_error.value_or(0) /
-                found->second.value;
+        error = part.weight / weights() * found->standard_error.value_or(0) / found->value;
     }
     const auto sum = measured > 0
                          ? sum_of_logs(before, std::exp(ratio / measured), workloads_.size())

@@ -19,7 +19,6 @@
 
 #include <chrono>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -68,24 +67,17 @@ std::string with_zeros(const std::string& extra_body, const std::vector<std::str
 }
 
 std::vector<std::string> table_cells(const std::string& row) {
-    std::vector<std::string> cells;
-    std::istringstream stream(row);
-    for (std::string cell; std::getline(stream, cell, '|');) {
-        const auto from = cell.find_first_not_of(" \t");
-        cells.push_back(from == std::string::npos
-                            ? ""
-                            : cell.substr(from, cell.find_last_not_of(" \t") + 1 - from));
-    }
+    std::vector<std::string> cells = parts_of(row, '|');
+    for (std::string& cell : cells) cell = trimmed(cell);
     return cells;
 }
 
 /// lm-evaluation-harness: `|Tasks|Version|Filter|n-shot|Metric| |Value| |Stderr|`, a task's further
 /// rows without its name.
 std::optional<double> accuracy_in_table(const std::string& printed, const std::string& metric) {
-    std::istringstream lines(printed);
     std::optional<std::size_t> task_at, metric_at, value_at;
     std::string task;
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : parts_of(printed, '\n')) {
         const std::vector<std::string> cells = table_cells(line);
         const auto column = [&](const char* name) -> std::optional<std::size_t> {
             const auto found = std::find(cells.begin(), cells.end(), name);
@@ -136,9 +128,8 @@ double agreement_of(std::string_view a, std::string_view b) {
 std::optional<double> accuracy_in(const std::string& printed, const std::string& metric) {
     if (const auto of_table = accuracy_in_table(printed, metric)) return of_table;
     std::string last;
-    std::istringstream lines(printed);
-    for (std::string line; std::getline(lines, line);)
-        if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+    for (const std::string& line : parts_of(printed, '\n'))
+        if (!trimmed(line).empty()) last = line;
     if (const auto number = real_of(last)) return metric.empty() ? number : std::nullopt;
     const auto object = shallow_json<Json>(last);
     if (!object.is_object()) return std::nullopt;

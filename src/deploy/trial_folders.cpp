@@ -52,9 +52,8 @@ void TrialFolders::begin(const fs::path& folder, std::size_t all_bytes, std::siz
         const auto number = integer_of(at->path().filename().string());
         if (!number || at->path() == folder) continue;
         const bool used = in_use_.contains(at->path());
-        const auto known = bytes_.find(*number);
-        const std::size_t bytes =
-            !used && known != bytes_.end() ? known->second : bytes_in(at->path());
+        const auto* known = entry_in(bytes_, *number);
+        const std::size_t bytes = !used && known != nullptr ? *known : bytes_in(at->path());
         together += bytes;
         if (used || !has_trial_log(at->path())) continue;
         bytes_[*number] = bytes;

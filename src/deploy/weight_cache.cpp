@@ -98,8 +98,7 @@ std::optional<WeightCacheCommands> WeightCache::hold(const Composition& composit
         return load_itself("no file of " + commands.model +
                            " is on this machine yet, so a change of it would not be seen");
     held_ = key_of_weights(commands.daemon, *files);
-    if (const auto refused = refused_.find(held_); refused != refused_.end())
-        return load_itself(refused->second);
+    if (const auto* refused = entry_in(refused_, held_)) return load_itself(*refused);
     if (const std::string why = why_not_ready(gpus, commands, stop); !why.empty()) {
         if (!stop.stop_requested()) refused_[held_] = why;
         return load_itself(why);

@@ -147,17 +147,17 @@ void CommandReader::add_versions(Known& known, const Engine& engine,
         std::map<std::string, std::string>
             ours;  // the usual spelling of the version -> the engine file's
         for (const auto& [spelling, fact] : facts.flags)
-            if (const auto found = known.spellings.find(hyphened(spelling));
-                !fact.negated && found != known.spellings.end() && !found->second.negated)
-                ours.emplace(fact.name, found->second.flag);
+            if (const auto* found = entry_in(known.spellings, hyphened(spelling));
+                !fact.negated && found != nullptr && !found->negated)
+                ours.emplace(fact.name, found->flag);
         for (const auto& [spelling, fact] : facts.flags) {
             const Takes takes = fact.type == "bool" ? Takes::none
                                 : fact.list         ? Takes::many
                                                     : Takes::one;
             Takes& most = known.takes.emplace(hyphened(spelling), takes).first->second;
             most = std::max(most, takes);
-            if (const auto found = ours.find(fact.name); found != ours.end())
-                known.spellings.emplace(hyphened(spelling), Spelling{found->second, fact.negated});
+            if (const auto* found = entry_in(ours, fact.name))
+                known.spellings.emplace(hyphened(spelling), Spelling{*found, fact.negated});
         }
     }
 }
@@ -221,10 +221,9 @@ private:
     /// The flag that a spelling stands for; as written where the engine file has none.
     [[nodiscard]] Spelling spelled(const std::string& written, bool& known, bool& beginning) const {
         const std::string base = hyphened(written), rest = written.substr(base.size());
-        if (const auto found = known_.spellings.find(base); found != known_.spellings.end()) {
+        if (const auto* found = entry_in(known_.spellings, base)) {
             known = true;
-            return {found->second.flag == "{model}" ? "{model}" : found->second.flag + rest,
-                    found->second.negated};
+            return {found->flag == "{model}" ? "{model}" : found->flag + rest, found->negated};
         }
         if (known_.takes.contains(base)) return {written};
         if (base.starts_with("--no-")) {
@@ -250,8 +249,8 @@ private:
     }
     [[nodiscard]] Takes takes_of(const std::string& written, bool dotted, bool known) const {
         for (const std::string& flag : {hyphened(written), without_no(hyphened(written))})
-            if (const auto found = known_.takes.find(flag); found != known_.takes.end() && !dotted)
-                return found->second;
+            if (const auto* found = entry_in(known_.takes, flag); found != nullptr && !dotted)
+                return *found;
         const bool model_may_follow = known_.model_flag.empty() && result_.model.empty() &&
                                       result_.start == CommandSettings::Start::launcher;
         return known || model_may_follow ? Takes::one : Takes::many;
@@ -356,9 +355,9 @@ CommandSettings CommandReader::read(const Command& command, const std::string& e
         CommandSettings one =
             Reading(engines_[i], known_[i], command, 0, flags_only ? Start::flags : Start::unknown)
                 .taken();
-        const auto unknown = std::size_t(std::count_if(
-            one.settings.begin(), one.settings.end(),
-            [](const Setting& setting) { return setting.kind >= Setting::Kind::flag; }));
+        const auto unknown = std::size_t(count_if(one.settings, [](const Setting& setting) {
+            return setting.kind >= Setting::Kind::flag;
+        }));
         if (best.engine != nullptr && unknown >= fewest) continue;
         best = std::move(one);
         fewest = unknown;

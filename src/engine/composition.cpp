@@ -5,7 +5,6 @@
 #include "engine_space.hpp"
 #include "engine_value.hpp"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -91,9 +90,9 @@ private:
     /// False: the study cannot have that value. What the study holds at its default may be said,
     /// and says nothing.
     bool sets(const std::string& name, const Value& value) {
-        const auto found = locals_.find(name);
-        if (found == locals_.end()) return false;  // not of this version
-        const EngineSpace::Local& local = found->second;
+        const auto* found = entry_in(locals_, name);
+        if (found == nullptr) return false;  // not of this version
+        const EngineSpace::Local& local = *found;
         const Value taken = normalized_value(*local.parameter, value);
         if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
         if (!space_.find(local.name_in_space)->contains(taken)) return false;

@@ -109,12 +109,11 @@ void EngineSpace::state_model(Engine& engine) const {
         if (auto* rule = std::get_if<Require>(&constraint))
             rule->expression = with_model_facts(rule->expression, description_.model_facts);
     // Without a flag the longest request is what the model was made for.
-    if (const auto context = description_.model_facts.find("model.context_tokens");
-        context != description_.model_facts.end())
+    if (const auto* context = entry_in(description_.model_facts, "model.context_tokens"))
         for (EngineParameter& declared : engine.parameters)
             if (declared.parameter.concept_name == "max_context_tokens" &&
                 declared.parameter.offers_unset && !declared.parameter.value_when_unset)
-                declared.parameter.value_when_unset = Value(context->second);
+                declared.parameter.value_when_unset = Value(*context);
 }
 
 /// Drops what the version of the study does not have: parameters, and values of choices.
@@ -172,9 +171,8 @@ void EngineSpace::keep_version(Engine& engine) const {
         });
     };
     const auto of_other_version = [&](const Constraint& constraint) {
-        const auto bounds = engine.constraint_versions.find(text_of(constraint));
-        return bounds != engine.constraint_versions.end() &&
-               !version_within(version, bounds->second.first, bounds->second.second);
+        const auto* bounds = entry_in(engine.constraint_versions, text_of(constraint));
+        return bounds != nullptr && !version_within(version, bounds->first, bounds->second);
     };
     std::erase_if(engine.constraints, speaks_of_gone);
     std::erase_if(engine.constraints, of_other_version);
@@ -269,11 +267,11 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
     parameter.active_when.clear();
     if (several) parameter.active_when.push_back({"engine", {engine.name}});
     for (const Condition& condition : declared.parameter.active_when) {
-        const auto known = locals.find(condition.parent);
-        if (known == locals.end())
+        const auto* known = entry_in(locals, condition.parent);
+        if (known == nullptr)
             throw EntryErrors(parameter.name, "its condition names '" + condition.parent +
                                                   "', which is no parameter of " + engine.name);
-        const Local& parent = known->second;
+        const Local& parent = *known;
         std::vector<Value> values = condition.values;
         if (entry != nullptr && entry->added)
             for (Value& value : values) value = meant_value(*parent.parameter, value);
@@ -288,14 +286,13 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
 
 const EngineSpace::Local& EngineSpace::local_of(const Engine& engine, std::string_view role,
                                                 std::string_view name) const {
-    if (const auto of_role = role_locals_.find(role); of_role != role_locals_.end())
-        if (const auto own = of_role->second.find(name); own != of_role->second.end())
-            return own->second;
-    const auto found = locals(engine).find(name);
-    if (found == locals(engine).end())
+    if (const auto* of_role = entry_in(role_locals_, role))
+        if (const auto* own = entry_in(*of_role, name)) return *own;
+    const auto* found = entry_in(locals(engine), name);
+    if (found == nullptr)
         throw SpaceError(engine.name + " renders '" + std::string(name) +
                          "', which is none of its parameters");
-    return found->second;
+    return *found;
 }
 
 const Parameter* EngineSpace::find(std::string_view name) const {
@@ -312,13 +309,13 @@ const Engine& EngineSpace::engine_of(const Configuration& configuration) const {
 }
 
 std::string EngineSpace::version_of(const Engine& engine) const {
-    const auto named = description_.versions.find(engine.name);
-    return named == description_.versions.end() ? "" : named->second;
+    const auto* named = entry_in(description_.versions, engine.name);
+    return named == nullptr ? "" : *named;
 }
 
 std::vector<std::string> EngineSpace::arguments_of(const Engine& engine) const {
-    const auto always = description_.arguments.find(engine.name);
-    return always == description_.arguments.end() ? std::vector<std::string>{} : always->second;
+    const auto* always = entry_in(description_.arguments, engine.name);
+    return always == nullptr ? std::vector<std::string>{} : *always;
 }
 
 Value EngineSpace::normalized(std::string_view name_in_space, const Value& value) const {

@@ -58,8 +58,7 @@ std::optional<bool> truth_of(const std::string& word) {
 }
 
 Value normalized_value(const EngineParameter& declared, Value value) {
-    if (const auto same = declared.same_as.find(text_of(value)); same != declared.same_as.end())
-        return same->second;
+    if (const auto* same = entry_in(declared.same_as, text_of(value))) return *same;
     if (const auto* text = std::get_if<std::string>(&value); text != nullptr && declared.suffixes)
         if (const auto number = suffixed_number(*text)) value = *number;
     if (std::holds_alternative<BoolDomain>(declared.parameter.domain))  // True, yes, 1

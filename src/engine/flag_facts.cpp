@@ -9,7 +9,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cctype>
 #include <string_view>
 
@@ -38,12 +37,6 @@ std::map<std::string, FlagFacts::Fact> read_facts(const Json& object) {
                 result[other.get<std::string>()] = read;
         }
     }
-    return result;
-}
-
-std::vector<std::string> fact_names(const std::map<std::string, FlagFacts::Fact>& facts) {
-    std::vector<std::string> result;
-    for (const auto& entry : facts) result.push_back(entry.first);
     return result;
 }
 
@@ -107,7 +100,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
                 known = flags.end();
         }
         if (known == flags.end()) {
-            if (complete) add(base, " has no flag " + base + nearest_text(base, fact_names(flags)));
+            if (complete) add(base, " has no flag " + base + nearest_text(base, names_in(flags)));
             continue;
         }
         if (base != flag || known->second.type == "bool") continue;
@@ -118,10 +111,10 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
             check_value("", flag, known->second, command.argv[++i]);
     }
     for (const auto& [path, value] : command.options()) {
-        const auto known = options.find(path);
-        if (known != options.end()) check_value("option ", path, known->second, value);
+        const auto* known = entry_in(options, path);
+        if (known != nullptr) check_value("option ", path, *known, value);
         else if (complete && !options.empty())
-            add(path, " has no option " + path + nearest_text(path, fact_names(options)));
+            add(path, " has no option " + path + nearest_text(path, names_in(options)));
     }
     return result;
 }
@@ -136,7 +129,7 @@ std::vector<FlagFacts> known_versions(const fs::path& root, const std::string& e
             continue;
         result.push_back(FlagFacts::load(entry.path()));
     }
-    std::sort(result.begin(), result.end(), [](const FlagFacts& a, const FlagFacts& b) {
+    sort(result, [](const FlagFacts& a, const FlagFacts& b) {
         return version_numbers(a.version) != version_numbers(b.version)
                    ? version_numbers(a.version) < version_numbers(b.version)
                    : a.version < b.version;

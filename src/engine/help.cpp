@@ -84,9 +84,7 @@ std::string refusal(const RanCommand& ran, const HelpLimits& limits,
 std::set<std::string> flags_in_help(std::string_view text,
                                     const std::vector<std::string>& of_removed) {
     std::set<std::string> flags;
-    while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
+    for (const std::string& line : parts_of(text, '\n')) {
         // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a
         // description by 24 or more.
         if (line.starts_with("         ")) continue;

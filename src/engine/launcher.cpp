@@ -11,7 +11,6 @@
 
 #include <ctime>
 #include <fstream>
-#include <sstream>
 
 namespace servetune {
 namespace {
@@ -108,12 +107,9 @@ fs::path interpreter_of(const fs::path& program) {
     std::string line;
     if (file.get() != '#' || file.get() != '!' || !std::getline(file, line) || line.size() > 4096)
         return {};
-    std::istringstream words(line);
-    std::string first;
-    words >> first;
-    if (std::string second; fs::path(first).filename() == "env" && words >> second)
-        return find_program(second);
-    return first;
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() > 1 && fs::path(words[0]).filename() == "env") return find_program(words[1]);
+    return words.empty() ? "" : words[0];
 }
 
 std::vector<fs::path> package_folders(const fs::path& program) {

@@ -55,10 +55,8 @@ inline std::string model_ending_of(const Engine& engine) {
     const std::string model = "{model}";
     const auto at = std::find(engine.launch.begin(), engine.launch.end(), model);
     if (at == engine.launch.begin() || at == engine.launch.end()) return "";
-    const auto alias = engine.aliases.find(*(at - 1));
-    return alias == engine.aliases.end() || !alias->second.starts_with(model)
-               ? ""
-               : alias->second.substr(model.size());
+    const auto* alias = entry_in(engine.aliases, *(at - 1));
+    return alias == nullptr || !alias->starts_with(model) ? "" : alias->substr(model.size());
 }
 
 /// What is missing where an engine takes its model as a file and `model` names none: `llama.cpp

@@ -10,7 +10,6 @@
 #include "servetune/error.hpp"
 #include "space/expression_rewriting.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -106,8 +105,8 @@ std::optional<Constraint> without(const Constraint& constraint, const LeftOut& l
         Expression expression = rule->expression;
         for (const std::string& name : rule->expression.names()) {
             if (left.inactive.contains(name)) expression = expression.with_constant(name, Unset{});
-            if (const auto held = left.held.find(name); held != left.held.end()) {
-                const Parameter& parameter = held->second;
+            if (const auto* held = entry_in(left.held, name)) {
+                const Parameter& parameter = *held;
                 const Value& usual = parameter.default_value;
                 expression = expression.with_constant(
                     name, is_unset(usual) ? parameter.value_when_unset.value_or(Unset{}) : usual);
@@ -204,8 +203,8 @@ void EngineSpace::keep_architecture(Engine& engine) const {
     for (EngineParameter& declared : engine.parameters)
         if (auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain))
             std::erase_if(choice->values, [&](const Value& value) {
-                const auto chips = declared.architectures.find(text_of(value));
-                return chips != declared.architectures.end() && !contains(chips->second, chip);
+                const auto* chips = entry_in(declared.architectures, text_of(value));
+                return chips != nullptr && !contains(*chips, chip);
             });
 }
 
@@ -243,12 +242,11 @@ Parameter EngineSpace::narrowed(const Engine& engine, const EngineParameter& of_
             entry.checkpoints.contains(text_of(value)))
             return;
         std::string& why = wrong.emplace_back(entry.name, "").second;
-        if (const auto chips = of_engine.architectures.find(text_of(value));
-            chips != of_engine.architectures.end())
+        if (const auto* chips = entry_in(of_engine.architectures, text_of(value)))
             if (!description_.architecture.empty() &&
-                !contains(chips->second, description_.architecture)) {
+                !contains(*chips, description_.architecture)) {
                 why = text_of(value) + " of " + engine.name + " does not run on " +
-                      description_.architecture + "; it runs on " + listed(chips->second);
+                      description_.architecture + "; it runs on " + listed(*chips);
                 return;
             }
         const auto number = number_of(value);
@@ -314,9 +312,8 @@ std::optional<std::string> EngineSpace::contribution(const Parameter& parameter,
         adds_words = true;
         const Destination& to = destination_of(engine, *local.parameter);
         const bool* on = std::get_if<bool>(&value);
-        if (const auto checkpoint = local.checkpoints.find(text_of(value));
-            checkpoint != local.checkpoints.end())
-            result += "model " + checkpoint->second + "\n";
+        if (const auto* checkpoint = entry_in(local.checkpoints, text_of(value)))
+            result += "model " + *checkpoint + "\n";
         else if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() &&
                  to.option.empty())
             has_no_place = true;

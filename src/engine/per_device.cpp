@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "per_device.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/outcome.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> prices{{
 }  // namespace
 
 bool grows_with_devices(std::string_view metric) {
-    return std::find(rates.begin(), rates.end(), MetricKey::of(metric).name) != rates.end();
+    return contains(rates, MetricKey::of(metric).name);
 }
 
 std::string per_device(std::string_view metric) {
@@ -38,14 +39,13 @@ void add_per_device(Metrics& metrics, std::int64_t devices,
     Metrics added;
     for (const auto& [name, metric] : metrics) {
         const auto [plain, workload] = MetricKey::of(name);
-        if (std::find(rates.begin(), rates.end(), plain) == rates.end()) continue;
+        if (!contains(rates, plain)) continue;
         Metric one = metric;
         one.value /= count;
         if (one.standard_error) *one.standard_error /= count;
         added[per_device(name)] = one;
         const auto price =
-            std::find_if(prices.begin(), prices.end(),
-                         [rate = plain](const auto& row) { return row.first == rate; });
+            find_if(prices, [rate = plain](const auto& row) { return row.first == rate; });
         if (!usd_per_device_hour || price == prices.end() || !(metric.value > 0)) continue;
         constexpr double seconds_of_an_hour = 3600;
         Metric cost = metric;

@@ -102,7 +102,7 @@ public:
         Words result{model};
         OrderedJson options;
         const auto wanted = [&](const std::string& name) {
-            return only == nullptr || std::find(only->begin(), only->end(), name) != only->end();
+            return only == nullptr || contains(*only, name);
         };
         const auto add = [&](const std::string& flag, const std::string& value) {
             if (engine_.flag_style == Engine::FlagStyle::equals)
@@ -114,9 +114,8 @@ public:
             const auto value = value_of(name);
             if (!value) continue;
             const auto& checkpoints = space_.local_of(engine_, role_, name).checkpoints;
-            if (const auto checkpoint = checkpoints.find(text_of(*value));
-                checkpoint != checkpoints.end()) {
-                result.model = checkpoint->second;
+            if (const auto* checkpoint = entry_in(checkpoints, text_of(*value))) {
+                result.model = *checkpoint;
                 continue;
             }
             if (is_unset(*value) || *value == declared.parameter.default_value || !wanted(name))
@@ -242,8 +241,7 @@ Command Composition::render_router(
     const EngineRoles* roles = roles_apart(*space_, configuration);
     if (roles == nullptr) throw SpaceError("no router is needed: " + configuration.text());
     for (const ServerGroup& group : groups(configuration))
-        if (const auto known = servers.find(group.role);
-            known == servers.end() || known->second.empty())
+        if (const auto* known = entry_in(servers, group.role); known == nullptr || known->empty())
             throw SpaceError("the router of " + engine_of(configuration).name +
                              " needs a server of the role '" + group.role + "'");
     const auto add = [&](const std::vector<std::string>& words, Texts further) {

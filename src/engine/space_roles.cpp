@@ -6,7 +6,6 @@
 #include "servetune/error.hpp"
 #include "version.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -92,8 +91,7 @@ void EngineSpace::add_roles() {
         throw EntryErrors("roles",
                           "a parameter of the study has this name already; give it another");
     for (const auto& [name, entries] : *description_.roles) {
-        std::vector<std::string> known;
-        for (const EngineRole& role : roles) known.push_back(role.name);
+        std::vector<std::string> known = names_in(roles);
         if (!contains(known, name))
             throw EntryErrors("roles",
                               engine.name + " has no role '" + name + "'; it has " + listed(known));
@@ -103,9 +101,8 @@ void EngineSpace::add_roles() {
     for (const EngineRole& role : roles) {
         role_locals_[role.name];
         std::optional<Parameter> count;
-        const auto said = description_.roles->find(role.name);
-        for (const SpaceEntry& entry :
-             said == description_.roles->end() ? std::vector<SpaceEntry>{} : said->second)
+        const auto* said = entry_in(*description_.roles, role.name);
+        for (const SpaceEntry& entry : said == nullptr ? std::vector<SpaceEntry>{} : *said)
             keep_wrong([&] {
                 if (entry.name == name_in_role(role, count_of_role)) count = stated_count(entry);
                 else add_role_parameter(role, entry);

@@ -39,8 +39,8 @@ std::vector<std::string> names_of_factor(const DeviceFactor& factor) {
 
 Expression with_model_facts(Expression rule, const std::map<std::string, std::int64_t>& known) {
     for (const std::string_view name : model_facts) {
-        const auto fact = known.find(std::string(name));
-        rule = rule.with_constant(name, fact == known.end() ? Value(Unset{}) : Value(fact->second));
+        const auto* fact = entry_in(known, std::string(name));
+        rule = rule.with_constant(name, fact == nullptr ? Value(Unset{}) : Value(*fact));
     }
     return rule;
 }
@@ -96,8 +96,8 @@ Expression EngineSpace::in_space(Expression rule, const Engine& engine,
     for (const auto& [name, in_space] : renames)
         rule = where_a_number(rule, name, *locals.at(name)->parameter, in_space);
     return rule.renamed([&](const std::string& name) {
-        const auto known = renames.find(name);
-        return known == renames.end() ? name : known->second;
+        const auto* known = entry_in(renames, name);
+        return known == nullptr ? name : *known;
     });
 }
 
@@ -167,8 +167,8 @@ Expression EngineSpace::where_a_number(const Expression& rule, const std::string
 std::optional<std::int64_t> EngineSpace::set_by_arguments(const Engine& engine,
                                                           const EngineParameter& declared) const {
     const Assignment& set = description_.set_by_arguments.at(engine.name);
-    const auto said = set.find(declared.parameter.name);
-    const Value value = said == set.end() ? Value() : normalized_value(declared, said->second);
+    const auto* said = entry_in(set, declared.parameter.name);
+    const Value value = said == nullptr ? Value() : normalized_value(declared, *said);
     const auto* count = std::get_if<std::int64_t>(&value);
     return count != nullptr ? std::optional(*count) : std::nullopt;
 }

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -194,8 +193,8 @@ constexpr std::array kinds{
     ArtefactKind{"kubernetes", "*.yaml", kubernetes_yaml_in, StartedIn::cluster}};
 
 const ArtefactKind& kind_named(std::string_view name) {
-    const auto* const found = std::find_if(
-        kinds.begin(), kinds.end(), [&](const ArtefactKind& kind) { return kind.name == name; });
+    const auto* const found =
+        find_if(kinds, [&](const ArtefactKind& kind) { return kind.name == name; });
     if (found == kinds.end())
         throw UsageError("'" + std::string(name) + "' is no kind of file: " +
                          fmt::format("{}", fmt::join(artefact_kinds(), ", ")) +
@@ -206,11 +205,7 @@ const ArtefactKind& kind_named(std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> artefact_kinds() {
-    std::vector<std::string> result;
-    for (const ArtefactKind& kind : kinds) result.emplace_back(kind.name);
-    return result;
-}
+std::vector<std::string> artefact_kinds() { return names_in(kinds); }
 
 Artefact artefact_of(std::string_view name, const DeploymentModel& deployment) {
     const ArtefactKind& kind = kind_named(name);

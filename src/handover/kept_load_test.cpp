@@ -9,7 +9,6 @@
 #include "servetune/value.hpp"
 #include "study/json.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <system_error>
@@ -155,7 +154,7 @@ std::vector<fs::path> kept_load_tests(const fs::path& study_folder) {
     const auto key = [](const fs::path& file) {
         return std::pair(trial_of_kept(file).value_or(0), file.filename().string().size());
     };
-    std::sort(result.begin(), result.end(), [&](const fs::path& a, const fs::path& b) {
+    sort(result, [&](const fs::path& a, const fs::path& b) {
         return std::tuple(key(a), a) < std::tuple(key(b), b);
     });
     return result;

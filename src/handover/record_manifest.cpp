@@ -8,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -133,10 +132,10 @@ std::vector<std::string> tampered_files(const fs::path& folder, const RecordMani
     }
     std::uintmax_t together = 0;
     for (const RecordManifest::File& file : manifest.files) {
-        const auto found = here.find(file.path);
-        if (found == here.end())
+        const auto* found = entry_in(here, file.path);
+        if (found == nullptr)
             result.push_back(file.path + " is in the manifest and not here: it was removed");
-        else if (found->second == fs::file_type::regular) {
+        else if (*found == fs::file_type::regular) {
             const std::uintmax_t bytes = fs::file_size(folder / file.path);
             together += bytes;
             if (bytes > largest_file)

@@ -113,8 +113,8 @@ private:
 void add_figures_per_device(const StudySetup& setup, const Trial& trial, const Measurement& journal,
                             Metrics& metrics) {
     if (!std::holds_alternative<DeployChoice>(setup.file.measuring)) return;
-    const auto copies = journal.metrics.find("replicas");
-    const auto count = copies == journal.metrics.end() ? 1 : std::int64_t(copies->second.value);
+    const auto* copies = entry_in(journal.metrics, "replicas");
+    const auto count = copies == nullptr ? 1 : std::int64_t(copies->value);
     add_per_device(
         metrics,
         std::max<std::int64_t>(count, 1) * setup.file.composition->devices_of(trial.configuration),
@@ -129,14 +129,14 @@ void compare_with_journal(const Measurement& journal, const Measurement& repeate
     };
     Measurement whole = journal;
     for (const auto& [name, metric] : repeated.metrics) {
-        const auto kept = journal.metrics.find(name);
+        const auto* kept = entry_in(journal.metrics, name);
         ++result.figures;
         whole.metrics[name] = metric;
         const double error = metric.standard_error.value_or(0);
-        if (kept == journal.metrics.end()) differs(name, text_of(metric.value), "nothing");
-        else if (!figures_agree(metric.value, kept->second.value))
-            differs(name, text_of(metric.value), text_of(kept->second.value));
-        else if (const double of_journal = kept->second.standard_error.value_or(0);
+        if (kept == nullptr) differs(name, text_of(metric.value), "nothing");
+        else if (!figures_agree(metric.value, kept->value))
+            differs(name, text_of(metric.value), text_of(kept->value));
+        else if (const double of_journal = kept->standard_error.value_or(0);
                  !figures_agree(error, of_journal))
             differs("the standard error of " + name, text_of(error), text_of(of_journal));
     }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_use.hpp"
+
 #include "base/files.hpp"
+#include "base/text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <unistd.h>
 
@@ -63,9 +66,8 @@ std::optional<CpuTimes> cpu_times(const fs::path& proc, const std::vector<int>& 
         for (std::uint64_t& one : ticks)
             if (!(fields >> one)) one = 0;
         const bool total = name == "cpu";
-        const bool named = std::any_of(cores.begin(), cores.end(), [&](int core) {
-            return name == "cpu" + std::to_string(core);
-        });
+        const bool named =
+            any_of(cores, [&](int core) { return name == "cpu" + std::to_string(core); });
         if (!total) ++all.cores;
         for (CpuTimes* times : {total ? &all : nullptr, named ? &chosen : nullptr}) {
             if (times == nullptr) continue;
@@ -84,17 +86,14 @@ bool may_run_on(const fs::path& proc, int id, const std::vector<int>& cores) {
     static constexpr std::string_view key = "Cpus_allowed_list:";
     for (std::string line; std::getline(stream, line);) {
         if (!line.starts_with(key)) continue;
-        std::istringstream ranges(line.substr(key.size()));  // 0-3,8
-        for (std::string range; std::getline(ranges, range, ',');) {
+        for (const std::string& range : parts_of(line.substr(key.size()), ',')) {  // 0-3,8
             int first = 0;
             int last = 0;
             char to = 0;
             std::istringstream ends(range);
             if (!(ends >> first)) continue;
             if (!(ends >> to >> last)) last = first;
-            if (std::any_of(cores.begin(), cores.end(),
-                            [&](int core) { return first <= core && core <= last; }))
-                return true;
+            if (any_of(cores, [&](int core) { return first <= core && core <= last; })) return true;
         }
         return false;
     }
@@ -142,8 +141,8 @@ void OurProcesses::look() {
 }
 
 std::string OurProcesses::name(int id) const {
-    const auto found = names_.find(id);
-    return found == names_.end() ? "" : found->second;
+    const auto* found = entry_in(names_, id);
+    return found == nullptr ? "" : *found;
 }
 
 std::uint64_t OurProcesses::ticks(bool with_self) const {
@@ -158,14 +157,12 @@ std::vector<std::pair<std::string, std::uint64_t>> OurProcesses::greediest(
     const OurProcesses& before) const {
     std::vector<std::pair<std::string, std::uint64_t>> result;
     for (const auto& [identity, use] : last_) {
-        const auto earlier = before.last_.find(identity);
-        const std::uint64_t had =
-            earlier == before.last_.end() ? 0 : std::min(use.ticks, earlier->second.ticks);
+        const auto* earlier = entry_in(before.last_, identity);
+        const std::uint64_t had = earlier == nullptr ? 0 : std::min(use.ticks, earlier->ticks);
         if (!ours_.contains(identity) && use.ticks > had)
             result.emplace_back(use.name, use.ticks - had);
     }
-    std::sort(result.begin(), result.end(),
-              [](const auto& a, const auto& b) { return a.second > b.second; });
+    sort(result, [](const auto& a, const auto& b) { return a.second > b.second; });
     return result;
 }
 

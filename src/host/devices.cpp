@@ -4,6 +4,7 @@
 #include "base/nesting.hpp"
 #include "base/text.hpp"
 #include "nvidia_smi.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,9 +20,8 @@ std::vector<Device> visible_of(const std::vector<Device>& all) {
     for (const Device& device : all) states.push_back({.index = device.index, .uuid = device.uuid});
     std::vector<Device> result;
     for (const GpuState& state : only_named(named_gpus(""), std::move(states)))
-        result.push_back(*std::find_if(all.begin(), all.end(), [&](const Device& device) {
-            return device.uuid == state.uuid;
-        }));
+        result.push_back(
+            *find_if(all, [&](const Device& device) { return device.uuid == state.uuid; }));
     return result;
 }
 
@@ -34,8 +34,7 @@ std::string FoundDevices::text() const {
         const auto memory = std::llround(double(device.memory_bytes) / gib);
         const std::string kind =
             device.name + (memory > 0 ? ", " + std::to_string(memory) + " GiB each" : "");
-        const auto known = std::find_if(kinds.begin(), kinds.end(),
-                                        [&](const auto& one) { return one.first == kind; });
+        const auto known = find_if(kinds, [&](const auto& one) { return one.first == kind; });
         if (known == kinds.end()) kinds.emplace_back(kind, 1);
         else ++known->second;
     }

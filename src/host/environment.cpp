@@ -147,10 +147,10 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
 
 bool can_change_speed(std::string_view variable, const std::vector<std::string>& prefixes) {
     if (names_secret(variable)) return false;
-    return std::any_of(general_prefixes.begin(), general_prefixes.end(),
-                       [&](std::string_view prefix) { return variable.starts_with(prefix); }) ||
-           std::any_of(prefixes.begin(), prefixes.end(),
-                       [&](const std::string& prefix) { return variable.starts_with(prefix); });
+    return any_of(general_prefixes,
+                  [&](std::string_view prefix) { return variable.starts_with(prefix); }) ||
+           any_of(prefixes,
+                  [&](const std::string& prefix) { return variable.starts_with(prefix); });
 }
 
 Environment environment_now(const EnvironmentOptions& options) {
@@ -175,8 +175,8 @@ std::vector<std::string> differences(const Environment& before, const Environmen
     for (const Environment* one : {&before, &after})
         for (const auto& entry : *one) names.insert(entry.first);
     const auto text = [](const Environment& of, const std::string& name) {
-        const auto found = of.find(name);
-        return found == of.end() ? std::string("not set") : found->second;
+        const auto* found = entry_in(of, name);
+        return found == nullptr ? std::string("not set") : *found;
     };
     for (const std::string& name : names)
         if (text(before, name) != text(after, name))

@@ -152,8 +152,7 @@ bool MachineWatch::State::sample_power() {
 void MachineWatch::State::note_power(const std::vector<GpuState>& now) {
     DeviceWatts told;
     for (const GpuState& one : now) told[one.uuid] = one.watts;
-    const bool any = std::any_of(told.begin(), told.end(),
-                                 [](const auto& one) { return one.second.has_value(); });
+    const bool any = any_of(told, [](const auto& one) { return one.second.has_value(); });
     if (!std::exchange(power_looked_for, true) && !any)
         power_tool = PowerTool::find({"", options.tegrastats});
     if (power_tool) return;
@@ -174,7 +173,7 @@ bool MachineWatch::State::sample() {
 bool MachineWatch::State::look_at_gpus(std::vector<GpuState>& now) {
     const auto note = [&](const SmiTrouble& trouble) {
         const std::string line = "the GPUs cannot be watched: nvidia-smi: " + trouble.words;
-        if (std::find(notes.begin(), notes.end(), line) == notes.end()) notes.push_back(line);
+        if (!contains(notes, line)) notes.push_back(line);
         // A driver that hangs leaves one more process that cannot be killed each time it is asked.
         return trouble.kind != SmiTrouble::Kind::out_of_time;
     };
@@ -187,8 +186,7 @@ bool MachineWatch::State::look_at_gpus(std::vector<GpuState>& now) {
     bool loses = false;
     for (auto& [uuid, gpu] : gpus) {
         const bool there =
-            std::any_of(states.rows.begin(), states.rows.end(),
-                        [&id = uuid](const GpuState& one) { return one.uuid == id; });
+            any_of(states.rows, [&id = uuid](const GpuState& one) { return one.uuid == id; });
         if (!there && gpu.lost.empty())
             gpu.lost = states.trouble.words.empty() ? "nvidia-smi lists it no more"
                                                     : "nvidia-smi: " + states.trouble.words;
@@ -220,12 +218,12 @@ bool MachineWatch::State::look_at_gpus(std::vector<GpuState>& now) {
 void MachineWatch::State::look_for_others(const std::vector<GpuProcess>& processes) {
     std::map<std::string, std::pair<double, std::string>> others;
     for (const GpuProcess& process : processes) {
-        const auto gpu = gpus.find(process.uuid);
+        auto* gpu = entry_in(gpus, process.uuid);
         if (!on_gpus.seen(process.id)) continue;
         any_known = true;
-        if (gpu == gpus.end()) continue;
-        gpu->second.runs_known = true;
-        if (on_gpus.ours(process.id)) gpu->second.runs_ours = true;
+        if (gpu == nullptr) continue;
+        gpu->runs_known = true;
+        if (on_gpus.ours(process.id)) gpu->runs_ours = true;
         else if (process.used_mib) {
             auto& [mib, who] = others[process.uuid];
             mib += *process.used_mib;
@@ -369,17 +367,14 @@ std::string why_no_power(const MachineWatchOptions& options) {
     if (smi.present()) {
         const auto states = smi.gpus();
         const std::vector<GpuState> ours = only_named(named_gpus(options.gpus), states.rows);
-        if (std::any_of(ours.begin(), ours.end(),
-                        [](const GpuState& gpu) { return gpu.watts.has_value(); }))
-            return {};
+        if (any_of(ours, [](const GpuState& gpu) { return gpu.watts.has_value(); })) return {};
         why = "nvidia-smi " + (states.trouble.words.empty()
                                    ? "tells the power of no GPU that this study may use ([N/A])"
                                    : "says: " + states.trouble.words);
     }
     if (!tool) return why;
     const auto told = tool->read(within);
-    const bool any = told && std::any_of(told->begin(), told->end(),
-                                         [](const auto& one) { return one.second.has_value(); });
+    const bool any = told && any_of(*told, [](const auto& one) { return one.second.has_value(); });
     if (any) return {};
     return (smi.present() ? why + "; " : "") + tool->name() + " tells no power" +
            (told ? "" : ": " + tool->trouble());

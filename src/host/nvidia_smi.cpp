@@ -80,9 +80,8 @@ std::optional<Device> device_of(const CsvFields& fields) {
 bool tells_of_a_loss(std::string_view line) {
     static constexpr std::array<std::string_view, 3> words{
         "GPU is lost", "Unable to determine the device handle", "No devices were found"};
-    return std::any_of(words.begin(), words.end(), [&](std::string_view one) {
-        return line.find(one) != std::string_view::npos;
-    });
+    return any_of(words,
+                  [&](std::string_view one) { return line.find(one) != std::string_view::npos; });
 }
 
 RanCommand ran(const std::vector<std::string>& argv, std::chrono::milliseconds within) {
@@ -213,7 +212,7 @@ std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& 
         // parts do not tell whose they are.
         if (name.starts_with("MIG-GPU-")) name = name.substr(4, name.find('/') - 4);
         const auto index = number_from<int>(std::string_view(name));
-        const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const GpuState& gpu) {
+        const auto found = find_if(gpus, [&](const GpuState& gpu) {
             return index ? gpu.index == *index
                          : name.starts_with("GPU-") && gpu.uuid.starts_with(name);
         });
@@ -238,8 +237,7 @@ std::vector<GpuMemoryUse> memory_of(const std::string& named, std::vector<GpuSta
         if (gpu.used_mib)
             result.push_back({gpu.index, gpu.uuid, bytes_of(*gpu.used_mib),
                               bytes_of(gpu.total_mib.value_or(0))});
-    std::sort(result.begin(), result.end(),
-              [](const GpuMemoryUse& a, const GpuMemoryUse& b) { return a.index < b.index; });
+    sort(result, [](const GpuMemoryUse& a, const GpuMemoryUse& b) { return a.index < b.index; });
     return result;
 }
 

@@ -12,7 +12,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 namespace servetune {
 namespace {
@@ -60,9 +59,8 @@ double error_of_mean(std::span<const PowerSample> samples) {
 
 std::variant<PowerUse, std::string> power_between(std::span<const PowerSample> samples,
                                                   double begin_seconds, double end_seconds) {
-    const auto first = std::find_if(samples.begin(), samples.end(), [&](const PowerSample& one) {
-        return one.at_seconds >= begin_seconds;
-    });
+    const auto first =
+        find_if(samples, [&](const PowerSample& one) { return one.at_seconds >= begin_seconds; });
     const auto last = std::find_if(
         first, samples.end(), [&](const PowerSample& one) { return one.at_seconds > end_seconds; });
     const std::span<const PowerSample> inside(first, last);
@@ -99,11 +97,11 @@ void add_power(Metrics& metrics, const PowerUse& power) {
     metrics[std::string(peak_power)] = {power.peak_watts};
     if (!(power.mean_watts > 0)) return;
     for (const auto& [rate, energy] : energies) {
-        const auto tokens = metrics.find(rate);
-        if (tokens == metrics.end() || !(tokens->second.value > 0)) continue;
-        const double joules = power.mean_watts / tokens->second.value;
+        const auto* tokens = entry_in(metrics, rate);
+        if (tokens == nullptr || !(tokens->value > 0)) continue;
+        const double joules = power.mean_watts / tokens->value;
         const double of_power = power.standard_error_watts / power.mean_watts;
-        const double of_rate = tokens->second.standard_error.value_or(0) / tokens->second.value;
+        const double of_rate = tokens->standard_error.value_or(0) / tokens->value;
         metrics[std::string(energy)] = {joules, joules * std::hypot(of_power, of_rate)};
     }
 }
@@ -177,15 +175,15 @@ std::optional<DeviceWatts> read_tegrastats(const std::string& text) {
     if (end == std::string::npos) return std::nullopt;
     const auto before = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
     const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-    std::istringstream words(text.substr(begin, end - begin));
     std::map<std::string, double> rails;
     std::string name;
-    for (std::string word; words >> word; name = word)
+    for (const std::string& word : words_of(text.substr(begin, end - begin))) {
         if (name.starts_with('V'))
             if (const auto watts = rail_watts(word)) rails[name] = *watts;
+        name = word;
+    }
     for (const char* input : {"VDD_IN", "VIN"})
-        if (const auto found = rails.find(input); found != rails.end())
-            return DeviceWatts{{"0", found->second}};
+        if (const auto* found = entry_in(rails, input)) return DeviceWatts{{"0", *found}};
     if (!rails.contains("VIN_SYS_5V0")) return std::nullopt;
     double sum = 0;
     for (const auto& [rail, watts] : rails) sum += rail.starts_with("VDDQ") ? 0 : watts;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <set>
@@ -77,14 +77,12 @@ public:
         if (ours_.empty()) return result;
         for (const auto& [at, told] : rounds_) {
             double sum = 0;
-            const bool all = std::all_of(ours_.begin(), ours_.end(),
-                                         [&, &devices = told](const std::string& device) {
-                                             const auto found = devices.find(device);
-                                             if (found == devices.end() || !found->second)
-                                                 return false;
-                                             sum += *found->second;
-                                             return true;
-                                         });
+            const bool all = all_of(ours_, [&, &devices = told](const std::string& device) {
+                const auto* found = entry_in(devices, device);
+                if (found == nullptr || !*found) return false;
+                sum += **found;
+                return true;
+            });
             if (all) result.push_back({at, sum});
         }
         return result;

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 
 #include <atomic>
-#include <sstream>
 #include <thread>
 
 namespace servetune {
@@ -145,8 +144,10 @@ fs::path find_program(const std::string& name, const std::string& path) {
     };
     if (name.find('/') != std::string::npos) return runnable(name) ? fs::path(name) : fs::path();
     const char* own = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
-    std::istringstream folders(!path.empty() ? path : own != nullptr ? own : "");
-    for (std::string folder; std::getline(folders, folder, ':');)
+    for (const std::string& folder : parts_of(!path.empty()    ? path
+                                              : own != nullptr ? own
+                                                               : "",
+                                              ':'))
         if (const fs::path file = fs::path(folder) / name; !folder.empty() && runnable(file))
             return file;
     return {};

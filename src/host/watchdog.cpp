@@ -288,11 +288,11 @@ void Watchdog::watch(const std::string& token) {
 
 void Watchdog::started(const std::string& token, int group, std::uint64_t start_ticks) noexcept {
     const std::scoped_lock lock(state_->mutex);
-    const auto known = state_->watched.find(token);
-    if (known == state_->watched.end()) return;
-    known->second.group = group;
-    known->second.start_ticks = start_ticks;
-    (void)state_->tell(known->second);
+    auto* known = entry_in(state_->watched, token);
+    if (known == nullptr) return;
+    known->group = group;
+    known->start_ticks = start_ticks;
+    (void)state_->tell(*known);
 }
 
 void Watchdog::ended(const std::string& token) noexcept {

@@ -2,8 +2,8 @@
 #include "audit_parts.hpp"
 
 #include "servetune/audit.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -24,7 +24,7 @@ bool shows_no_text(const RequestRecord& record) {
 
 std::string why_unseen(std::span<const RequestRecord> records) {
     const auto any = [&](const auto& holds) {
-        return std::find_if(records.begin(), records.end(), [&](const RequestRecord& record) {
+        return find_if(records, [&](const RequestRecord& record) {
             return should_show_text(record) && shows_no_text(record) && holds(record);
         });
     };
@@ -87,11 +87,11 @@ Validity hidden(std::span<const RequestRecord> records) {
 bool runs_backwards(const RequestRecord& record) {
     const double first = record.first_token.value_or(record.sent);
     return first < record.sent || record.last_token.value_or(first) < first ||
-           std::any_of(record.gaps.begin(), record.gaps.end(), [](float gap) { return gap < 0; });
+           any_of(record.gaps, [](float gap) { return gap < 0; });
 }
 
 Validity backwards(std::span<const RequestRecord> records) {
-    const auto count = std::count_if(records.begin(), records.end(), runs_backwards);
+    const auto count = count_if(records, runs_backwards);
     if (count == 0) return {};
     return {Verdict::unsound,
             {{"order",

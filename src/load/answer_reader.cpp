@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "request_body.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/calibration.hpp"
 #include "servetune/error.hpp"
 
@@ -53,7 +54,7 @@ Finish finish_of(std::string_view reason) {
                               return (lower == '-' ? '_' : lower) == wanted;
                           });
     };
-    const auto found = std::find_if(whole_answers.begin(), whole_answers.end(), same);
+    const auto found = find_if(whole_answers, same);
     return found == whole_answers.end() ? Finish::broken_off : found->second;
 }
 
@@ -113,7 +114,7 @@ constexpr double reasoning_is_hidden = 1.5;
 
 template <std::size_t Size>
 bool is_one_of(const std::array<std::string_view, Size>& names, std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return contains(names, name);
 }
 
 std::string_view string_in(const auto& object, const char* key) {
@@ -135,10 +136,9 @@ bool has_text(const dom::element& value) {
     if (std::string_view text; value.get_string().get(text) == simdjson::SUCCESS)
         return !text.empty();
     if (dom::array list; value.get_array().get(list) == simdjson::SUCCESS)
-        return std::any_of(list.begin(), list.end(), has_text);
+        return any_of(list, has_text);
     if (dom::object object; value.get_object().get(object) == simdjson::SUCCESS)
-        return std::any_of(object.begin(), object.end(),
-                           [](const auto& field) { return has_text(field.value); });
+        return any_of(object, [](const auto& field) { return has_text(field.value); });
     return false;
 }
 

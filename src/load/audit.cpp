@@ -5,6 +5,7 @@
 #include "base/present.hpp"
 #include "perf/roofline.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -576,8 +577,7 @@ void add(Validity& to, const Validity& more) {
         const auto bare =
             std::find(all.begin(), all.end(), Finding{finding.id});  // a table has the id alone
         if (bare != all.end()) *bare = finding;
-        else if (finding != Finding{finding.id} || std::none_of(all.begin(), all.end(), same))
-            all.push_back(finding);
+        else if (finding != Finding{finding.id} || none_of(all, same)) all.push_back(finding);
     }
     to = {std::max(to.verdict, more.verdict), std::move(all)};
 }

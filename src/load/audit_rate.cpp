@@ -3,6 +3,7 @@
 #include "audit_parts.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <algorithm>
 #include <string>
@@ -125,9 +126,7 @@ Validity falling_behind(const BenchmarkResult& result, const AuditContext& conte
 bool nothing_checked(const BenchmarkResult& result, const std::vector<NotChecked>& skipped) {
     for (const char* id : {"window", "decomposition", "hidden_decode", "chunks", "little", "peak",
                            "complete", "load_bound", "client", "server", "physics"})
-        if (std::none_of(skipped.begin(), skipped.end(),
-                         [&](const NotChecked& one) { return one.id == id; }))
-            return false;
+        if (none_of(skipped, [&](const NotChecked& one) { return one.id == id; })) return false;
     for (const TimeSummary* times : {&result.time_to_first_token, &result.time_per_output_token,
                                      &result.inter_token_latency, &result.latency})
         if (has_two(*times)) return false;

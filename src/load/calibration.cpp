@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/load/calibration.hpp"
 
+#include "base/text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "vocabulary.hpp"
 
@@ -32,15 +34,20 @@ constexpr std::string_view sample_text =
     "adaptive optimisation techniques; "
     "unfortunately, reproducing their experiments requires considerable infrastructure.";
 
+const std::vector<std::string>& vocabulary() {
+    static const auto all = words_of(words_txt.text);
+    return all;
+}
+
 std::string sentence_of(const std::vector<std::string_view>& words) {
-    std::string text(vocabulary_words[0]);
+    std::string text(vocabulary()[0]);
     for (const std::string_view word : words) text.append(" ").append(word);
     return text;
 }
 
 std::vector<std::string_view> words_from(std::size_t begin, std::size_t end) {
-    return {vocabulary_words.begin() + std::ptrdiff_t(begin),
-            vocabulary_words.begin() + std::ptrdiff_t(end)};
+    return {vocabulary().begin() + std::ptrdiff_t(begin),
+            vocabulary().begin() + std::ptrdiff_t(end)};
 }
 
 /// A server that is asked, and how often.
@@ -95,10 +102,8 @@ bool line_end(unsigned char c) { return c == '\n' || c == '\r' || c == '\t'; }
 }  // namespace
 
 Symbols::Symbols(const Calibration& calibration) {
-    for (std::size_t i = 0; i < vocabulary_words.size(); ++i)
-        if (std::find(calibration.left_out.begin(), calibration.left_out.end(), i) ==
-            calibration.left_out.end())
-            words_.push_back(vocabulary_words[i]);
+    for (std::size_t i = 0; i < vocabulary().size(); ++i)
+        if (!contains(calibration.left_out, i)) words_.push_back(vocabulary()[i]);
     if (words_.size() < 2)
         throw UsageError("calibration: at least 2 words wanted that are one token each");
     count_ = static_cast<std::uint32_t>(words_.size());
@@ -131,13 +136,13 @@ std::string Symbols::text(const std::vector<std::uint32_t>& symbols) const {
 Calibration calibrate(const TokenCount& count) {
     AskedServer asked(count);
     Calibration result;
-    const auto words = std::int64_t(vocabulary_words.size());
+    const auto words = std::int64_t(vocabulary().size());
     // The same words once and twice: the difference is what they count, the rest what is counted
     // beside them.
-    std::vector<std::string_view> all = words_from(1, vocabulary_words.size());
+    std::vector<std::string_view> all = words_from(1, vocabulary().size());
     const std::int64_t once = asked(all);
     std::vector<std::string_view> twice = all;
-    twice.push_back(vocabulary_words[0]);
+    twice.push_back(vocabulary()[0]);
     std::ranges::copy(all, std::back_inserter(twice));
     const std::int64_t counted = asked(twice) - once;
     if (counted < words)
@@ -151,9 +156,9 @@ Calibration calibrate(const TokenCount& count) {
         // The first word counts twice in `counted` only where it is more than one token by itself.
         const std::int64_t one = asked({});
         result.overhead_tokens = std::max<std::int64_t>(0, one - 1);
-        single = find_left_out(asked, result.overhead_tokens, 0, vocabulary_words.size(),
+        single = find_left_out(asked, result.overhead_tokens, 0, vocabulary().size(),
                                counted - words, result.left_out) &&
-                 vocabulary_words.size() - result.left_out.size() >= fewest_words;
+                 vocabulary().size() - result.left_out.size() >= fewest_words;
         if (!single) {
             result.left_out.clear();
             result.tokens_per_word = double(counted) / double(words);

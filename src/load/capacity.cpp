@@ -28,9 +28,9 @@ constexpr double most_log_strain = 2;
 /// keeps.
 constexpr double fell_behind = 1.5;
 bool rate_sustained(const Validity& validity) {
-    return std::none_of(
-        validity.findings.begin(), validity.findings.end(),
-        [](const Finding& finding) { return finding.id == "rate" || finding.id == "sent_late"; });
+    return none_of(validity.findings, [](const Finding& finding) {
+        return finding.id == "rate" || finding.id == "sent_late";
+    });
 }
 
 double utilization_with_rate(const LoadPoint& point) {
@@ -40,8 +40,8 @@ double utilization_with_rate(const LoadPoint& point) {
 
 /// 0 where it is not known.
 double figure_at_load(const LoadPoint& point, std::string_view metric) {
-    const auto found = point.metrics.find(metric);
-    return found == point.metrics.end() ? 0 : found->second.value;
+    const auto* found = entry_in(point.metrics, metric);
+    return found == nullptr ? 0 : found->value;
 }
 
 double served_rate(const LoadPoint& point) { return figure_at_load(point, "requests_per_second"); }
@@ -101,8 +101,7 @@ std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits,
 }
 
 std::vector<Limit> with_least_success(std::vector<Limit> limits) {
-    if (std::none_of(limits.begin(), limits.end(),
-                     [](const Limit& limit) { return limit.metric == "success_ratio"; }))
+    if (none_of(limits, [](const Limit& limit) { return limit.metric == "success_ratio"; }))
         limits.push_back({"success_ratio", true, least_success});
     return limits;
 }
@@ -270,8 +269,7 @@ std::size_t CapacitySearch::requests_at(double level) const {
 }
 
 bool CapacitySearch::tried(double level) const {
-    return std::any_of(points_.begin(), points_.end(),
-                       [&](const LoadPoint& point) { return point.level == level; });
+    return any_of(points_, [&](const LoadPoint& point) { return point.level == level; });
 }
 
 void CapacitySearch::tell(LoadPoint point) {

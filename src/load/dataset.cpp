@@ -4,6 +4,7 @@
 #include "arrival_process.hpp"
 #include "base/present.hpp"
 #include "data_files.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "vocabulary.hpp"
 
@@ -206,9 +207,9 @@ private:
         FilePrompts read = read_prompts(path(), longest ? std::size_t(most_requests) : at_most(),
                                         options_.calibration.tokens_per_estimated_token);
         if (longest)
-            std::stable_sort(
-                read.prompts.begin(), read.prompts.end(),
-                [](const FilePrompt& a, const FilePrompt& b) { return a.tokens > b.tokens; });
+            stable_sort(read.prompts, [](const FilePrompt& a, const FilePrompt& b) {
+                return a.tokens > b.tokens;
+            });
         const std::size_t n = workload_.requests ? count() : read.prompts.size();
         double total = 0;
         for (std::size_t i = 0; i < n; ++i) total += read.prompts[i % read.prompts.size()].tokens;
@@ -360,7 +361,7 @@ private:
             most = std::max(most, length);
             if (i < usual) tokens += length;
         }
-        std::stable_sort(all.begin(), all.end(), [](const Request& a, const Request& b) {
+        stable_sort(all, [](const Request& a, const Request& b) {
             return a.input_tokens > b.input_tokens;
         });
         all.resize(std::min(all.size(), std::size_t(workload_.longest)));

@@ -4,6 +4,7 @@
 #include "audit_parts.hpp"
 #include "base/present.hpp"
 #include "request_body.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
 #include <sys/epoll.h>
@@ -456,9 +457,9 @@ void EventLoop::conclude(std::size_t index) {
     task_.failed += record.succeeded() ? 0 : 1;
     task_.token_chunks += record.chunks;
     --left_;
-    const auto next = successors_.find(index);
-    if (next == successors_.end()) return;
-    const std::size_t turn = next->second;
+    const auto* next = entry_in(successors_, index);
+    if (next == nullptr) return;
+    const std::size_t turn = *next;
     if (record.succeeded()) {
         const double at = std::max(task_.plan[turn].at_seconds, now());
         if (task_.closed_loop) waiting_.emplace_front(turn, at);

@@ -258,9 +258,8 @@ std::vector<std::string> bases_of(const Endpoint& endpoint) {
 }
 
 void check_header_text(const std::string& what, std::string_view text) {
-    const auto control = std::find_if(text.begin(), text.end(), [](char c) {
-        return (c >= 0 && c < ' ' && c != '\t') || c == '\x7F';
-    });
+    const auto control =
+        find_if(text, [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7F'; });
     if (control == text.end()) return;
     throw UsageError(
         what + ": text without control characters wanted, got byte " +

@@ -3,6 +3,7 @@
 
 #include "event_loop.hpp"
 #include "request_body.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/error.hpp"
 
@@ -84,10 +85,8 @@ Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival,
     const std::size_t most = std::min(options.most_in_flight.value_or(plan.size()), plan.size());
     // Those of the first second: a burst finds its connections, and a slow rate does not open
     // thousands that it never needs.
-    const auto first_second =
-        std::size_t(std::count_if(plan.begin(), plan.end(), [](const PlannedRequest& r) {
-            return !r.follows && r.at_seconds < 1;
-        }));
+    const auto first_second = std::size_t(
+        count_if(plan, [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
     return {most, std::min(most, std::max<std::size_t>(first_second, 16))};
 }
 
@@ -118,7 +117,7 @@ ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops,
         busiest = std::max(busiest, loop->processor_seconds());
         connects += loop->connects();
     }
-    std::sort(lags.begin(), lags.end());
+    sort(lags);
     if (!lags.empty()) {
         result.loop_lag_p50 = percentile(lags, 0.5);
         result.loop_lag_p99 = percentile(lags, 0.99);
@@ -131,7 +130,7 @@ ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops,
         chunks += record.chunks;
         coalesced += record.coalesced_chunks;
     }
-    std::sort(waits.begin(), waits.end());
+    sort(waits);
     if (!waits.empty()) {
         result.send_lag_p50 = percentile(waits, 0.5);
         result.send_lag_p99 = percentile(waits, 0.99);

@@ -3,9 +3,9 @@
 
 #include "audit_parts.hpp"
 #include "failed_requests.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -27,15 +27,15 @@ AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& r
     for (const RequestRecord& record : run.records)
         if (record.succeeded()) context.hidden_output_tokens += double(record.hidden_tokens);
     context.failures = failed_requests_text(run.records);
-    context.tokens_are_estimated = std::any_of(
-        run.records.begin(), run.records.end(),
-        [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
+    context.tokens_are_estimated = any_of(run.records, [](const RequestRecord& record) {
+        return record.succeeded() && !record.output_tokens;
+    });
     context.requested_requests = double(plan.requests.size());
     // The later turns of conversations hold answers, whose lengths are not planned.
     const bool all_known =
-        plan.lengths_exact &&
-        std::all_of(plan.requests.begin(), plan.requests.end(),
-                    [](const PlannedRequest& request) { return request.input_tokens > 0; });
+        plan.lengths_exact && all_of(plan.requests, [](const PlannedRequest& request) {
+            return request.input_tokens > 0;
+        });
     context.mean_input_tokens = all_known ? plan.mean_input_tokens : std::nullopt;
     if (test.workload.dataset.kind == Dataset::Kind::trace)
         context.prefix_cache_intended = true;  // its requests may share blocks
@@ -43,18 +43,15 @@ AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& r
 }
 
 bool refused(const Handshake& handshake, const std::string& field) {
-    return std::find(handshake.refused_fields.begin(), handshake.refused_fields.end(), field) !=
-           handshake.refused_fields.end();
+    return contains(handshake.refused_fields, field);
 }
 
 /// Successful answers that have fewer tokens than asked for.
 std::size_t ended_early(const Plan& plan, const LoadRun& run) {
-    return std::size_t(
-        std::count_if(run.records.begin(), run.records.end(), [&](const RequestRecord& record) {
-            return record.succeeded() && record.output_tokens &&
-                   record.index < plan.requests.size() &&
-                   *record.output_tokens < plan.requests[record.index].output_tokens;
-        }));
+    return std::size_t(count_if(run.records, [&](const RequestRecord& record) {
+        return record.succeeded() && record.output_tokens && record.index < plan.requests.size() &&
+               *record.output_tokens < plan.requests[record.index].output_tokens;
+    }));
 }
 
 std::string refusal_text(const std::string& field, const std::string& reason) {

@@ -6,11 +6,11 @@
 #include "base/url.hpp"
 #include "http.hpp"
 #include "request_body.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -101,8 +101,7 @@ std::vector<std::vector<std::string>> choices_of(const std::vector<std::string>&
             result.push_back(result[i]);
             result.back().push_back(field);
         }
-    std::stable_sort(result.begin(), result.end(),
-                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    stable_sort(result, [](const auto& a, const auto& b) { return a.size() < b.size(); });
     return result;
 }
 

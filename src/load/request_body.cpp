@@ -2,17 +2,15 @@
 #include "request_body.hpp"
 
 #include "base/nesting.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 namespace servetune {
 
 bool takes_field(const Endpoint& endpoint, const std::string& field) {
-    return std::find(endpoint.refused_fields.begin(), endpoint.refused_fields.end(), field) ==
-           endpoint.refused_fields.end();
+    return !contains(endpoint.refused_fields, field);
 }
 
 std::string path_of(const Endpoint& endpoint) {

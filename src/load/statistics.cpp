@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/load/statistics.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
+
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
@@ -105,8 +107,7 @@ public:
     Summary(const LoadRun& run, const Asked& asked) : run_(run), asked_(asked) {
         for (const RequestRecord& record : run.records)
             if (record.succeeded()) successes_.push_back(&record);
-        std::stable_sort(successes_.begin(), successes_.end(),
-                         [](const auto* a, const auto* b) { return a->sent < b->sent; });
+        stable_sort(successes_, [](const auto* a, const auto* b) { return a->sent < b->sent; });
         uncounted_ = uncounted_by(successes_);
     }
 
@@ -244,16 +245,14 @@ private:
             result.push_back({at, each});
             for (const float gap : record->gaps) result.push_back({at += double(gap), each});
         }
-        std::sort(result.begin(), result.end(),
-                  [](const Arrived& a, const Arrived& b) { return a.at < b.at; });
+        sort(result, [](const Arrived& a, const Arrived& b) { return a.at < b.at; });
         return result;
     }
 
     void peak() {
         // When hidden tokens were made is not known.
         const bool hidden =
-            std::any_of(successes_.begin(), successes_.end(),
-                        [](const auto* record) { return record->hidden_tokens > 0; });
+            any_of(successes_, [](const auto* record) { return record->hidden_tokens > 0; });
         if (run_.duration_seconds < 1 || hidden) return;
         const std::vector<Arrived> tokens = arrived();
         double inside = 0;
@@ -277,7 +276,7 @@ private:
             changes.emplace_back(record.done, -1);
             together += record.done - record.sent;
         }
-        std::sort(changes.begin(), changes.end());  // at one moment ends come before starts: -1 < 1
+        sort(changes);  // at one moment ends come before starts: -1 < 1
         long now = 0;
         long most = 0;
         for (const auto& [at, change] : changes) most = std::max(most, now += change);
@@ -369,7 +368,7 @@ private:
             ends.push_back(record.done);
             last_sent = std::max(last_sent, record.sent);
         }
-        std::sort(ends.begin(), ends.end());
+        sort(ends);
         const std::optional<double>& mean_latency = result().latency.mean;
         if (ends.size() < places() || !mean_latency) return;
         SteadyState steady;
@@ -456,7 +455,7 @@ TimeSummary summary_of(std::vector<double> values) {
     if (values.empty()) return result;
     result.mean = mean_of(values);
     result.standard_deviation = std::sqrt(squares_of(values, *result.mean) / double(values.size()));
-    std::sort(values.begin(), values.end());
+    sort(values);
     result.p50 = percentile(values, 0.50);
     result.p90 = percentile(values, 0.90);
     result.p95 = percentile(values, 0.95);
@@ -483,8 +482,7 @@ Metrics metrics_of(const LoadStatistics& statistics) {
         per_token && *per_token > 0)
         metrics[std::string(tokens_per_second_per_user)] = Metric{1 / *per_token};
     for (const auto& [name, error] : statistics.standard_errors)
-        if (const auto found = metrics.find(name); found != metrics.end())
-            found->second.standard_error = error;
+        if (auto* found = entry_in(metrics, name)) found->standard_error = error;
     return metrics;
 }
 

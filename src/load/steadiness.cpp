@@ -2,6 +2,7 @@
 
 #include "audit_parts.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/statistics.hpp"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ public:
             changes.emplace_back(record.sent, 1);
             changes.emplace_back(record.done, -1);
         }
-        std::sort(changes.begin(), changes.end());
+        sort(changes);
         int now = 0;
         double together = 0;
         double before = 0;
@@ -165,8 +166,7 @@ public:
     Comparison(const LoadRun& run, const Arrival& arrival) : arrival_(arrival) {
         for (const RequestRecord& record : run.records)
             if (record.succeeded()) requests_.push_back(&record);
-        std::stable_sort(requests_.begin(), requests_.end(),
-                         [](const auto* a, const auto* b) { return a->sent < b->sent; });
+        stable_sort(requests_, [](const auto* a, const auto* b) { return a->sent < b->sent; });
         const std::vector<double> all = output_tokens_of(run.records);
         for (std::size_t i = 0; i < run.records.size(); ++i) tokens_[&run.records[i]] = all[i];
         if (arrival.kind == Arrival::Kind::rate) beside_.emplace(run.records);

@@ -2,6 +2,7 @@
 #include "base/nearest.hpp"
 #include "data_files.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "text_stream.hpp"
 
@@ -147,7 +148,7 @@ struct NamedColumns {
 template <class Has>
 NamedColumns named_columns(const TextStream& stream, std::size_t line, const Has& has) {
     const auto first = [&](const Columns& columns) {
-        const auto found = std::find_if(columns.begin(), columns.end(), has);
+        const auto found = find_if(columns, has);
         return found == columns.end() ? std::string_view() : *found;
     };
     const auto wanted = [&](const Columns& columns, const char* what) {
@@ -180,9 +181,8 @@ class CsvTrace {
 public:
     CsvTrace(const TextStream& stream, std::size_t line, std::string_view header) {
         for (const std::string_view name : cells_of(header)) names_.emplace_back(name);
-        named_ = named_columns(stream, line, [&](std::string_view name) {
-            return std::find(names_.begin(), names_.end(), name) != names_.end();
-        });
+        named_ = named_columns(stream, line,
+                               [&](std::string_view name) { return contains(names_, name); });
     }
 
     [[nodiscard]] RawRow row(const TextStream& stream, std::size_t line,
@@ -286,11 +286,9 @@ private:
         if (text_[begin] == '{' && ends_list) text_.pop_back();
         Json value = json_of_line(stream_, line_, text_);
         const bool is_row =
-            std::any_of(input_names.begin(), input_names.end(),
-                        [&](const std::string& name) { return value.contains(name); });
-        const auto page = std::find_if(value.begin(), value.end(), [&](const Json& one) {
-            return !is_row && value.is_object() && one.is_array();
-        });
+            any_of(input_names, [&](const std::string& name) { return value.contains(name); });
+        const auto page = find_if(
+            value, [&](const Json& one) { return !is_row && value.is_object() && one.is_array(); });
         if (value.is_array()) records_ = std::move(value);
         else if (page != value.end()) records_ = Json(*page);
         else records_.push_back(std::move(value));

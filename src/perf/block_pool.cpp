@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block_pool.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
+
 #include <algorithm>
 
 namespace servetune {
@@ -38,8 +40,8 @@ void BlockPool::give_back(std::int64_t count) {
 }
 
 std::optional<BlockPool::Unit> BlockPool::find(std::uint64_t name) const {
-    const auto found = index_.find(name);
-    return found != index_.end() ? std::optional(found->second) : std::nullopt;
+    const auto* found = entry_in(index_, name);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
 }
 
 void BlockPool::acquire(Unit unit) {

@@ -3,7 +3,6 @@
 
 #include "servetune/detail/base/number_text.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace servetune {
@@ -12,12 +11,11 @@ std::string family_of(const ModelSpec& model) { return model.experts > 0 ? "expe
 
 const CostCheck* check_of(const EngineTraits& traits, const HardwareSpec& chip,
                           const ModelSpec& model) {
-    const auto found =
-        std::find_if(traits.checked.begin(), traits.checked.end(), [&](const CostCheck& one) {
-            return (one.hardware.empty() || one.hardware == chip.name ||
-                    one.hardware == chip.architecture) &&
-                   (one.models.empty() || one.models == family_of(model));
-        });
+    const auto found = find_if(traits.checked, [&](const CostCheck& one) {
+        return (one.hardware.empty() || one.hardware == chip.name ||
+                one.hardware == chip.architecture) &&
+               (one.models.empty() || one.models == family_of(model));
+    });
     return found != traits.checked.end() ? &*found : nullptr;
 }
 

@@ -76,22 +76,18 @@ void check_target(const ServingTarget& target, const ServingSettings& settings) 
 }
 
 const ModelWeights& weights_of(const ModelSpec& model, const std::string& quantization) {
-    if (const auto found = model.weights.find(quantization); found != model.weights.end())
-        return found->second;
-    std::vector<std::string> known;
-    for (const auto& [name, weights] : model.weights) known.push_back(name);
-    throw UsageError("the bytes of " + model.name + " as '" + quantization +
-                     "' are not known; known: " + listed(nearest_first(quantization, known)));
+    if (const auto* found = entry_in(model.weights, quantization)) return *found;
+    throw UsageError(
+        "the bytes of " + model.name + " as '" + quantization +
+        "' are not known; known: " + listed(nearest_first(quantization, names_in(model.weights))));
 }
 
 const AttentionTraits& attention_of(const EngineTraits& traits, const std::string& named) {
     const std::string& name = named.empty() ? traits.default_attention : named;
-    if (const auto found = traits.attention.find(name); found != traits.attention.end())
-        return found->second;
-    std::vector<std::string> known;
-    for (const auto& [key, attention] : traits.attention) known.push_back(key);
-    throw UsageError("how fast attention is in " + traits.engine + " with '" + name +
-                     "' is not known; known: " + listed(nearest_first(name, known)));
+    if (const auto* found = entry_in(traits.attention, name)) return *found;
+    throw UsageError(
+        "how fast attention is in " + traits.engine + " with '" + name +
+        "' is not known; known: " + listed(nearest_first(name, names_in(traits.attention))));
 }
 
 /// How many sizes an engine records graphs for up to `most` tokens: 1, 2, 4, then every 8 up to

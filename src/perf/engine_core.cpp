@@ -214,9 +214,9 @@ void EngineCore::State::add(EngineRequest request) {
 }
 
 void EngineCore::State::cancel(std::size_t id) {
-    const auto found = slots.find(id);
-    if (found == slots.end()) return;
-    const Slot slot = found->second;
+    const auto* found = entry_in(slots, id);
+    if (found == nullptr) return;
+    const Slot slot = *found;
     if (std::erase(running, slot) > 0) release(sequences[slot]);
     else std::erase(waiting, slot);
     forget(slot);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/perf/hardware_spec.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -27,7 +29,7 @@ bool goes_on_as_variant(std::string_view rest) {
     if (!rest.empty() && (rest.front() == ' ' || rest.front() == '-')) rest.remove_prefix(1);
     std::size_t length = 0;
     while (length < rest.size() && is_word(rest[length])) ++length;
-    return std::any_of(variants.begin(), variants.end(), [&](std::string_view variant) {
+    return any_of(variants, [&](std::string_view variant) {
         return length == variant.size() && begins_with(rest, variant);
     });
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/perf/model_spec.hpp"
 
-#include <algorithm>
+#include "servetune/detail/base/ranges.hpp"
+
 #include <array>
 #include <cctype>
 #include <regex>
@@ -88,8 +89,7 @@ std::optional<std::string> quantization_of(std::string rest, const ModelSpec& mo
     if (model.weights.contains(word)) return word;
     for (const auto& [spelled, ours] : spellings)
         if (word == spelled && model.weights.contains(ours)) return std::string(ours);
-    if (std::find(quantizations.begin(), quantizations.end(), word) != quantizations.end())
-        return word;
+    if (contains(quantizations, word)) return word;
     for (const auto& [spelled, ours] : spellings)
         if (word == spelled) return std::string(ours);
     if (const std::string type = gguf_type(word); !type.empty()) return type;

@@ -85,8 +85,8 @@ void keep_shared(std::vector<SimulatedTraffic::Request>& requests) {
     for (const SimulatedTraffic::Request& request : requests)
         for (const std::uint64_t name : request.pieces) ++count[name];
     for (SimulatedTraffic::Request& request : requests) {
-        const auto alone = std::find_if(request.pieces.begin(), request.pieces.end(),
-                                        [&](std::uint64_t name) { return count.at(name) == 1; });
+        const auto alone =
+            find_if(request.pieces, [&](std::uint64_t name) { return count.at(name) == 1; });
         request.pieces.erase(alone, request.pieces.end());
         request.pieces.shrink_to_fit();
     }

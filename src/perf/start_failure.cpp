@@ -103,8 +103,8 @@ std::optional<StartResult> out_of_memory(const CostModel& cost) {
 std::vector<std::string> log_lines(const EngineTraits& traits, std::string_view event,
                                    const std::vector<std::pair<std::string, std::string>>& values) {
     std::vector<std::string> result;
-    if (const auto found = traits.log.find(event); found != traits.log.end())
-        for (const std::string& line : found->second) result.push_back(filled(line, values));
+    if (const auto* found = entry_in(traits.log, event))
+        for (const std::string& line : *found) result.push_back(filled(line, values));
     return result;
 }
 

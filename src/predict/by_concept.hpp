@@ -7,7 +7,6 @@
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/engine.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,8 +60,8 @@ public:
         const EngineParameter* declared = in_force(concept_name);
         if (declared == nullptr) return "";
         const std::string text = text_of(known_->at(declared->parameter.name));
-        const auto known = declared->means.find(text);
-        return known != declared->means.end() ? known->second : text;
+        const auto* known = entry_in(declared->means, text);
+        return known != nullptr ? *known : text;
     }
     /// What an unset one comes to, for the engine's rules.
     void settle(std::string_view concept_name, const Value& value) {
@@ -73,18 +72,16 @@ public:
     }
     /// Whether the command itself says it.
     [[nodiscard]] bool said(std::string_view concept_name) const {
-        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(),
-                           [&](const EngineParameter& declared) {
-                               return declared.parameter.concept_name == concept_name &&
-                                      set_.contains(declared.parameter.name);
-                           });
+        return any_of(engine_.parameters, [&](const EngineParameter& declared) {
+            return declared.parameter.concept_name == concept_name &&
+                   set_.contains(declared.parameter.name);
+        });
     }
     /// Whether the engine has a parameter of this concept.
     [[nodiscard]] bool declares(std::string_view concept_name) const {
-        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(),
-                           [&](const EngineParameter& declared) {
-                               return declared.parameter.concept_name == concept_name;
-                           });
+        return any_of(engine_.parameters, [&](const EngineParameter& declared) {
+            return declared.parameter.concept_name == concept_name;
+        });
     }
 
 private:
@@ -100,39 +97,30 @@ private:
                                  const HardwareSpec& hardware) const {
         const Parameter& parameter = declared.parameter;
         const auto as_no_flag = [&](const Value& value) {
-            const auto meant = declared.means.find(text_of(value));
-            return is_unset(value) ||
-                   (number_of(value) && meant != declared.means.end() && meant->second == "engine");
+            const auto* meant = entry_in(declared.means, text_of(value));
+            return is_unset(value) || (number_of(value) && meant != nullptr && *meant == "engine");
         };
-        if (const auto found = set_.find(parameter.name);
-            found != set_.end() && !as_no_flag(found->second))
-            return found->second;
+        if (const auto* found = entry_in(set_, parameter.name);
+            found != nullptr && !as_no_flag(*found))
+            return *found;
         if (!is_unset(parameter.default_value)) return parameter.default_value;
-        if (const auto rules = traits.defaults.find(parameter.name); rules != traits.defaults.end())
-            for (const DefaultRule& rule : rules->second) {
-                const bool here =
-                    rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(),
-                                                       hardware.name) != rule.hardware.end();
-                const bool so = std::all_of(
-                    rule.when.begin(), rule.when.end(), [&](const Condition& condition) {
-                        const auto said = set_.find(condition.parent);
-                        return said != set_.end() &&
-                               std::find(condition.values.begin(), condition.values.end(),
-                                         said->second) != condition.values.end();
-                    });
+        if (const auto* rules = entry_in(traits.defaults, parameter.name))
+            for (const DefaultRule& rule : *rules) {
+                const bool here = rule.hardware.empty() || contains(rule.hardware, hardware.name);
+                const bool so = all_of(rule.when, [&](const Condition& condition) {
+                    const auto* said = entry_in(set_, condition.parent);
+                    return said != nullptr && contains(condition.values, *said);
+                });
                 if (here && so && hardware.memory_bytes >= rule.from_memory_bytes)
                     return rule.value;
             }
         return parameter.value_when_unset.value_or(Unset{});
     }
     [[nodiscard]] bool is_active(const EngineParameter& declared) const {
-        return std::all_of(declared.parameter.active_when.begin(),
-                           declared.parameter.active_when.end(), [&](const Condition& condition) {
-                               const auto parent = known_->find(condition.parent);
-                               return parent != known_->end() &&
-                                      std::find(condition.values.begin(), condition.values.end(),
-                                                parent->second) != condition.values.end();
-                           });
+        return all_of(declared.parameter.active_when, [&](const Condition& condition) {
+            const auto* parent = entry_in(*known_, condition.parent);
+            return parent != nullptr && contains(condition.values, *parent);
+        });
     }
 
     const Engine& engine_;

@@ -103,7 +103,7 @@ private:
         const std::uint64_t key = configuration.fingerprint().bits;
         {
             const std::lock_guard lock(guard_);
-            if (const auto known = plans_.find(key); known != plans_.end()) return known->second;
+            if (const auto* known = entry_in(plans_, key)) return *known;
         }
         auto plan = std::make_shared<const Plan>(read(configuration));
         constexpr std::size_t most = 100'000;  // some 400 bytes each

@@ -23,7 +23,7 @@ Point minimised(const std::function<double(const Point&)>& cost, const Point& st
     }
     const auto lower = [](const Vertex& a, const Vertex& b) { return a.cost < b.cost; };
     for (std::size_t used = simplex.size(); used < evaluations;) {
-        std::sort(simplex.begin(), simplex.end(), lower);
+        sort(simplex, lower);
         if (simplex.back().cost - simplex.front().cost < 1e-9) break;
         Point centre(start.size(), 0);
         for (std::size_t v = 0; v + 1 < simplex.size(); ++v)

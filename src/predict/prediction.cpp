@@ -54,7 +54,7 @@ bool passes(const PredictedTrial& prediction, const Objective& objective) {
     const auto* measurement = std::get_if<Measurement>(&prediction.outcome);
     if (measurement == nullptr || !measurement->metrics.contains(objective.leading().metric))
         return false;
-    return std::all_of(objective.limits.begin(), objective.limits.end(), [&](const Limit& limit) {
+    return all_of(objective.limits, [&](const Limit& limit) {
         return limit.holds(measurement->metrics).value_or(true);
     });
 }
@@ -64,7 +64,7 @@ std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predic
     std::vector<const PredictedTrial*> result;
     for (const PredictedTrial& prediction : predictions)
         if (passes(prediction, objective)) result.push_back(&prediction);
-    std::sort(result.begin(), result.end(), [&](const PredictedTrial* a, const PredictedTrial* b) {
+    sort(result, [&](const PredictedTrial* a, const PredictedTrial* b) {
         const double x = value_of(*a, objective);
         const double y = value_of(*b, objective);
         if (x != y) return objective.leading().better(x, y);
@@ -103,7 +103,7 @@ std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluato
     while (found.size() < search.most && !stop.stop_requested()) {
         auto best = ranked(found, problem.objective);
         best.resize(std::min(best.size(), search.climbers));
-        const auto next = std::find_if(best.begin(), best.end(), [&](const PredictedTrial* p) {
+        const auto next = find_if(best, [&](const PredictedTrial* p) {
             return !climbed.contains(p->configuration.fingerprint().bits);
         });
         if (next == best.end()) break;
@@ -119,7 +119,7 @@ namespace {
 /// How many parameters of a configuration are not at their defaults.
 std::size_t changes_of(const SearchSpace& space, const Configuration& configuration) {
     const auto& entries = configuration.entries();
-    return std::size_t(std::count_if(entries.begin(), entries.end(), [&](const auto& entry) {
+    return std::size_t(count_if(entries, [&](const auto& entry) {
         return entry.second != space.at(entry.first).default_value;
     }));
 }
@@ -130,9 +130,8 @@ std::vector<std::string> figures_of(const Outcome& outcome, const Objective& obj
     const auto* measurement = std::get_if<Measurement>(&outcome);
     if (measurement == nullptr) return result;
     const auto add = [&](const std::string& name) {
-        const auto metric = measurement->metrics.find(name);
-        result.push_back(
-            metric == measurement->metrics.end() ? "" : significant_text(metric->second.value, 6));
+        const auto* metric = entry_in(measurement->metrics, name);
+        result.push_back(metric == nullptr ? "" : significant_text(metric->value, 6));
     };
     for (const Goal& goal : objective.goals) add(goal.metric);
     for (const Limit& limit : objective.limits) add(limit.metric);

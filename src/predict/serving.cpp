@@ -82,7 +82,7 @@ std::string no_model_text(const Engine& engine) {
 /// Rules about names and paths: a search space has none of these, so they are looked at apart.
 bool speaks_of_texts(const Engine& engine, const Constraint& constraint) {
     const std::vector<std::string> names = names_of(constraint);
-    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return any_of(names, [&](const std::string& name) {
         const EngineParameter* declared = engine.find(name);
         return declared != nullptr && is_text(*declared);
     });
@@ -92,8 +92,7 @@ bool speaks_of_texts(const Engine& engine, const Constraint& constraint) {
 /// too.
 bool speaks_of_the_model(const Require& rule) {
     const std::vector<std::string>& names = rule.expression.names();
-    return std::any_of(names.begin(), names.end(),
-                       [](const std::string& name) { return name.starts_with("model."); });
+    return any_of(names, [](const std::string& name) { return name.starts_with("model."); });
 }
 
 SpaceDescription described(const Engine& engine, const std::string& version) {
@@ -142,11 +141,10 @@ StartResult refuses(const EngineTraits& traits, const char* event,
 /// step.
 void widen_to_fp32(Serving& serving) {
     auto& weights = serving.target.model.weights;
-    const auto native = weights.find(serving.settings.quantization);
-    if (native == weights.end() ||
-        (native->second.computes_in != "bf16" && native->second.computes_in != "fp16"))
+    const auto* native = entry_in(weights, serving.settings.quantization);
+    if (native == nullptr || (native->computes_in != "bf16" && native->computes_in != "fp16"))
         return;
-    const ModelWeights narrow = native->second;
+    const ModelWeights narrow = *native;
     weights["fp32"] = {2 * narrow.bytes, 2 * narrow.per_token, "fp32"};
     serving.settings.quantization = "fp32";
 }
@@ -252,8 +250,7 @@ std::string that_takes(const std::string& cache_type, const std::string& usual,
         return attention.takes(cache_type, target.hardware.architecture);
     };
     const auto& known = target.traits.attention;
-    if (const auto found = known.find(usual); found == known.end() || takes(found->second))
-        return "";
+    if (const auto* found = entry_in(known, usual); found == nullptr || takes(*found)) return "";
     std::string best;
     for (const auto& [name, attention] : known)
         if (takes(attention) && (best.empty() || attention.decode_efficiency >
@@ -367,20 +364,16 @@ Serving ServingReader::read(const Command& command) const {
     });
     Composition::Parsed parsed = composition_.parse(said, serving.model);
     for (const Setting& setting : said.settings) {
-        const bool known = std::find(parsed.unknown.begin(), parsed.unknown.end(),
-                                     setting.text()) == parsed.unknown.end();
+        const bool known = !contains(parsed.unknown, setting.text());
         // of these a parameter with a value that is not listed: a parser of one's own
         if (known || setting.not_about_speed) continue;
         if (setting.words.front().starts_with('-'))
             serving.unknown.push_back(setting.key.empty() ? setting.words.front() : setting.text());
     }
     const auto checkpoint = served_model(serving.model, models_);
-    if (!checkpoint) {
-        std::vector<std::string> known;
-        for (const ModelSpec& model : models_) known.push_back(model.name);
-        throw UsageError("the figures of the model '" + serving.model +
-                         "' are not known; known: " + listed(nearest_first(serving.model, known)));
-    }
+    if (!checkpoint)
+        throw UsageError("the figures of the model '" + serving.model + "' are not known; known: " +
+                         listed(nearest_first(serving.model, names_in(models_))));
     serving.target = {checkpoint->model, hardware_, traits_};
     parsed.values.merge(texts);
     ByConcept by(engine_, parsed.values, traits_, hardware_, serving.parameters);
@@ -413,31 +406,27 @@ void ServingReader::check_rules(Serving& serving) const {
         serving.refused = refuses(traits_, "rule", {{"rule", rule}}, rule);
     };
     const std::string& chip = hardware_.architecture;
-    if (const auto& chips = engine_.architectures;
-        !chips.empty() && std::find(chips.begin(), chips.end(), chip) == chips.end())
+    if (const auto& chips = engine_.architectures; !chips.empty() && !contains(chips, chip))
         return refuse(engine_.name + " does not run on " + hardware_.name + " (" + chip + ")");
     for (const EngineParameter& declared : engine_.parameters) {
-        const auto set_to = serving.parameters.find(declared.parameter.name);
-        if (set_to == serving.parameters.end() ||
-            set_to->second == declared.parameter.value_when_unset)  // no engine refuses its own
+        const auto* set_to = entry_in(serving.parameters, declared.parameter.name);
+        if (set_to == nullptr ||
+            *set_to == declared.parameter.value_when_unset)  // no engine refuses its own
             continue;
-        const auto chips = declared.architectures.find(text_of(set_to->second));
-        if (chips == declared.architectures.end() ||
-            std::find(chips->second.begin(), chips->second.end(), chip) != chips->second.end())
-            continue;
-        return refuse(declared.parameter.name + "=" + text_of(set_to->second) + " is not for " +
+        const auto* chips = entry_in(declared.architectures, text_of(*set_to));
+        if (chips == nullptr || contains(*chips, chip)) continue;
+        return refuse(declared.parameter.name + "=" + text_of(*set_to) + " is not for " +
                       hardware_.name + " (" + chip + ")");
     }
     const auto value_of = [&](const std::string& name) {
-        const auto found = serving.parameters.find(name);
-        return found != serving.parameters.end() ? found->second : Value(Unset{});
+        const auto* found = entry_in(serving.parameters, name);
+        return found != nullptr ? *found : Value(Unset{});
     };
     for (const Constraint& constraint : engine_.constraints) {
         const auto* rule = std::get_if<Forbid>(&constraint);
         if (rule == nullptr || !speaks_of_texts(engine_, constraint)) continue;
-        if (std::all_of(rule->values.begin(), rule->values.end(), [&](const auto& entry) {
-                return std::find(entry.second.begin(), entry.second.end(), value_of(entry.first)) !=
-                       entry.second.end();
+        if (all_of(rule->values, [&](const auto& entry) {
+                return contains(entry.second, value_of(entry.first));
             }))
             return refuse(text_of(constraint) + ": " + rule->because);
     }

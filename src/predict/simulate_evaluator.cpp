@@ -13,7 +13,6 @@
 #include "servetune/objective.hpp"
 #include "servetune/rng.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -133,9 +132,8 @@ std::optional<Failure> SimulateEvaluator::died(const Started& started,
                                                const SimulatedRun& run) const {
     if (run.death.empty()) return std::nullopt;
     const EngineTraits& traits = started.serving.target.traits;
-    const Engine& engine =
-        *std::find_if(composition_.engines().begin(), composition_.engines().end(),
-                      [&](const Engine& one) { return one.name == traits.engine; });
+    const Engine& engine = *find_if(composition_.engines(),
+                                    [&](const Engine& one) { return one.name == traits.engine; });
     // Whatever the engine says of it, it served before: under load is where it died.
     return Failure{
         FailureKind::crashed_under_load,
@@ -213,9 +211,8 @@ Outcome SimulateEvaluator::predicted_rates(const Configuration& configuration,
     Validity validity;
     for (const auto& [name, weight] : options_.weights) {
         if (!context.workload.empty() && name != context.workload) continue;
-        const auto workload =
-            std::find_if(workloads_.begin(), workloads_.end(),
-                         [&, &wanted = name](const auto& w) { return w.workload.name == wanted; });
+        const auto workload = find_if(
+            workloads_, [&, &wanted = name](const auto& w) { return w.workload.name == wanted; });
         Outcome outcome = measured(on_paper, at_level(*workload), seed);
         if (std::holds_alternative<Failure>(outcome)) return outcome;
         if (!context.workload.empty()) return outcome;

@@ -4,7 +4,6 @@
 #include "engine/load_level.hpp"
 #include "servetune/outcome.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -27,8 +26,7 @@ constexpr std::array<SpeedFigure, 3> speed_figures{
 
 double deviation_of(std::string_view name) {
     for (const SpeedFigure& figure : speed_figures)
-        if (std::find(figure.names.begin(), figure.names.end(), name) != figure.names.end())
-            return figure.deviation;
+        if (contains(figure.names, name)) return figure.deviation;
     return 1;
 }
 
@@ -83,17 +81,15 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
         const auto same = [&](const Sums& one) {
             return one.logs.configuration == trial.configuration;
         };
-        const auto known = std::find_if(found.begin(), found.end(), same);
+        const auto known = find_if(found, same);
         if (known == found.end()) {
             found.push_back({std::move(logs), 1});
             continue;
         }
-        if (std::any_of(logs.figures.begin(), logs.figures.end(),
-                        [&](const auto& one) {  // it told less than the first
-                            const auto all = known->logs.figures.find(one.first);
-                            return all == known->logs.figures.end() ||
-                                   all->second.size() != one.second.size();
-                        }))
+        if (any_of(logs.figures, [&](const auto& one) {  // it told less than the first
+                const auto* all = entry_in(known->logs.figures, one.first);
+                return all == nullptr || all->size() != one.second.size();
+            }))
             continue;
         ++known->count;
         for (auto& [workload, figures] : logs.figures)
@@ -117,11 +113,10 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator,
         ServingTarget target = started.cost->target();
         target.traits.log.clear();  // each prediction copies the traits
         for (const SimulatedWorkload& workload : evaluator.workloads()) {
-            const auto figures = one.figures.find(workload.workload.name);
-            if (figures == one.figures.end()) continue;
+            const auto* figures = entry_in(one.figures, workload.workload.name);
+            if (figures == nullptr) continue;
             SpeedRow row{target, started.cost->settings(), TrafficMeans::of(workload.traffic),
-                         at_load_level(workload.workload, one.configuration).arrival,
-                         figures->second};
+                         at_load_level(workload.workload, one.configuration).arrival, *figures};
             if (!started.serving.unknown.empty()) row.weight = 0.5;
             // The times of a load that was looked for are those at that load, which nobody
             // predicts.

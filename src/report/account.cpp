@@ -22,7 +22,7 @@ std::pair<double, std::size_t> time_of_search(const ReportView& view) {
     std::vector<std::pair<double, double>> spans;
     for (const Trial& trial : view.search)
         if (trial.cost_seconds() > 0) spans.emplace_back(*trial.started_at, *trial.told_at);
-    std::sort(spans.begin(), spans.end());
+    sort(spans);
     double seconds = 0;
     double until = -1;
     for (const auto& [from, to] : spans) {
@@ -57,8 +57,8 @@ std::vector<LimitMargin> limit_margins(const ReportView& view, const Standing& s
                     !goal.better(other.estimate().mean, served.estimate().mean))
                     continue;
                 const auto figures = limited_figures(other, limit, problem.decision);
-                const auto at = figures.find(workload);
-                if (at == figures.end() || limit.keeps(at->second)) continue;
+                const auto* at = entry_in(figures, workload);
+                if (at == nullptr || limit.keeps(*at)) continue;
                 if (best == nullptr || goal.better(other.estimate().mean, best->estimate().mean))
                     best = &other;
             }
@@ -72,7 +72,7 @@ std::vector<LimitMargin> limit_margins(const ReportView& view, const Standing& s
         return one.limit.bound == 0 ? std::numeric_limits<double>::infinity()
                                     : one.margin / std::abs(one.limit.bound);
     };
-    std::stable_sort(result.begin(), result.end(), [&](const LimitMargin& a, const LimitMargin& b) {
+    stable_sort(result, [&](const LimitMargin& a, const LimitMargin& b) {
         if (a.refuses.has_value() != b.refuses.has_value()) return a.refuses.has_value();
         return share(a) < share(b);
     });

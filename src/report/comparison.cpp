@@ -4,10 +4,10 @@
 #include "base/text.hpp"
 #include "document.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
@@ -26,9 +26,7 @@ constexpr std::array<std::pair<GateCheck::End, std::string_view>, 4> gate_ends{
      {GateCheck::End::not_judged, "not judged"}}};
 
 std::string_view gate_word(GateCheck::End end) {
-    return std::find_if(gate_ends.begin(), gate_ends.end(),
-                        [&](const auto& one) { return one.first == end; })
-        ->second;
+    return find_if(gate_ends, [&](const auto& one) { return one.first == end; })->second;
 }
 
 /// XML 1.0 (section 2.2) has no U+FFFE and U+FFFF, which HTML lets pass.
@@ -77,8 +75,8 @@ std::string xml_case(const GateCheck& check, const GateReport& report, const Red
 
 std::string junit_xml(const GateReport& report, const Redactor& secrets) {
     const auto count = [&](GateCheck::End end) {
-        return std::to_string(std::count_if(report.checks.begin(), report.checks.end(),
-                                            [&](const GateCheck& one) { return one.end == end; }));
+        return std::to_string(
+            count_if(report.checks, [&](const GateCheck& one) { return one.end == end; }));
     };
     const std::string counts = " tests=\"" + std::to_string(report.checks.size()) +
                                "\" failures=\"" + count(GateCheck::End::failed) + "\" errors=\"" +

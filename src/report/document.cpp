@@ -2,6 +2,7 @@
 #include "document.hpp"
 
 #include "base/text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <fmt/format.h>
 
@@ -14,9 +15,8 @@ namespace {
 
 /// Columns that text takes: bytes that begin a character.
 std::size_t width_of(const std::string& text) {
-    return std::size_t(std::count_if(text.begin(), text.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    }));
+    return std::size_t(
+        count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 class TextWriter {
@@ -26,8 +26,7 @@ public:
     std::string written(const Document& document) {
         if (!document.title.empty()) head("#", document.title);
         for (const Section& section : document.sections) {
-            if (section.page_only ||
-                std::all_of(section.blocks.begin(), section.blocks.end(), [](const Block& block) {
+            if (section.page_only || all_of(section.blocks, [](const Block& block) {
                     return std::holds_alternative<Figure>(block);
                 }))
                 continue;

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -153,9 +152,8 @@ std::string trade_figure(const Content& content) {
     for (const Chart::Point& at : passing)
         if (none_of(passing, [&](const Chart::Point& other) { return beats(other, at); }))
             front.push_back(at);
-    std::sort(front.begin(), front.end(), [](const auto& a, const auto& b) {
-        return std::pair(a.x, a.y) < std::pair(b.x, b.y);
-    });
+    sort(front,
+         [](const auto& a, const auto& b) { return std::pair(a.x, a.y) < std::pair(b.x, b.y); });
     Chart chart("Trade-off",
                 fmt::format("{} against {}, {} configurations, {} of them on the front",
                             metric_title(y), metric_title(x), xs.size(), front.size()),
@@ -196,7 +194,7 @@ std::string effects_figure(const Content& content) {
                             : effect.gain.high < 0 ? "worse"
                                                    : "unknown"});
     if (rows.empty()) return "";
-    std::stable_sort(rows.begin(), rows.end(), [](const IntervalRow& a, const IntervalRow& b) {
+    stable_sort(rows, [](const IntervalRow& a, const IntervalRow& b) {
         return std::pair(a.kind == "unknown", -std::abs(a.value)) <
                std::pair(b.kind == "unknown", -std::abs(b.value));
     });

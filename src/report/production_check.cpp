@@ -75,8 +75,8 @@ std::optional<double> ratio_of(const FigureRule::Ratio& ratio, const ValueOf& va
 }
 
 std::optional<double> counter_in(const PageCounters& numbers, std::string_view name) {
-    const auto found = numbers.find(name);
-    return found == numbers.end() ? std::nullopt : std::optional(found->second);
+    const auto* found = entry_in(numbers, name);
+    return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 /// `grown`: what counters grew by; gauges are their mean.
@@ -100,10 +100,10 @@ bool is_gauge(std::string_view name) {
 std::optional<PageCounters> growth(const PageCounters& before, const PageCounters& after) {
     PageCounters result;
     for (const auto& [name, now] : after) {
-        const auto then = before.find(name);
-        if (then == before.end()) continue;
-        if (!is_gauge(name) && now < then->second) return std::nullopt;
-        result[name] = is_gauge(name) ? (now + then->second) / 2 : now - then->second;
+        const auto* then = entry_in(before, name);
+        if (then == nullptr) continue;
+        if (!is_gauge(name) && now < *then) return std::nullopt;
+        result[name] = is_gauge(name) ? (now + *then) / 2 : now - *then;
     }
     return result;
 }
@@ -238,11 +238,11 @@ std::vector<JudgedFigure> ProductionCheck::judged() const {
     const TrafficFigures few =
         open ? traffic_figures(*open, last_at_ - begun_at_) : TrafficFigures{};
     for (const FigureRule& rule : figure_rules) {
-        const auto study = expected_.find(rule.name);
-        if (study == expected_.end()) continue;
+        const auto* study = entry_in(expected_, rule.name);
+        if (study == nullptr) continue;
         JudgedFigure figure;
         figure.name = rule.name;
-        figure.study = study->second;
+        figure.study = *study;
         const std::vector<double> values = values_of(rule.name);
         if (batches_.size() < fewest_judged) figure.likeness = Similarity::undecided;
         if (!values.empty() && !(changed && rule.name == speed_figure))
@@ -265,8 +265,7 @@ std::string ProductionCheck::too_few_requests() const {
 WatchVerdict ProductionCheck::verdict() const {
     const std::vector<JudgedFigure> figures = judged();
     const auto any = [&](Similarity likeness) {
-        return std::find_if(figures.begin(), figures.end(),
-                            [&](const JudgedFigure& one) { return one.likeness == likeness; });
+        return find_if(figures, [&](const JudgedFigure& one) { return one.likeness == likeness; });
     };
     if (const auto found = any(Similarity::changed); found != figures.end())
         return found->name == speed_figure ? WatchVerdict::slower : WatchVerdict::tune_again;

@@ -4,7 +4,6 @@
 #include "servetune/outcome.hpp"
 #include "study/json.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace servetune {
@@ -117,10 +116,10 @@ void add_front(OrderedJson& object, const ReportView& view) {
 /// What became of the trials one by one.
 void add_trials(OrderedJson& object, const ReportView& view) {
     const ReportView::Counts counts = view.counts();
-    const auto unsound = counts.verdicts.find(Verdict::unsound);
+    const auto* unsound = entry_in(counts.verdicts, Verdict::unsound);
     object["trials"] = {{"told", counts.completed},
                         {"failed", counts.failed},
-                        {"unsound", unsound == counts.verdicts.end() ? 0 : unsound->second}};
+                        {"unsound", unsound == nullptr ? 0 : *unsound}};
     object["pending"] = OrderedJson::array();
     for (const char* list : {"refused", "failures", "audit"}) object[list] = OrderedJson::array();
     for (const Trial& trial : view.trials) {

@@ -145,8 +145,7 @@ std::string ReportView::changes(const Configuration& configuration) const {
 }
 
 std::size_t ReportView::completed() const {
-    return std::size_t(
-        std::count_if(search.begin(), search.end(), [](const Trial& one) { return one.told(); }));
+    return std::size_t(count_if(search, [](const Trial& one) { return one.told(); }));
 }
 
 const Measurement* ReportView::measured(const Configuration& configuration,

@@ -98,8 +98,8 @@ struct TimeSpent {
 
 /// The value of a metric, or nothing.
 inline std::optional<double> value_in(const Metrics& metrics, std::string_view metric) {
-    const auto found = metrics.find(metric);
-    return found == metrics.end() ? std::nullopt : std::optional(found->second.value);
+    const auto* found = entry_in(metrics, metric);
+    return found == nullptr ? std::nullopt : std::optional(found->value);
 }
 /// A configuration's figures that a limit judges, the worst of each workload over its measurements:
 /// workload -> value.

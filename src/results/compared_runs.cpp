@@ -118,7 +118,7 @@ ComparedRuns compare_runs(const std::vector<PublishedResult>& all_a,
         if (goal.metric.empty() && any_of(all_a, has) && any_of(all_b, has)) goal.metric = name;
     }
     if (goal.metric.empty()) goal.metric = leading_rates.front().first;
-    if (std::find(known.begin(), known.end(), goal.metric) == known.end())
+    if (!contains(known, goal.metric))
         throw UsageError(
             "no figure is called '" + goal.metric +
             "'; wanted: throughput, output_throughput, request_throughput; ttft, tpot, "

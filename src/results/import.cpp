@@ -61,8 +61,8 @@ std::string table_text(std::vector<std::string> header, const std::vector<TableR
                                        joined(ids, " ")});
         }
         for (const std::string& name : metrics) {
-            const auto found = row.figures.find(name);
-            cells.push_back(found == row.figures.end() ? "" : text_of(found->second));
+            const auto* found = entry_in(row.figures, name);
+            cells.push_back(found == nullptr ? "" : text_of(*found));
         }
         cells.insert(cells.end(), {row.source->arguments, row.note});
         for (std::string& cell : cells) cell = printable(cell);
@@ -175,8 +175,8 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             rows.erase(rows.begin() + std::ptrdiff_t(i));
             figures.erase(figures.begin() + std::ptrdiff_t(i));
         }
-    std::sort(imported.unplaced.begin(), imported.unplaced.end(),
-              [](const Unplaced& a, const Unplaced& b) { return a.result.index < b.result.index; });
+    sort(imported.unplaced,
+         [](const Unplaced& a, const Unplaced& b) { return a.result.index < b.result.index; });
     imported.rows = rows.size();
 
     std::vector<std::string> header{"block", "workload"};

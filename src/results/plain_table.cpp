@@ -15,7 +15,6 @@
 #include <cctype>
 #include <map>
 #include <set>
-#include <sstream>
 
 namespace servetune {
 namespace {
@@ -25,13 +24,11 @@ using Names = std::vector<std::string>;
 /// Whether `list`, words between blanks, has a name, whose blanks count as `_`; `x*` is what begins
 /// with x.
 bool in_list(std::string_view list, const std::string& word) {
-    std::istringstream words{std::string(list)};
     std::string name = lower_case(word);
     std::replace(name.begin(), name.end(), ' ', '_');
-    for (std::string one; words >> one;)
-        if (one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one)
-            return true;
-    return false;
+    return any_of(words_of(list), [&](const std::string& one) {
+        return one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one;
+    });
 }
 
 /// What the first line has most of.

@@ -63,7 +63,7 @@ inline nlohmann::ordered_json choice_tree(std::vector<Value> values,
     const bool numbers = all_of(
         values, [](const Value& value) { return is_unset(value) || number_of(value).has_value(); });
     if (numbers)
-        std::stable_sort(values.begin(), values.end(), [](const Value& a, const Value& b) {
+        stable_sort(values, [](const Value& a, const Value& b) {
             return number_of(a).value_or(-INFINITY) < number_of(b).value_or(-INFINITY);
         });
     nlohmann::ordered_json tree;

@@ -36,60 +36,6 @@ std::string spelled(std::string_view label) {
     return result;
 }
 
-/// What the tools print -> our figure. Each was looked up in the sources of vLLM (2023 to 2026-09),
-/// SGLang (2024-07 to 2026-09) and GPUStack's performance lab (2026). What looks alike and is
-/// something else must not match: the input tokens that are text, tokens counted anew from the
-/// text, probe requests, latencies that hold the client's queue.
-using B = BenchmarkResult;
-constexpr std::array<FigureRow, 25> printed_labels{{
-    {"successful requests", &B::successful_requests},
-    {"failed requests", &B::failed_requests},
-    {"benchmark duration(s)", &B::duration_seconds},
-    {"maximum request concurrency", &B::maximum_concurrency},
-    {"max request concurrency", &B::maximum_concurrency},
-    {"max reqeuest concurrency", &B::maximum_concurrency},  // SGLang until 2025-05
-    {"peak concurrent requests", &B::peak_concurrent_requests},
-    {"concurrency", &B::mean_concurrency},  // SGLang: sum of latencies / duration
-    {"request rate configured(rps)", &B::requested_rate_per_second},
-    {"traffic request rate", &B::requested_rate_per_second},
-    {"total input tokens", &B::input_tokens},
-    {"total generated tokens", &B::output_tokens},
-    {"request throughput(req/s)", &B::requests_per_second},
-    {"request goodput(req/s)", &B::goodput_requests_per_second},
-    {"input token throughput(tok/s)", &B::input_tokens_per_second},
-    {"output token throughput(tok/s)", &B::output_tokens_per_second},
-    {"peak output token throughput(tok/s)", &B::peak_output_tokens_per_second},
-    {"total token throughput(tok/s)", &B::total_tokens_per_second},  // GPUStack: "Total Token"
-    {"total throughput(tok/s)", &B::total_tokens_per_second},        // SGLang's forks
-    {"ttft(ms)", &B::time_to_first_token, -3},
-    {"tpot(ms)", &B::time_per_output_token, -3},
-    {"itl(ms)", &B::inter_token_latency, -3},
-    {"e2el(ms)", &B::latency, -3},
-    {"e2e latency(ms)", &B::latency, -3},
-    {"latency(s)", &B::latency},
-}};
-constexpr std::array<std::pair<std::string_view, std::optional<double> TimeSummary::*>, 7>
-    printed_statistics{{{"mean ", &TimeSummary::mean},
-                        {"median ", &TimeSummary::p50},
-                        {"p50 ", &TimeSummary::p50},
-                        {"p90 ", &TimeSummary::p90},
-                        {"p95 ", &TimeSummary::p95},
-                        {"p99 ", &TimeSummary::p99},
-                        {"std ", &TimeSummary::standard_deviation}}};
-
-/// The figure of a label, and the power of ten that turns its unit into ours; nullptr: none.
-std::pair<std::optional<double>*, int> figure_of(std::string_view label, BenchmarkResult& result) {
-    for (const FigureRow& row : printed_labels) {
-        if (row.place.figure != nullptr && label == row.path)
-            return {&(result.*row.place.figure), row.exponent};
-        if (row.place.times != nullptr && label.ends_with(row.path))
-            for (const auto& [name, statistic] : printed_statistics)
-                if (label.size() == name.size() + row.path.size() && label.starts_with(name))
-                    return {&(result.*row.place.times.*statistic), row.exponent};
-    }
-    return {nullptr, 0};
-}
-
 /// Who prints such a label and nobody else; vLLM's own are printed by others, too.
 std::string_view tool_of(std::string_view label) {
     for (const std::string_view sglang :
@@ -177,6 +123,8 @@ private:
 }  // namespace
 
 void read_block(std::string_view block, PublishedResult& into) {
+    const FormatTable& known = format_table("printed");
+    const auto figures = figures_in(into.result);
     std::set<std::optional<double>*> seen, twice;  // that are printed, and with two values
     std::size_t label_start = 0;
     for (std::size_t colon = block.find(':'); colon != std::string_view::npos;
@@ -201,15 +149,17 @@ void read_block(std::string_view block, PublishedResult& into) {
         label_start = end;
         if (name.empty() || value.empty()) continue;
         if (into.tool.empty()) into.tool = tool_of(name);
-        const auto [figure, exponent] = figure_of(name, into.result);
-        if (value == "N/A" || (figure != nullptr && says_none(value))) continue;
+        const auto row =
+            find_if(known.rows, [&](const FormatRow& one) { return one.path == name; });
+        if (value == "N/A" || (row != known.rows.end() && says_none(value))) continue;
         // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
         const auto number =
-            figure != nullptr && !another && value != "-1"  // not known
-                ? real_of(exponent == 0 ? value : value + "e" + std::to_string(exponent))
+            row != known.rows.end() && !another && value != "-1"  // not known
+                ? real_of(row->exponent == 0 ? value : value + "e" + std::to_string(row->exponent))
                 : std::nullopt;
         bool taken = false;
         if (number && std::isfinite(*number)) {
+            std::optional<double>* figure = figures[row->figure];
             // Two blocks side by side: nobody knows whose it is.
             taken = seen.insert(figure).second || *figure == number;
             if (!taken) twice.insert(figure);
@@ -225,10 +175,8 @@ void read_block(std::string_view block, PublishedResult& into) {
 
 ServingCommand serving_command(std::string_view text, const std::vector<Engine>& engines) {
     std::string shell;
-    for (std::string_view rest = text; !rest.empty();) {
-        std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-        line = trimmed(line);
+    for (const std::string& all : parts_of(text, '\n')) {
+        std::string_view line = trimmed(all);
         if (line.starts_with("$ ") || line.starts_with("> ")) line.remove_prefix(2);
         shell.append(line).append("\n");
     }
@@ -281,11 +229,8 @@ std::vector<PublishedResult> read_printed_blocks(std::string_view text,
          at = text.find(title, after_last)) {
         std::size_t begin = at;  // the rule before the title belongs to the block
         while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
-        for (std::string_view rest = text.substr(after_last, begin - after_last); !rest.empty();) {
-            const std::string_view line = rest.substr(0, rest.find('\n'));
-            rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+        for (const std::string& line : parts_of(text.substr(after_last, begin - after_last), '\n'))
             above.read(line);
-        }
         std::size_t content = at + title.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
         // A block ends with its rule; where that is missing, with its fence, at a heading, at HTML

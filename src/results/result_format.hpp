@@ -5,11 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <array>
 #include <cstddef>
-#include <map>
+#include <functional>
 #include <optional>
-#include <span>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,33 +18,22 @@ namespace servetune {
 /// Of one file. A result takes some kilobytes; a sweep has hundreds.
 inline constexpr std::size_t most_results = 20'000;
 
-/// The statistics of a TimeSummary, in the order of StatisticNames.
-inline constexpr std::array time_statistics{&TimeSummary::mean, &TimeSummary::p50,
-                                            &TimeSummary::p90,  &TimeSummary::p95,
-                                            &TimeSummary::p99,  &TimeSummary::standard_deviation};
-/// As a tool calls them; empty: it has none of that kind.
-using StatisticNames = std::array<std::string_view, time_statistics.size()>;
-
-// A path names keys from the top, `metrics>ttft>mean`. `*` in it stands for a statistic.
-
-/// A row of a format: where a figure stands, and the power of ten that turns its unit into ours.
-/// Of several rows of one figure the last that is there counts. Times without a `*` are a mean.
-struct FigureRow {
-    struct Place {
-        std::optional<double> BenchmarkResult::*figure = nullptr;
-        TimeSummary BenchmarkResult::*times = nullptr;
-        constexpr Place(std::optional<double> BenchmarkResult::*one) : figure(one) {}  // NOLINT
-        constexpr Place(TimeSummary BenchmarkResult::*family) : times(family) {}       // NOLINT
-    };
-    std::string_view path;
-    Place place;
+/// A row of a format: where a figure or a text stands, by the keys from the top
+/// (`metrics>ttft>mean`), and the power of ten that turns its unit into ours.
+struct FormatRow {
+    std::string path;
+    std::string PublishedResult::*text = nullptr;
+    std::size_t figure = 0;  ///< in `figures_in`; of a row without `text`
     int exponent = 0;
 };
-/// Of several rows of one text the first that is there counts.
-struct TextRow {
-    std::string_view path;
-    std::string PublishedResult::*text;
+/// A part of tables/figures_of_tools.txt.
+struct FormatTable {
+    std::vector<FormatRow> rows{};
+    std::set<std::string, std::less<>> used{};  ///< `*`: all are read, or nobody needs them
 };
+const FormatTable& format_table(std::string_view name);
+/// All figures, in the order of `for_each_figure`.
+std::vector<std::optional<double>*> figures_in(BenchmarkResult& result);
 
 /// What a tool writes, as data: how a result of it is recognised, and where its figures stand.
 struct ResultFormat {
@@ -53,13 +41,10 @@ struct ResultFormat {
     std::string_view keys;  ///< what it is recognised by, for messages
     /// Without it: by numbers at all of the keys.
     bool (*recognises)(const nlohmann::json& result);
-    std::span<const FigureRow> figures{};
-    std::span<const TextRow> texts{};
-    StatisticNames statistics{};
-    std::string_view list{};  ///< key of the list of its results in a report; empty: none
-    std::string_view used{};  ///< further keys, between blanks, that `finish` reads or nobody needs
+    std::string_view table;  ///< its `format_table`
     /// What no row can say.
-    void (*finish)(const nlohmann::json& result, PublishedResult& into) = nullptr;
+    void (*finish)(const nlohmann::json& result, PublishedResult& into);
+    std::string_view list{};  ///< key of the list of its results in a report; empty: none
 };
 /// The results of a value of JSON: one, a list of them, or a report. Throws ParseError for another.
 std::vector<PublishedResult> results_of(const nlohmann::json& value);

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each tool writes, in rows; what a row cannot say, in a function of the tool.
 #include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "result_format.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 #include "study/table.hpp"
+#include "table_columns.hpp"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <cmath>
+#include <map>
+#include <span>
+#include <stdexcept>
 #include <utility>
 
 namespace servetune {
@@ -20,11 +28,9 @@ using P = PublishedResult;
 /// The node at a path; nullptr when any key is missing or its parent is no object.
 const Json* node_at(const Json& value, std::string_view path) {
     const Json* at = &value;
-    while (!path.empty()) {
-        const std::string_view key = path.substr(0, path.find('>'));
-        path.remove_prefix(std::min(path.size(), key.size() + 1));
+    for (const std::string& key : parts_of(path, '>')) {
         if (!at->is_object()) return nullptr;
-        const auto child = at->find(std::string(key));
+        const auto child = at->find(key);
         if (child == at->end()) return nullptr;
         at = &*child;
     }
@@ -72,62 +78,89 @@ bool is_at(const Json& value, std::string_view path, const Json& wanted) {
 }
 /// At each of the keys, between commas.
 bool has_numbers(const Json& value, std::string_view keys) {
-    while (!keys.empty()) {
-        const std::string_view key = keys.substr(0, keys.find(", "));
-        keys.remove_prefix(std::min(keys.size(), key.size() + 2));
-        const Json* node = node_at(value, key);
-        if (node == nullptr || !node->is_number()) return false;
-    }
-    return true;
+    return all_of(parts_of(keys, ','), [&](const std::string& key) {
+        const Json* node = node_at(value, trimmed(key));
+        return node != nullptr && node->is_number();
+    });
 }
 
-TimeSummary times_at(const Json& value, std::string_view path, const StatisticNames& statistics,
-                     int exponent) {
-    TimeSummary result;
+/// By the names of units in files; a time of an unknown unit is none.
+constexpr std::array<std::pair<std::string_view, int>, 6> units{
+    {{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
+
+constexpr std::array time_statistics{&TimeSummary::mean, &TimeSummary::p50,
+                                     &TimeSummary::p90,  &TimeSummary::p95,
+                                     &TimeSummary::p99,  &TimeSummary::standard_deviation};
+constexpr std::array times_of_requests{&B::time_to_first_token, &B::time_per_output_token,
+                                       &B::inter_token_latency, &B::latency};
+
+/// Adds what a line `PATH = FIGURE [UNIT]` says.
+void add_row(FormatTable& table, std::string_view line, std::span<const std::string> statistics) {
+    const std::size_t middle = line.find(" = ");
+    const std::string path(line.substr(0, middle));
+    const std::vector<std::string> words = words_of(line.substr(middle + 3));
+    FormatRow row{path};
+    if (words.size() > 1)
+        row.exponent =
+            find_if(units, [&](const auto& one) { return one.first == words[1]; })->second;
+    for (const auto& [name, text] :
+         {std::pair{"model", &P::model}, {"dataset", &P::dataset}, {"date", &P::date}})
+        if (words[0] == name) row.text = text;
     const std::size_t star = path.find('*');
-    if (star == std::string_view::npos) result.mean = figure_at(value, path, exponent);
+    const std::string figure = words[0] + (star == std::string::npos ? "" : "_mean_seconds");
+    std::vector<std::string> names;
+    const B no_figures;
+    for_each_figure(no_figures,
+                    [&](const std::string& name, const auto&) { names.push_back(name); });
+    row.figure = std::size_t(std::find(names.begin(), names.end(), figure) - names.begin());
+    if (row.text == nullptr && row.figure == names.size())
+        throw std::logic_error("no figure: " + figure);
+    if (star == std::string::npos) table.rows.push_back(row);
     else
-        for (std::size_t i = 0; i < statistics.size(); ++i)
-            if (!statistics[i].empty())
-                result.*time_statistics[i] =
-                    figure_at(value, std::string(path).replace(star, 1, statistics[i]), exponent);
+        for (const std::string& statistic : statistics) {
+            row.path = std::string(path).replace(star, 1, statistic);
+            if (statistic != "-") table.rows.push_back(row);
+            ++row.figure;
+        }
+}
+
+std::map<std::string, FormatTable, std::less<>> read_format_tables() {
+    std::map<std::string, FormatTable, std::less<>> result;
+    FormatTable* table = nullptr;
+    std::vector<std::string> statistics;
+    for (const std::string& line : parts_of(figures_of_tools_txt.text, '\n')) {
+        if (line.empty() || line.starts_with('#')) continue;
+        if (line.starts_with('[')) table = &result[line.substr(1, line.size() - 2)];
+        else if (line.starts_with("statistics: ")) statistics = words_of(line.substr(12));
+        else if (line.starts_with("used: "))
+            for (std::string& key : words_of(line.substr(6))) table->used.insert(std::move(key));
+        else add_row(*table, line, statistics);
+    }
+    for (auto& [name, one] : result)
+        for (const FormatRow& row : one.rows) one.used.insert(row.path);
     return result;
 }
 
 PublishedResult read_one(const Json& value, const ResultFormat& format) {
+    const FormatTable& table = format_table(format.table);
     PublishedResult result;
     result.tool = format.tool;
     result.arguments_unknown = true;
-    std::string used = " " + std::string(format.used) + " ";
-    for (const FigureRow& row : format.figures) {
-        used += std::string(row.path) + " ";
-        if (row.place.figure != nullptr) {
-            if (const auto figure = figure_at(value, row.path, row.exponent))
-                result.result.*row.place.figure = figure;
-            continue;
-        }
-        TimeSummary& times = result.result.*row.place.times;
-        const TimeSummary found = times_at(value, row.path, format.statistics, row.exponent);
-        for (std::size_t i = 0; i < time_statistics.size(); ++i) {
-            if (found.*time_statistics[i]) times.*time_statistics[i] = found.*time_statistics[i];
-            if (const std::size_t star = row.path.find('*'); star != std::string_view::npos)
-                used += std::string(row.path).replace(star, 1, format.statistics[i]) + " ";
-        }
+    const auto figures = figures_in(result.result);
+    for (const FormatRow& row : table.rows) {
+        if (row.text != nullptr) {
+            if (std::string& text = result.*row.text; text.empty()) text = text_at(value, row.path);
+        } else if (const auto figure = figure_at(value, row.path, row.exponent))
+            *figures[row.figure] = figure;
     }
-    for (const TextRow& row : format.texts) {
-        used += std::string(row.path) + " ";
-        if (std::string& text = result.*row.text; text.empty()) text = text_at(value, row.path);
-    }
-    if (format.used != "*")
-        for (const auto& [key, child] : value.items()) {
-            if (child.is_structured() || child.is_null() ||
-                used.find(" " + key + " ") != std::string::npos)
-                continue;
-            result.unread[one_line(key)] = child.is_string()         ? text_at(child, {})
-                                           : child.is_number_float() ? text_of(child.get<double>())
-                                                                     : child.dump();
-        }
-    if (format.finish != nullptr) format.finish(value, result);
+    if (!table.used.contains("*"))
+        for (const auto& [key, child] : value.items())
+            if (!child.is_structured() && !child.is_null() && !table.used.contains(key))
+                result.unread[one_line(key)] = child.is_string() ? text_at(child, {})
+                                               : child.is_number_float()
+                                                   ? text_of(child.get<double>())
+                                                   : child.dump();
+    format.finish(value, result);
     return result;
 }
 
@@ -138,39 +171,6 @@ void add_label(PublishedResult& result, const std::string& label) {
 // -------------------------------------------------------------------------------------------------
 // `vllm bench serve`, and SGLang's bench_serving, which came from it: times in milliseconds. Our
 // own, which are vLLM's and more.
-
-constexpr std::array<FigureRow, 22> serving_figures{
-    {{"num_prompts", &B::requested_requests},
-     {"completed", &B::successful_requests},
-     {"failed", &B::failed_requests},
-     {"duration", &B::duration_seconds},
-     {"max_concurrency", &B::maximum_concurrency},
-     {"max_concurrent_requests", &B::peak_concurrent_requests},
-     {"concurrency", &B::mean_concurrency},
-     {"request_rate", &B::requested_rate_per_second},
-     {"total_input_tokens", &B::input_tokens},
-     {"total_output_tokens", &B::output_tokens},
-     {"request_throughput", &B::requests_per_second},
-     {"request_goodput", &B::goodput_requests_per_second},
-     {"input_throughput", &B::input_tokens_per_second},
-     {"output_throughput", &B::output_tokens_per_second},
-     {"max_output_tokens_per_s", &B::peak_output_tokens_per_second},
-     {"total_token_throughput", &B::total_tokens_per_second},
-     {"total_throughput", &B::total_tokens_per_second},
-     {"*_ttft_ms", &B::time_to_first_token, -3},
-     {"*_tpot_ms", &B::time_per_output_token, -3},
-     {"*_itl_ms", &B::inter_token_latency, -3},
-     {"*_e2el_ms", &B::latency, -3},
-     {"*_e2e_latency_ms", &B::latency, -3}}};
-constexpr std::array<TextRow, 4> serving_texts{{{"model_id", &P::model},
-                                                {"server_info>model_path", &P::model},
-                                                {"dataset_name", &P::dataset},
-                                                {"date", &P::date}}};
-constexpr StatisticNames serving_statistics{"mean", "median", "p90", "p95", "p99", "std"};
-constexpr std::string_view serving_used =
-    "_benchmark_name label tag rtfx p50_ttft_ms p50_tpot_ms p50_itl_ms p50_e2el_ms";
-constexpr std::array<TextRow, 3> our_texts{
-    {{"model_id", &P::model}, {"servetune>dataset", &P::dataset}, {"date", &P::date}}};
 
 void finish_serving(const Json& value, PublishedResult& result) {
     BenchmarkResult& figures = result.result;
@@ -219,20 +219,6 @@ bool is_metric(const Json& value, std::string_view name) {
            metric->contains("avg");
 }
 
-constexpr std::array<FigureRow, 12> metric_figures{
-    {{"request_count>avg", &B::successful_requests},
-     {"request_throughput>avg", &B::requests_per_second},
-     {"output_token_throughput>avg", &B::output_tokens_per_second},
-     {"error_request_count>avg", &B::failed_requests},
-     {"effective_concurrency>avg", &B::mean_concurrency},  // over the whole window, failed ones too
-     {"effective_concurrency>max", &B::peak_concurrent_requests},
-     {"total_isl>avg", &B::input_tokens},
-     {"total_osl>avg", &B::output_tokens},
-     {"total_token_throughput>avg", &B::total_tokens_per_second},
-     {"goodput>avg", &B::goodput_requests_per_second},
-     {"input_config>perf_analyzer>stimulus>concurrency", &B::maximum_concurrency},
-     {"input_config>perf_analyzer>stimulus>request_rate", &B::requested_rate_per_second}}};
-constexpr std::array<TextRow, 1> aiperf_texts{{{"start_time", &P::date}}};
 /// AIPerf's inter-token latency is (latency - time to first token) / (tokens - 1) of each request:
 /// what we, and vLLM, call time per output token.
 constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_times{
@@ -241,16 +227,15 @@ constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_ti
      {"inter_chunk_latency", &B::inter_token_latency},
      {"request_latency", &B::latency}}};
 
-/// A time of an unknown unit is none: a unit is what the file says, never assumed.
 TimeSummary metric_times_at(const Json& value, std::string_view metric) {
-    constexpr std::array<std::pair<std::string_view, int>, 6> units{
-        {{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
-    const std::string said = text_at(value, std::string(metric) + ">unit");
+    constexpr std::array statistics{">avg", ">p50", ">p90", ">p95", ">p99", ">std"};
+    const std::string path(metric);
+    const std::string said = text_at(value, path + ">unit");
+    TimeSummary result;
     for (const auto& [unit, exponent] : units)
-        if (said == unit)
-            return times_at(value, std::string(metric) + ">*",
-                            {"avg", "p50", "p90", "p95", "p99", "std"}, exponent);
-    return {};
+        for (std::size_t i = 0; i < statistics.size() && said == unit; ++i)
+            result.*time_statistics[i] = figure_at(value, path + statistics[i], exponent);
+    return result;
 }
 
 void finish_metrics(const Json& value, PublishedResult& result) {
@@ -279,6 +264,7 @@ void finish_genai_perf(const Json& value, PublishedResult& result) {
 
 void finish_aiperf(const Json& value, PublishedResult& result) {
     finish_metrics(value, result);
+    result.date = text_at(value, "start_time");
     BenchmarkResult& figures = result.result;
     // The count is left out of a run without errors; two other fields then say that there were
     // none. A run without successes has no count of them either.
@@ -309,27 +295,6 @@ void finish_aiperf(const Json& value, PublishedResult& result) {
 // -------------------------------------------------------------------------------------------------
 // GuideLLM since 0.4
 
-/// Of successful requests. The largest of the rates is that of an interval of 0.1 ms between two
-/// tokens: no peak.
-constexpr std::array<FigureRow, 14> guidellm_figures{
-    {{"duration", &B::duration_seconds},
-     {"metrics>request_totals>successful", &B::successful_requests},
-     {"metrics>request_totals>errored", &B::failed_requests},
-     {"metrics>request_concurrency>successful>max", &B::peak_concurrent_requests},
-     {"metrics>prompt_token_count>successful>total_sum", &B::input_tokens},
-     {"metrics>output_token_count>successful>total_sum", &B::output_tokens},
-     {"metrics>requests_per_second>successful>mean", &B::requests_per_second},
-     {"metrics>prompt_tokens_per_second>successful>mean", &B::input_tokens_per_second},
-     {"metrics>output_tokens_per_second>successful>mean", &B::output_tokens_per_second},
-     {"metrics>tokens_per_second>successful>mean", &B::total_tokens_per_second},
-     {"metrics>time_to_first_token_ms>successful>*", &B::time_to_first_token, -3},
-     {"metrics>time_per_output_token_ms>successful>*", &B::time_per_output_token, -3},
-     {"metrics>inter_token_latency_ms>successful>*", &B::inter_token_latency, -3},
-     {"metrics>request_latency>successful>*", &B::latency}}};
-constexpr std::array<TextRow, 1> guidellm_texts{{{"config>backend>model", &P::model}}};
-constexpr StatisticNames guidellm_statistics{
-    "mean", "median", "percentiles>p90", "percentiles>p95", "percentiles>p99", "std_dev"};
-
 /// How GuideLLM itself prints a strategy: `synchronous`, `concurrent@4`, `constant@6.50`,
 /// `throughput@unlimited`.
 void finish_guidellm(const Json& value, PublishedResult& result) {
@@ -339,10 +304,12 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
             "with a later one");
     BenchmarkResult& figures = result.result;
     // A distribution of nothing is written as zeros with count 0.
-    for (const FigureRow& row : guidellm_figures)
-        if (row.place.times != nullptr &&
-            figure_at(value, std::string(row.path).replace(row.path.size() - 1, 1, "count")) == 0)
-            figures.*row.place.times = {};
+    for (const auto& [name, times] : {std::pair{"time_to_first_token_ms", &B::time_to_first_token},
+                                      {"time_per_output_token_ms", &B::time_per_output_token},
+                                      {"inter_token_latency_ms", &B::inter_token_latency},
+                                      {"request_latency", &B::latency}})
+        if (figure_at(value, fmt::format("metrics>{}>successful>count", name)) == 0)
+            figures.*times = {};
     // Cancelled at the time limit: neither successful nor failed.
     if (const auto cut = figure_at(value, "metrics>request_totals>incomplete"); cut && *cut > 0) {
         result.unread["incomplete requests"] = text_of(*cut);
@@ -366,21 +333,6 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
 // -------------------------------------------------------------------------------------------------
 // `evalscope perf` since 1.7
 
-constexpr std::array<FigureRow, 13> evalscope_figures{
-    {{"Test Duration (s)", &B::duration_seconds},
-     {"Concurrency", &B::maximum_concurrency},                 // -1: no cap
-     {"Request Rate (req/s)", &B::requested_rate_per_second},  // -1: all at once
-     {"Total Requests", &B::requested_requests},
-     {"Success Requests", &B::successful_requests},
-     {"Failed Requests", &B::failed_requests},
-     {"Req Throughput (req/s)", &B::requests_per_second},
-     {"Output Throughput (tok/s)", &B::output_tokens_per_second},
-     {"Total Throughput (tok/s)", &B::total_tokens_per_second},
-     {"Avg Latency (s)", &B::latency},
-     {"Avg TTFT (ms)", &B::time_to_first_token, -3},
-     {"Avg TPOT (ms)", &B::time_per_output_token, -3},
-     {"Avg ITL (ms)", &B::inter_token_latency, -3}}};
-
 /// Totals are means of all successes; means are -1 where nothing succeeded, 0 where nothing was
 /// measured. An answer that was not streamed has its latency as the time to the first token.
 void finish_evalscope(const Json& value, PublishedResult& result) {
@@ -393,8 +345,7 @@ void finish_evalscope(const Json& value, PublishedResult& result) {
         if (const double all = std::round(figure_at(value, key).value_or(0) * successes);
             all != 0 && std::isfinite(all))
             *tokens = all;
-    for (const auto family :
-         {&B::time_to_first_token, &B::time_per_output_token, &B::inter_token_latency, &B::latency})
+    for (const auto family : times_of_requests)
         if (successes == 0 || (figures.*family).mean == 0) figures.*family = {};
     if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
 }
@@ -402,13 +353,6 @@ void finish_evalscope(const Json& value, PublishedResult& result) {
 // -------------------------------------------------------------------------------------------------
 // InferenceX (InferenceMAX before): agg_*.json of one run, or agg_bmk.json, a list of them, made of
 // vLLM's result: times in seconds, tokens a second of one GPU
-
-constexpr std::array<FigureRow, 5> inferencex_figures{{{"conc", &B::maximum_concurrency},
-                                                       {"*_ttft", &B::time_to_first_token},
-                                                       {"*_tpot", &B::time_per_output_token},
-                                                       {"*_itl", &B::inter_token_latency},
-                                                       {"*_e2el", &B::latency}}};
-constexpr std::array<TextRow, 1> model_text{{{"model", &P::model}}};
 
 /// Rates are those of one GPU. Where prompts and answers do not add up to all tokens, or servers on
 /// several nodes share the work, nobody knows by how many GPUs the tool divided.
@@ -450,12 +394,6 @@ void finish_inferencex(const Json& value, PublishedResult& result) {
 // llama-bench: prompts alone, answers alone, or both, of one stream. No server and no requests:
 // rates and lengths only
 
-constexpr std::array<FigureRow, 3> bench_figures{{{"n_prompt", &B::input_tokens},
-                                                  {"n_gen", &B::output_tokens},
-                                                  {"avg_ns", &B::duration_seconds, -9}}};
-constexpr std::array<TextRow, 3> bench_texts{
-    {{"model_filename", &P::model}, {"model_type", &P::model}, {"test_time", &P::date}}};
-
 void finish_llama_bench(const Json& value, PublishedResult& result) {
     BenchmarkResult& figures = result.result;
     std::string label;
@@ -474,100 +412,45 @@ void finish_llama_bench(const Json& value, PublishedResult& result) {
 }
 
 constexpr std::array<ResultFormat, 9> known_formats{
-    {{"servetune",
-      "servetune.figures",
+    {{"servetune", "servetune.figures",
       [](const Json& value) {
           const Json* figures = node_at(value, "servetune>figures");
           return figures != nullptr && figures->is_object();
       },
-      {},
-      our_texts,
-      {},
-      {},
-      "*",
-      finish_ours},
-     {"sglang",
-      "duration, completed, mean_e2e_latency_ms",
+      "servetune", finish_ours},
+     {"sglang", "duration, completed, mean_e2e_latency_ms",
       [](const Json& value) {
           return has_numbers(value, "duration, completed") &&
                  (value.contains("total_output_tokens_retokenized") ||
                   value.contains("mean_e2e_latency_ms") ||
                   (value.contains("input_throughput") && value.contains("dataset_name")));
       },
-      serving_figures,
-      serving_texts,
-      serving_statistics,
-      {},
-      serving_used,
-      finish_serving},
-     {"vllm",
-      "duration, completed, request_throughput",
-      nullptr,
-      serving_figures,
-      serving_texts,
-      serving_statistics,
-      {},
-      serving_used,
-      finish_serving},
-     {"aiperf",
-      "profile_export_aiperf.json",
+      "serving", finish_serving},
+     {"vllm", "duration, completed, request_throughput", nullptr, "serving", finish_serving},
+     {"aiperf", "profile_export_aiperf.json",
       [](const Json& value) {
           return (is_text_at(value, "aiperf_version") || is_text_at(value, "schema_version") ||
                   is_metric(value, "benchmark_duration")) &&
                  (is_metric(value, "request_throughput") ||
                   is_metric(value, "error_request_count"));
       },
-      metric_figures,
-      aiperf_texts,
-      {},
-      {},
-      "*",
-      finish_aiperf},
-     {"genai-perf",
-      "profile_export_genai_perf.json",
+      "metrics", finish_aiperf},
+     {"genai-perf", "profile_export_genai_perf.json",
       [](const Json& value) {
           return is_metric(value, "request_throughput") && is_metric(value, "request_latency");
       },
-      metric_figures,
-      {},
-      {},
-      {},
-      "*",
-      finish_genai_perf},
+      "metrics", finish_genai_perf},
      {"guidellm", "benchmarks, metrics.request_latency",
       [](const Json& value) {
           return value.contains("run_stats") || is_at(value, "metrics", Json::object()) ||
                  (node_at(value, "metrics>request_latency>successful") != nullptr &&
                   node_at(value, "metrics>time_to_first_token_ms>successful") != nullptr);
       },
-      guidellm_figures, guidellm_texts, guidellm_statistics, "benchmarks", "*", finish_guidellm},
-     {"evalscope",
-      "Success Requests, Avg Latency (s), Avg ITL (ms)",
-      nullptr,
-      evalscope_figures,
-      {},
-      {},
-      {},
-      "*",
+      "guidellm", finish_guidellm, "benchmarks"},
+     {"evalscope", "Success Requests, Avg Latency (s), Avg ITL (ms)", nullptr, "evalscope",
       finish_evalscope},
-     {"inferencex",
-      "conc, tput_per_gpu",
-      nullptr,
-      inferencex_figures,
-      model_text,
-      serving_statistics,
-      {},
-      "mean_intvty median_intvty std_intvty p90_intvty p95_intvty p99_intvty",
-      finish_inferencex},
-     {"llama-bench",
-      "avg_ts, n_prompt, n_gen",
-      nullptr,
-      bench_figures,
-      bench_texts,
-      {},
-      {},
-      "avg_ts build_number",
-      finish_llama_bench}}};
+     {"inferencex", "conc, tput_per_gpu", nullptr, "inferencex", finish_inferencex},
+     {"llama-bench", "avg_ts, n_prompt, n_gen", nullptr, "llama-bench", finish_llama_bench}}};
 
 constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed",
                                                         "request_throughput"};
@@ -591,6 +474,17 @@ std::string found_in(const Json& value) {
 }
 
 }  // namespace
+
+const FormatTable& format_table(std::string_view name) {
+    static const auto tables = read_format_tables();
+    return tables.find(name)->second;
+}
+
+std::vector<std::optional<double>*> figures_in(BenchmarkResult& result) {
+    std::vector<std::optional<double>*> all;
+    for_each_figure(result, [&](const std::string&, auto& figure) { all.push_back(&figure); });
+    return all;
+}
 
 std::vector<PublishedResult> results_of(const Json& value) {
     const Json* list = value.is_array() ? &value : nullptr;
@@ -628,8 +522,7 @@ void drop_unmeasured(BenchmarkResult& figures) {
     };
     const bool none_succeeded = figures.successful_requests && *figures.successful_requests <= 0;
     const bool tokens_took_time = !all_zero(figures.time_per_output_token);
-    for (const auto family : {&B::time_to_first_token, &B::time_per_output_token,
-                              &B::inter_token_latency, &B::latency}) {
+    for (const auto family : times_of_requests) {
         const bool a_finding = family == &B::inter_token_latency && tokens_took_time;
         if (none_succeeded || (all_zero(figures.*family) && !a_finding)) figures.*family = {};
     }

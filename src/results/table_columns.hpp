@@ -5,8 +5,8 @@
 
 namespace servetune {
 
-// What trackers of experiments (W&B, MLflow, Ray Tune, Optuna) call columns: words between blanks,
-// in lower case, `_` for a blank, `x*` for all that begin with x. Files in tables/.
+// Files in tables/. What trackers of experiments (W&B, MLflow, Ray Tune, Optuna) call columns: words
+// between blanks, in lower case, `_` for a blank, `x*` for all that begin with x.
 
 /// Which row it is, who made it, when it ran, how it ended: no parameter and no figure.
 extern const EmbeddedFile columns_about_rows_txt;
@@ -14,5 +14,8 @@ extern const EmbeddedFile columns_about_rows_txt;
 extern const EmbeddedFile columns_of_parameters_txt;
 /// What `state` or `status` says of a run that came to no good end.
 extern const EmbeddedFile bad_ends_txt;
+
+/// Where the figures of benchmark tools stand in what they write.
+extern const EmbeddedFile figures_of_tools_txt;
 
 }  // namespace servetune

@@ -47,8 +47,7 @@ std::vector<TraceRow> all_requests(const std::vector<std::filesystem::path>& fil
         traffic.unread += found.unread;
         std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all));
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const TraceRow& a, const TraceRow& b) { return time_of(a) < time_of(b); });
+    stable_sort(all, [](const TraceRow& a, const TraceRow& b) { return time_of(a) < time_of(b); });
     return all;
 }
 

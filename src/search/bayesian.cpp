@@ -63,9 +63,7 @@ constexpr std::size_t places_of_many = 2;
 /// configuration of which nothing is known.
 double least_chance_of(const PendingAwareModel& model) {
     const std::vector<ConfigurationEvidence>& evidence = model.evidence();
-    const auto count = [&](const auto& is) {
-        return double(std::count_if(evidence.begin(), evidence.end(), is));
-    };
+    const auto count = [&](const auto& is) { return double(count_if(evidence, is)); };
     const double failed = count([](const ConfigurationEvidence& entry) { return !entry.works; });
     const double numbers =
         count([](const ConfigurationEvidence& entry) { return entry.measured(); });
@@ -85,12 +83,11 @@ std::optional<Proposal> in_full(const Standings& standings) {
         if (standing.trials.size() != 1) continue;  // once
         const Measurement* measurement = standing.trials.front()->measurement();
         if (measurement == nullptr || !measurement->validity.ended_early()) continue;
-        const auto found = measurement->metrics.find(trial_had_to_reach);
-        if (found == measurement->metrics.end()) continue;
+        const auto* found = entry_in(measurement->metrics, trial_had_to_reach);
+        if (found == nullptr) continue;
         // As the load test printed it; means are without the machine's drift.
         const double missed =
-            found->second.value *
-            std::exp(-standings.drift().offset(double(standing.trials.front()->id)));
+            found->value * std::exp(-standings.drift().offset(double(standing.trials.front()->id)));
         if (best == nullptr || best->estimate().mean < missed)
             return Proposal{standing.configuration,
                             "again, in full: the best one that it was slower than is out"};
@@ -116,9 +113,8 @@ void forget_all_but_the_best(std::vector<Choice>& choices, std::size_t most,
                              double least_log_works) {
     if (choices.size() <= most) return;
     const auto kept = choices.begin() + std::ptrdiff_t(most);
-    const auto likely = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
-        return choice.score.log_works >= least_log_works;
-    });
+    const auto likely = find_if(
+        choices, [&](const Choice& choice) { return choice.score.log_works >= least_log_works; });
     if (likely >= kept && likely != choices.end()) *(kept - 1) = *likely;
     choices.erase(kept, choices.end());
 }
@@ -233,8 +229,7 @@ private:
                            const double chance = std::exp(double(log_chance));
                            return chance < std::max(first_chance, least) ? 0 : chance;
                        });
-        if (std::all_of(chances.begin(), chances.end(), [](double chance) { return chance <= 0; }))
-            return std::nullopt;
+        if (all_of(chances, [](double chance) { return chance <= 0; })) return std::nullopt;
         Configuration configuration =
             all_.configuration(farthest(all_.geometry(), all_.pool(), tried, chances, seed_));
         if (seen_.contains(configuration)) return std::nullopt;
@@ -266,16 +261,14 @@ private:
         if (const auto replicate = best_replicate(model_); replicate && problem_.replicates_inform)
             look(replicate->second, model_.evidence()[replicate->first].point);
         if (pays || taken <= 0) return std::nullopt;
-        if (std::any_of(history_.begin(), history_.end(),
-                        [](const Trial& trial) { return !trial.told(); }))
-            return Waiting{};
+        if (any_of(history_, [](const Trial& trial) { return !trial.told(); })) return Waiting{};
 
         const auto dropped = [](const Trial& trial) {
             return trial.purpose == Purpose::smaller_command;
         };
         constexpr std::ptrdiff_t attempts =
             3;  // what an attempt loses teaches the next one which setting to keep
-        if (std::count_if(history_.begin(), history_.end(), dropped) < attempts)
+        if (count_if(history_, dropped) < attempts)
             if (auto proposal = smaller_command()) return *proposal;
         return Finished{"not worth another trial: the best one is expected to gain " +
                         seconds_text(gained) + " in " +
@@ -359,8 +352,7 @@ private:
         const auto unlikely = [&](const Choice& one) {
             return one.score.log_works < std::log(least);
         };
-        if (!std::all_of(choices.begin(), choices.end(), unlikely))
-            std::erase_if(choices, unlikely);  // the last resort only
+        if (!all_of(choices, unlikely)) std::erase_if(choices, unlikely);  // the last resort only
         const auto best =
             std::max_element(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
                 return a.score.total() < b.score.total() ||
@@ -422,7 +414,7 @@ private:
         for (const Choice& choice : choices) is_new(choice.configuration);
         const double least = std::log(least_chance_of(model_));
         for (int sweep = 0; sweep < sweeps; ++sweep) {
-            std::sort(choices.begin(), choices.end(), better);
+            sort(choices, better);
             forget_all_but_the_best(choices, std::max(places, rescored), least);
             std::vector<Configuration> from;
             if (const auto incumbent = model_.incumbent(); sweep == 0 && incumbent)

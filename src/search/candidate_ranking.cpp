@@ -24,7 +24,7 @@ std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size_t most
         bar = scores(static_cast<Eigen::Index>(*last));
         kept.resize(most);
     }
-    std::sort(kept.begin(), kept.end(), higher);
+    sort(kept, higher);
     kept.resize(std::min(kept.size(), most));
     return kept;
 }
@@ -146,7 +146,7 @@ std::vector<std::size_t> CandidateRanking::best(const PendingAwareModel& model, 
         std::vector<std::size_t> some = highest(bounds, count);
         const bool all = some.size() == candidates_.pool().size();
         const float of_others = all ? 0 : bounds(static_cast<Eigen::Index>(some.back()));
-        std::sort(some.begin(), some.end());
+        sort(some);
         const Eigen::MatrixXf known = regressors_.size() > 0
                                           ? Eigen::MatrixXf(regressors_(some, Eigen::all))
                                           : Eigen::MatrixXf();

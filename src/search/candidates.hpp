@@ -48,7 +48,7 @@ public:
             if (Configuration one = problem.feasible.sample(rng);
                 known.insert(one.fingerprint().bits).second)
                 drawn.push_back(std::move(one));
-        std::sort(drawn.begin(), drawn.end());
+        sort(drawn);
         for (const Configuration& configuration : drawn) add(configuration, beliefs);
     }
 

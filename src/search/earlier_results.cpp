@@ -29,17 +29,15 @@ std::vector<EarlierResults::Link> EarlierResults::links(
     for (const Trial& trial : trials)
         for (const auto& [name, value] : trial.configuration.entries()) names.insert(name);
     for (const std::string& name : names) {
-        const auto found = concepts.find(name);
-        const std::string key =
-            found == concepts.end() || found->second.empty() ? name : found->second;
+        const auto* found = entry_in(concepts, name);
+        const std::string key = found == nullptr || found->empty() ? name : *found;
         Link& link = by_key[key];
         link.key = key;
         link.earlier.insert(name);
         for (const Parameter& parameter : space.parameters()) {
             const bool same_concept =
                 !parameter.concept_name.empty() && parameter.concept_name == key;
-            const bool known = std::find(link.current.begin(), link.current.end(), &parameter) !=
-                               link.current.end();
+            const bool known = contains(link.current, &parameter);
             if (!known && (same_concept || parameter.name == name))
                 link.current.push_back(&parameter);
         }
@@ -58,8 +56,7 @@ std::vector<EarlierResults::Link> EarlierResults::links(
         if (different.size() < 2) continue;
         for (const Parameter* parameter : link.current) link.names.push_back(parameter->name);
         link.otherwise = link.values.front();
-        if (const auto constant = constants.find(key); constant != constants.end())
-            link.otherwise = plain(constant->second);
+        if (const auto* constant = entry_in(constants, key)) link.otherwise = plain(*constant);
         result.push_back(std::move(link));
     }
     return result;
@@ -74,8 +71,7 @@ Parameter EarlierResults::parameter_of(const Link& link) {
     bool ordered = !link.current.empty();
     const auto add = [&](const Value& value) {
         if (is_unset(value)) unset = true;
-        else if (std::find(values.begin(), values.end(), value) == values.end())
-            values.push_back(value);
+        else if (!contains(values, value)) values.push_back(value);
     };
     for (const Parameter* parameter : link.current) {
         ordered = ordered && parameter->ordered();
@@ -97,12 +93,11 @@ Parameter EarlierResults::parameter_of(const Link& link) {
     for (const auto& value : link.values)
         if (value) add(*value);
     if (link.otherwise) add(*link.otherwise);
-    const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) {
+    const bool numbers = all_of(values, [](const Value& value) {
         return !std::holds_alternative<bool>(value) && number_of(value).has_value();
     });
     if (numbers)
-        std::sort(values.begin(), values.end(),
-                  [](const Value& a, const Value& b) { return *number_of(a) < *number_of(b); });
+        sort(values, [](const Value& a, const Value& b) { return *number_of(a) < *number_of(b); });
     result.name = link.key;
     if (continuous && numbers) {
         const double low = present(number_of(values.front()));
@@ -117,8 +112,7 @@ Parameter EarlierResults::parameter_of(const Link& link) {
         result.domain = ChoiceDomain{values, numbers || ordered};
     }
     result.offers_unset = unset;
-    if (result.value_when_unset && !numbers &&
-        std::find(values.begin(), values.end(), *result.value_when_unset) == values.end())
+    if (result.value_when_unset && !numbers && !contains(values, *result.value_when_unset))
         result.value_when_unset.reset();
     return result;
 }
@@ -131,7 +125,7 @@ std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history
     std::vector<const Standing*> ranked;
     for (const Standing& standing : standings.all())
         if (standing.passes()) ranked.push_back(&standing);
-    std::stable_sort(ranked.begin(), ranked.end(), [&](const Standing* a, const Standing* b) {
+    stable_sort(ranked, [&](const Standing* a, const Standing* b) {
         return goal.better(a->estimate().mean, b->estimate().mean);
     });
     std::vector<Winner> result;
@@ -145,9 +139,9 @@ std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history
             const std::optional<Value>& value = link.values[at];
             if (!value) continue;
             if (link.names.empty()) {
-                const auto constant = constants.find(link.key);
-                of_this_engine = of_this_engine &&
-                                 (constant == constants.end() || plain(constant->second) == *value);
+                const auto* constant = entry_in(constants, link.key);
+                of_this_engine =
+                    of_this_engine && (constant == nullptr || plain(*constant) == *value);
                 continue;
             }
             for (const std::string& name : link.names) {
@@ -199,8 +193,7 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
     const Standings standings(history, aim, decision, history.front().configuration);
     std::vector<ConfigurationEvidence> evidence =
         worth_learning(evidence_of(*problem_, standings, *geometry_, {}), aim, most_results);
-    if (std::none_of(evidence.begin(), evidence.end(),
-                     [](const ConfigurationEvidence& entry) { return entry.measured(); }))
+    if (none_of(evidence, [](const ConfigurationEvidence& entry) { return entry.measured(); }))
         throw UsageError(name_ + " has no measured " + aim.leading().metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
     model_ = std::make_unique<FittedModels>(*problem_, std::move(evidence), *geometry_,

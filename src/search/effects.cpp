@@ -52,8 +52,7 @@ std::vector<Value> levels_of(const Parameter& parameter, std::size_t most) {
         result.push_back(parameter.level(level));
     for (std::size_t k = 0; k < most && parameter.continuous(); ++k)
         result.emplace_back(parameter.at_position(double(k) / double(most - 1)));
-    if (std::find(result.begin(), result.end(), parameter.default_value) == result.end())
-        result.push_back(parameter.default_value);
+    if (!contains(result, parameter.default_value)) result.push_back(parameter.default_value);
     return result;
 }
 
@@ -195,9 +194,9 @@ std::vector<PairEffect> EffectFinder::pairs() const {
                 one->effect.share /= variance;
                 if (one->effect.share >= least_share) candidates.push_back(std::move(*one));
             }
-    std::stable_sort(
-        candidates.begin(), candidates.end(),
-        [](const Candidate& a, const Candidate& b) { return a.effect.share > b.effect.share; });
+    stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+        return a.effect.share > b.effect.share;
+    });
     std::vector<PairEffect> result;
     for (Candidate& one : candidates) {
         if (result.size() == most_pairs) break;
@@ -253,10 +252,9 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
     }
     if (!strongest) return std::nullopt;
     // Rows are those of the sample in which both are active.
-    const auto active =
-        std::count_if(sample_.begin(), sample_.end(), [&](const Configuration& one) {
-            return one.find(names[0]) != nullptr && one.find(names[1]) != nullptr;
-        });
+    const auto active = count_if(sample_, [&](const Configuration& one) {
+        return one.find(names[0]) != nullptr && one.find(names[1]) != nullptr;
+    });
     effect.share =
         double(active) / double(sample_.size()) * counts.dot(t.cwiseAbs2()) / counts.sum();
     return Candidate{std::move(effect), std::move(grid), beyond.row(*strongest).transpose(),
@@ -266,10 +264,8 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
 }  // namespace
 
 std::size_t Effects::left_out(const Parameter& parameter) const {
-    const auto told =
-        std::size_t(std::count_if(main.begin(), main.end(), [&](const MainEffect& effect) {
-            return effect.parameter == parameter.name;
-        }));
+    const auto told = std::size_t(count_if(
+        main, [&](const MainEffect& effect) { return effect.parameter == parameter.name; }));
     return parameter.level_count() - std::min(parameter.level_count(), told);  // a real has none
 }
 

@@ -72,7 +72,7 @@ std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvide
         if (!kept[i]) told.push_back(i);
         else if (left > 0) --left;
     }
-    std::stable_sort(told.begin(), told.end(), [&](std::size_t a, std::size_t b) {
+    stable_sort(told, [&](std::size_t a, std::size_t b) {
         const auto passes = [&](std::size_t i) {
             return evidence[i].measured() && evidence[i].passes;
         };
@@ -101,11 +101,10 @@ double weight_of_approximate(const Problem& problem, const Standings& standings,
         const Measurement* measurement = trial->measurement();
         if (measurement == nullptr) continue;
         if (!measurement->validity.ended_early()) return 1;
-        const auto figure = measurement->metrics.find(problem.objective.leading().metric);
-        if (figure != measurement->metrics.end() && figure->second.value > 0)
-            error = std::max(
-                error, standings.scale().relative_error(figure->second.value,
-                                                        figure->second.standard_error.value_or(0)));
+        const auto* figure = entry_in(measurement->metrics, problem.objective.leading().metric);
+        if (figure != nullptr && figure->value > 0)
+            error = std::max(error, standings.scale().relative_error(
+                                        figure->value, figure->standard_error.value_or(0)));
     }
     return error > standings.noise() ? std::pow(standings.noise() / error, 2) : 1;
 }

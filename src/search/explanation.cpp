@@ -38,8 +38,7 @@ Explanation::~Explanation() = default;
 EffectsFloor Explanation::floor() const { return fitted_->floor; }
 
 TrialExplanation Explanation::trial(std::uint64_t id) const {
-    const auto found = std::find_if(fitted_->trials.begin(), fitted_->trials.end(),
-                                    [&](const Trial& trial) { return trial.id == id; });
+    const auto found = find_if(fitted_->trials, [&](const Trial& trial) { return trial.id == id; });
     if (found == fitted_->trials.end())
         throw UsageError("there is no trial " + std::to_string(id) + " of the search; there are " +
                          std::to_string(fitted_->trials.size()));
@@ -67,8 +66,7 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     Expectation& expected = result.expected.emplace();
     expected.scale = standings.scale();
     const auto& evidence = model.evidence();
-    if (std::any_of(evidence.begin(), evidence.end(),
-                    [](const ConfigurationEvidence& entry) { return entry.measured(); })) {
+    if (any_of(evidence, [](const ConfigurationEvidence& entry) { return entry.measured(); })) {
         const double reach = normal_95 * std::sqrt(score.objective.variance);
         const auto [low, high] = std::minmax(
             {figure(score.objective.mean - reach), figure(score.objective.mean + reach)});

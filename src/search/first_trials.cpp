@@ -84,8 +84,7 @@ std::optional<Proposal> FirstTrials::by_design(
         2 * evidence_.size() < trials_ + 1;  // the rest of the start is the design's
     auto own = half_left ? own_default(problem_.space, evidence_, works, seed_) : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
-    if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), works);
-        found != suggestions.end())
+    if (const auto found = find_if(suggestions, works); found != suggestions.end())
         return Proposal{*found, "suggested"};
     const std::size_t left = trials_ + of_knowledge_ - evidence_.size();
     auto few_changes = start_point(problem_.space, candidates_.geometry(), evidence_, trials_ - 1,
@@ -107,7 +106,7 @@ std::optional<Proposal> FirstTrials::by_design(
 }
 
 bool FirstTrials::tried(const Configuration& configuration) const {
-    return std::any_of(evidence_.begin(), evidence_.end(), [&](const ConfigurationEvidence& entry) {
+    return any_of(evidence_, [&](const ConfigurationEvidence& entry) {
         return entry.configuration == configuration;
     });
 }

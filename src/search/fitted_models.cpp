@@ -104,9 +104,7 @@ void FittedModels::learn_what_works() {
         margins.push_back(believed_margin(entry.beliefs));
     }
     const auto nothing = [](double margin) { return margin == 0; };
-    if (std::find(works.begin(), works.end(), false) == works.end() &&
-        std::all_of(margins.begin(), margins.end(), nothing))
-        return;
+    if (!contains(works, false) && all_of(margins, nothing)) return;
     works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, margins);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hyperparameters.hpp"
 
-#include <algorithm>
 #include <limits>
 
 namespace servetune {
@@ -100,17 +99,16 @@ std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyper
             from);
         if (std::isfinite(result.value)) found.push_back({result.point, result.value, 1});
     }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    stable_sort(found, [](const auto& a, const auto& b) {
         return a.negative_log_posterior < b.negative_log_posterior;
     });
     std::vector<HyperparameterMode> modes;
     double total = 0;
     for (HyperparameterMode& mode : found) {
         constexpr double same = 0.05;
-        const bool known =
-            std::any_of(modes.begin(), modes.end(), [&](const HyperparameterMode& better) {
-                return (better.theta - mode.theta).cwiseAbs().maxCoeff() < same;
-            });
+        const bool known = any_of(modes, [&](const HyperparameterMode& better) {
+            return (better.theta - mode.theta).cwiseAbs().maxCoeff() < same;
+        });
         mode.weight =
             modes.empty()
                 ? 1

@@ -38,8 +38,7 @@ public:
 
     /// Points that are dominated, or not above the reference in both goals, take no part.
     Staircase(std::vector<Point> points, Point reference) : reference_(reference) {
-        std::sort(points.begin(), points.end(),
-                  [](const Point& a, const Point& b) { return a > b; });
+        sort(points, [](const Point& a, const Point& b) { return a > b; });
         double highest = reference[1];
         for (const Point& point :
              points) {  // from the best in the first goal: each must be higher in the second

@@ -68,12 +68,11 @@ std::vector<std::string> to_tell_apart(const std::vector<std::string>& names,
     std::vector<Part> parts;
     std::size_t changes = 0;
     for (auto& [changed, members] : groups) {
-        const bool never = std::find(changed.begin(), changed.end(), true) == changed.end();
+        const bool never = !contains(changed, true);
         parts.push_back({members, set_sizes(members.size() + (never ? 1 : 0), left)});
         changes += parts.back().changes;
     }
-    std::stable_sort(parts.begin(), parts.end(),
-                     [](const Part& a, const Part& b) { return a.changes > b.changes; });
+    stable_sort(parts, [](const Part& a, const Part& b) { return a.changes > b.changes; });
     const std::size_t most = (changes + left - 1) / left;
     std::vector<std::string> result;
     for (const Part& part : parts)

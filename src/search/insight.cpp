@@ -48,13 +48,12 @@ bool holds(const Configuration& configuration, const ShownLevel& wanted) {
 namespace {
 
 bool holds_all(const Configuration& configuration, const std::vector<ShownLevel>& levels) {
-    return std::all_of(levels.begin(), levels.end(),
-                       [&](const ShownLevel& level) { return holds(configuration, level); });
+    return all_of(levels, [&](const ShownLevel& level) { return holds(configuration, level); });
 }
 
 /// A failure that was not its own tells nothing of a configuration.
 bool told_of_itself(const Standing& standing) {
-    return std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
+    return any_of(standing.trials, [](const Trial* trial) {
         return trial->measurement() != nullptr ||
                (trial->failure() != nullptr && teaches(trial->failure()->kind));
     });
@@ -64,10 +63,9 @@ bool told_of_itself(const Standing& standing) {
 
 std::size_t measured_with(const std::vector<ConfigurationEvidence>& evidence,
                           const std::vector<ShownLevel>& levels) {
-    return std::size_t(
-        std::count_if(evidence.begin(), evidence.end(), [&](const ConfigurationEvidence& entry) {
-            return entry.measured() && holds_all(entry.configuration, levels);
-        }));
+    return std::size_t(count_if(evidence, [&](const ConfigurationEvidence& entry) {
+        return entry.measured() && holds_all(entry.configuration, levels);
+    }));
 }
 
 std::string RefusedLevels::why(const std::vector<ShownLevel>& levels) const {
@@ -87,8 +85,7 @@ std::string RefusedLevels::why(const std::vector<ShownLevel>& levels) const {
 
 std::vector<Configuration> RefusedLevels::without(std::vector<Configuration> configurations) const {
     std::erase_if(configurations, [&](const Configuration& one) {
-        return std::any_of(refused_.begin(), refused_.end(),
-                           [&](const ShownLevel& refused) { return holds(one, refused); });
+        return any_of(refused_, [&](const ShownLevel& refused) { return holds(one, refused); });
     });
     if (configurations.empty())
         for (const Standing& standing : standings_.all())
@@ -147,8 +144,7 @@ VariantGrid::VariantGrid(const FittedHistory& fitted, const std::vector<Configur
                          std::vector<Assignment> cells, std::size_t most_rows)
     : fitted_(&fitted), cells_(std::move(cells)) {
     const auto active_in = [](const Assignment& cell, const Configuration& where) {
-        return std::all_of(cell.begin(), cell.end(),
-                           [&](const auto& entry) { return where.find(entry.first) != nullptr; });
+        return all_of(cell, [&](const auto& entry) { return where.find(entry.first) != nullptr; });
     };
     for (const Configuration& configuration : sample) {
         if (rows_.size() >= most_rows) break;

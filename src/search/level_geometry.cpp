@@ -12,15 +12,13 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
         const Parameter& parameter = space.parameters()[i];
         if (is_fixed(parameter) && parameter.active_when.empty()) continue;
         const auto shares = [&](const Dimension& dimension) {
-            return std::all_of(dimension.parameters.begin(), dimension.parameters.end(),
-                               [&](std::size_t other) {
-                                   return alike(space.parameters()[other], parameter) &&
-                                          exclude_each_other(space.parameters()[other], parameter);
-                               });
+            return all_of(dimension.parameters, [&](std::size_t other) {
+                return alike(space.parameters()[other], parameter) &&
+                       exclude_each_other(space.parameters()[other], parameter);
+            });
         };
-        const auto linked = parameter.concept_name.empty()
-                                ? dimensions_.end()
-                                : std::find_if(dimensions_.begin(), dimensions_.end(), shares);
+        const auto linked =
+            parameter.concept_name.empty() ? dimensions_.end() : find_if(dimensions_, shares);
         if (linked != dimensions_.end()) linked->parameters.push_back(i);
         else dimensions_.push_back({{i}});
     }
@@ -53,10 +51,8 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
 bool LevelGeometry::exclude_each_other(const Parameter& a, const Parameter& b) {
     for (const Condition& mine : a.active_when)
         for (const Condition& other : b.active_when)
-            if (mine.parent == other.parent &&
-                std::none_of(mine.values.begin(), mine.values.end(), [&](const Value& value) {
-                    return std::find(other.values.begin(), other.values.end(), value) !=
-                           other.values.end();
+            if (mine.parent == other.parent && none_of(mine.values, [&](const Value& value) {
+                    return contains(other.values, value);
                 }))
                 return true;
     return false;
@@ -88,15 +84,14 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
     std::vector<double> marks;
     for (const auto& place : places)
         if (place) marks.push_back(place->mark);
-    std::sort(marks.begin(), marks.end());
+    sort(marks);
     marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
     const auto unit = [](double value, double low, double high) {
         return high > low ? (value - low) / (high - low) : 0.5;
     };
     const auto last_rank = double(marks.empty() ? 0 : marks.size() - 1);
     const bool by_ratio =
-        std::any_of(parameters.begin(), parameters.end(),
-                    [](const Parameter* parameter) { return parameter->by_ratio(); });
+        any_of(parameters, [](const Parameter* parameter) { return parameter->by_ratio(); });
     const double half = std::sqrt(0.5);
     dimension.coordinates.setZero(
         dimension.inactive + 1,

@@ -84,9 +84,8 @@ FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
     const std::vector<CandidateScore> scores = model.scores(all.points, all.beliefs);
     std::vector<std::size_t> order(candidates.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return scores[a].total() > scores[b].total();
-    });
+    stable_sort(
+        order, [&](std::size_t a, std::size_t b) { return scores[a].total() > scores[b].total(); });
     order.resize(std::min(order.size(), most_joint));
 
     std::vector<Configuration> joint{from};
@@ -145,7 +144,7 @@ FurtherGain Explanation::further(const Configuration& from, std::size_t trials,
         gains.push_back(std::expm1(model.scale().spread() * gained));
         changed += another ? 1 : 0;
     }
-    std::sort(gains.begin(), gains.end());
+    sort(gains);
     const auto count = double(gains.size());
     result.gain = {std::accumulate(gains.begin(), gains.end(), 0.0) / count,
                    world_quantile(gains, 0.025), world_quantile(gains, 0.975)};

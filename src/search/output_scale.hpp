@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/base/ranges.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,7 +13,7 @@ namespace servetune {
 
 inline double median_of(std::vector<double> values) {
     if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
+    sort(values);
     return values.size() % 2 == 1
                ? values[values.size() / 2]
                : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);

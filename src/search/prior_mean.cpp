@@ -11,10 +11,10 @@ std::vector<Winner> Beliefs::winners(const SearchSpace& space) const {
     const auto add_first_of = [&](std::span<const Winner> candidates) {
         for (const Winner& winner : candidates) {
             if (!space.feasible(winner.configuration)) continue;
-            const bool known = winner.configuration == usual ||
-                               std::any_of(result.begin(), result.end(), [&](const Winner& other) {
-                                   return other.configuration == winner.configuration;
-                               });
+            const bool known =
+                winner.configuration == usual || any_of(result, [&](const Winner& other) {
+                    return other.configuration == winner.configuration;
+                });
             if (!known) result.push_back(winner);
             break;
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rejected_priors.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace servetune {
@@ -10,9 +9,8 @@ std::vector<RejectedPrior> rejected_priors(const Beliefs& beliefs, const Problem
                                            const Standings& standings) {
     std::vector<RejectedPrior> result;
     const Configuration usual = problem.space.default_configuration();
-    const auto found =
-        std::find_if(standings.all().begin(), standings.all().end(),
-                     [&](const Standing& standing) { return standing.configuration == usual; });
+    const auto found = find_if(
+        standings.all(), [&](const Standing& standing) { return standing.configuration == usual; });
     if (found == standings.all().end() || found->measured() == 0 || !standings.scale().ratios())
         return result;
     const double sign = problem.objective.leading().direction == Direction::maximize ? 1 : -1;
@@ -25,11 +23,10 @@ std::vector<RejectedPrior> rejected_priors(const Beliefs& beliefs, const Problem
         double both = 0;
         double squares = 0;
         for (const Standing& standing : standings.all()) {
-            const bool failed =
-                std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
-                    return trial->failure() != nullptr && teaches(trial->failure()->kind) &&
-                           !trial->fell();  // of speed it says nothing
-                });
+            const bool failed = any_of(standing.trials, [](const Trial* trial) {
+                return trial->failure() != nullptr && teaches(trial->failure()->kind) &&
+                       !trial->fell();  // of speed it says nothing
+            });
             if (standing.measured() == 0 && !failed) continue;
             const auto believed = beliefs[source].belief(standing.configuration).log_value;
             if (!believed) continue;

@@ -13,7 +13,7 @@ std::optional<Configuration> draw_unseen(const FeasibleSet& feasible,
     while (!feasible.finite() || asked * 2 < feasible.size()) {
         Configuration drawn = feasible.sample(rng);
         const auto same = [&](const Trial& trial) { return trial.configuration == drawn; };
-        if (std::none_of(history.begin(), history.end(), same)) return drawn;
+        if (none_of(history, same)) return drawn;
     }
     std::set<Configuration> seen;
     for (const Trial& trial : history) seen.insert(trial.configuration);

@@ -19,17 +19,14 @@ namespace {
 /// Whether `parameter` is active only where `parent` has a value for which `holds` is true.
 template <class Holds>
 bool depends_on(const Parameter& parameter, const std::string& parent, const Holds& holds) {
-    return std::any_of(parameter.active_when.begin(), parameter.active_when.end(),
-                       [&](const Condition& condition) {
-                           return condition.parent == parent &&
-                                  std::any_of(condition.values.begin(), condition.values.end(),
-                                              holds);
-                       });
+    return any_of(parameter.active_when, [&](const Condition& condition) {
+        return condition.parent == parent && any_of(condition.values, holds);
+    });
 }
 
 bool already_tried(const std::vector<ConfigurationEvidence>& tried,
                    const Configuration& configuration) {
-    return std::any_of(tried.begin(), tried.end(), [&](const ConfigurationEvidence& entry) {
+    return any_of(tried, [&](const ConfigurationEvidence& entry) {
         return entry.configuration == configuration;
     });
 }
@@ -69,13 +66,13 @@ std::optional<Configuration> own_default(const SearchSpace& space,
                                          const std::function<bool(const Configuration&)>& may_work,
                                          std::uint64_t seed) {
     const auto below = [&](const Parameter& parent, const auto& holds) {
-        return std::size_t(std::count_if(
-            space.parameters().begin(), space.parameters().end(),
-            [&](const Parameter& other) { return depends_on(other, parent.name, holds); }));
+        return std::size_t(count_if(space.parameters(), [&](const Parameter& other) {
+            return depends_on(other, parent.name, holds);
+        }));
     };
     const auto any = [](const Value&) { return true; };
     std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    stable_sort(order, [&](std::size_t a, std::size_t b) {
         return below(space.parameters()[a], any) > below(space.parameters()[b], any);
     });
     for (const std::size_t index : order) {

@@ -112,8 +112,7 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
         for (const std::size_t index : order) {
             const Parameter& parameter = space.parameters()[index];
             const std::optional<std::size_t> own = geometry.dimension_of(index);
-            if (!own || std::find(of_two.begin(), of_two.end(), parameter.name) != of_two.end())
-                continue;
+            if (!own || contains(of_two, parameter.name)) continue;
             const Value* here = place.find(parameter.name);
             const Value* usually = usual.find(parameter.name);
             if (here == nullptr || (usually != nullptr && *here != *usually))

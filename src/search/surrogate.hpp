@@ -82,8 +82,7 @@ public:
             break;
         }
         for (Expert& expert : plain) experts_.push_back(std::move(expert));
-        std::stable_sort(experts_.begin(), experts_.end(),
-                         [](const Expert& a, const Expert& b) { return a.weight > b.weight; });
+        stable_sort(experts_, [](const Expert& a, const Expert& b) { return a.weight > b.weight; });
     }
 
     /// The weightiest first; weights add to 1.

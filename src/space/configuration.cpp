@@ -17,8 +17,7 @@ std::string text_of(const Value& value) {
 
 Configuration::Configuration(std::vector<Entry> entries) : entries_(std::move(entries)) {
     const auto by_name = [](const Entry& a, const Entry& b) { return a.first < b.first; };
-    if (!std::is_sorted(entries_.begin(), entries_.end(), by_name))
-        std::sort(entries_.begin(), entries_.end(), by_name);
+    if (!std::is_sorted(entries_.begin(), entries_.end(), by_name)) sort(entries_, by_name);
     const auto same_name = [](const Entry& a, const Entry& b) { return a.first == b.first; };
     const auto twice = std::adjacent_find(entries_.begin(), entries_.end(), same_name);
     if (twice != entries_.end())

@@ -12,9 +12,7 @@ std::vector<std::string> names_of(const Constraint& constraint) {
         }
         std::vector<std::string> operator()(const Allow& rule) const { return rule.names; }
         std::vector<std::string> operator()(const Forbid& rule) const {
-            std::vector<std::string> names;
-            for (const auto& entry : rule.values) names.push_back(entry.first);
-            return names;
+            return names_in(rule.values);
         }
     } visitor;
     return std::visit(visitor, constraint);

@@ -51,8 +51,7 @@ DecisionOrder::DecisionOrder(const SearchSpace& space) {
     }
     std::vector<bool> decided(n, false);
     const auto is_open = [&](const std::vector<std::size_t>& rule) {
-        const auto done =
-            std::count_if(rule.begin(), rule.end(), [&](std::size_t i) { return decided[i]; });
+        const auto done = count_if(rule, [&](std::size_t i) { return decided[i]; });
         return done > 0 && done < std::ptrdiff_t(rule.size());
     };
     const auto record_open = [&] {
@@ -195,7 +194,7 @@ std::optional<AllowedRows> AllowedRows::of(const SearchSpace& space, std::size_t
         }
         if (row.size() == cells.size()) result.rows_.push_back(std::move(row));
     }
-    std::sort(result.rows_.begin(), result.rows_.end());
+    sort(result.rows_);
     return result;
 }
 

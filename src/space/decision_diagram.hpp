@@ -72,7 +72,7 @@ public:
 
 private:
     static void sort_once(std::vector<std::uint32_t>& places) {
-        std::sort(places.begin(), places.end());
+        sort(places);
         places.erase(std::unique(places.begin(), places.end()), places.end());
     }
 

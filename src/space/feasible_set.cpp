@@ -194,7 +194,7 @@ private:
 
 FeasibleSet::Diagram::Diagram(const SearchSpace& space, std::size_t most_states)
     : space_(space), order_(space), by_name_(order_.sequence), classes_(space), runs_(space) {
-    std::sort(by_name_.begin(), by_name_.end(), [&](std::size_t a, std::size_t b) {
+    sort(by_name_, [&](std::size_t a, std::size_t b) {
         return space.parameters()[a].name < space.parameters()[b].name;
     });
     for (const Parameter& parameter : space.parameters())
@@ -255,7 +255,7 @@ const FeasibleSet::Diagram::State& FeasibleSet::Diagram::counted(Prefix& prefix,
                                                                  std::size_t most_states) {
     if (depth == depth_end()) return complete_;
     Key state = key(prefix, depth);
-    if (const auto known = states_.find(state); known != states_.end()) return known->second;
+    if (const auto* known = entry_in(states_, state)) return *known;
     State found;
     const std::uint32_t choices = choice_count(prefix, depth);
     if (choices > 0 && order_.is_free[depth]) {

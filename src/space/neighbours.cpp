@@ -74,7 +74,7 @@ std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t
                 result.push_back(std::max(
                     parameter.level_at_position(std::min(position + step, 1.0)), level + 1));
         }
-        std::sort(result.begin(), result.end());
+        sort(result);
         result.erase(std::unique(result.begin(), result.end()), result.end());
         return result;
     }
@@ -132,7 +132,7 @@ std::vector<Configuration> neighbours(const SearchSpace& space,
             add(parameter, parameter.at_position(std::clamp(position + step, 0.0, 1.0)));
         if (parameter.offers_unset) add(parameter, Unset{});
     }
-    std::sort(result.begin(), result.end());
+    sort(result);
     result.erase(std::unique(result.begin(), result.end()), result.end());
     return result;
 }

@@ -110,15 +110,14 @@ void SearchSpace::order_parents_first() {
 }
 
 void SearchSpace::unknown(std::string_view what, std::string_view name) const {
-    std::vector<std::string> known;
-    for (const Parameter& parameter : parameters_) known.push_back(parameter.name);
     throw SpaceError(std::string(what) + " names '" + std::string(name) +
-                     "', which is not a parameter; known: " + listed(nearest_first(name, known)));
+                     "', which is not a parameter; known: " +
+                     listed(nearest_first(name, names_in(parameters_))));
 }
 
 const Parameter* SearchSpace::find(std::string_view name) const {
-    const auto found = index_.find(name);
-    return found == index_.end() ? nullptr : &parameters_[found->second];
+    const auto* found = entry_in(index_, name);
+    return found == nullptr ? nullptr : &parameters_[*found];
 }
 
 const Parameter& SearchSpace::at(std::string_view name) const {
@@ -164,8 +163,8 @@ Configuration SearchSpace::completed(const Assignment& values) const {
     for (const std::size_t i : parents_first_) {
         const Parameter& parameter = parameters_[i];
         if (!is_active(parameter, [&](std::size_t parent) { return slots[parent]; })) continue;
-        const auto given = values.find(parameter.name);
-        chosen[i] = given != values.end() ? given->second : parameter.default_value;
+        const auto* given = entry_in(values, parameter.name);
+        chosen[i] = given != nullptr ? *given : parameter.default_value;
         slots[i] = {Slot::State::active, &chosen[i]};
         entries.emplace_back(parameter.name, chosen[i]);
     }

@@ -58,13 +58,12 @@ struct Facts {
 BenchmarkResult result_of(const Metrics& metrics) {
     BenchmarkResult result;
     for_each_figure(result, [&](const std::string& name, std::optional<double>& field) {
-        if (const auto found = metrics.find(name); found != metrics.end())
-            field = found->second.value;
+        if (const auto* found = entry_in(metrics, name)) field = found->value;
     });
-    const auto ratio = metrics.find("success_ratio");
-    if (!result.requested_requests && result.successful_requests && ratio != metrics.end() &&
-        ratio->second.value > 0)
-        result.requested_requests = std::round(*result.successful_requests / ratio->second.value);
+    const auto* ratio = entry_in(metrics, "success_ratio");
+    if (!result.requested_requests && result.successful_requests && ratio != nullptr &&
+        ratio->value > 0)
+        result.requested_requests = std::round(*result.successful_requests / ratio->value);
     return result;
 }
 

@@ -27,7 +27,7 @@ std::vector<fs::path> yaml_files_in(const fs::path& folder) {
     if (fs::is_directory(folder, none))
         for (const auto& entry : fs::directory_iterator(folder))
             if (entry.path().extension() == ".yaml") files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
+    sort(files);
     return files;
 }
 
@@ -182,9 +182,7 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
         return read_hardware(Yaml::load(find("hardware", name, fs::current_path()), snapshot_));
     const std::vector<HardwareSpec> known = all_hardware();
     if (auto mentioned = hardware_in(name, known)) return std::move(*mentioned);
-    std::vector<std::string> spelled;
-    for (const HardwareSpec& spec : known) spelled.push_back(spec.name);
-    refuse_name(name, root_ / "hardware", spelled);
+    refuse_name(name, root_ / "hardware", names_in(known));
 }
 
 ServedModel Catalogue::model(const std::string& name) const {
@@ -195,9 +193,7 @@ ServedModel Catalogue::model(const std::string& name) const {
     }
     const std::vector<ModelSpec> known = all_models();
     if (auto served = served_model(name, known)) return std::move(*served);
-    std::vector<std::string> spelled;
-    for (const ModelSpec& spec : known) spelled.push_back(spec.name);
-    refuse_name(name, root_ / "models", spelled);
+    refuse_name(name, root_ / "models", names_in(known));
 }
 
 namespace {

@@ -88,7 +88,7 @@ std::string ConfigNames::figures_of(const Expression& of) {
 
 std::string ConfigNames::spelled(const std::string& name) const {
     for (const Alternatives* names : names_)
-        if (const auto found = names->find(name); found != names->end()) return found->second;
+        if (const auto* found = entry_in(*names, name)) return *found;
     return name;
 }
 
@@ -120,9 +120,9 @@ const Value* ConfigNames::named(const std::string& name) {
         const std::string spelling = own ? name : spelled(name);
         open_.push_back(name);
         auto value = spelling == name ? read(key) : value_of(spelling);
-        if (const auto other = assumed_.find(name); !value && other != assumed_.end())
-            if ((value = value_of(other->second)))
-                note(notes_, "'" + spelling + "' is not there: " + other->second + " is assumed");
+        if (const auto* other = entry_in(assumed_, name); !value && other != nullptr)
+            if ((value = value_of(*other)))
+                note(notes_, "'" + spelling + "' is not there: " + *other + " is assumed");
         open_.pop_back();
         return value;
     });

@@ -128,9 +128,8 @@ void check_devices(const Yaml& node, const DeployOptions& deploy) {
             node.at(key).fail(wrong);
     };
     check(keys::deploy.gpus, deploy.gpus);
-    const auto variable = deploy.environment.find("CUDA_VISIBLE_DEVICES");
-    if (variable != deploy.environment.end() && variable->second != "-1")
-        check(keys::deploy.environment, variable->second);
+    const auto* variable = entry_in(deploy.environment, "CUDA_VISIBLE_DEVICES");
+    if (variable != nullptr && *variable != "-1") check(keys::deploy.environment, *variable);
 }
 
 /// Several trials at once need something to give out.
@@ -248,9 +247,9 @@ std::string path_of_image(const std::string& image) {
 /// What an image is now, or was when the journal was written; empty: nobody knows.
 std::string pinned_image(const StudyFile& file, const Launcher& launcher,
                          const std::string& image) {
-    const auto kept = file.kept.find(path_of_image(image));
-    if (kept == file.kept.end()) return launcher.pinned(image);
-    return kept->second == image_not_here ? "" : kept->second;
+    const auto* kept = entry_in(file.kept, path_of_image(image));
+    if (kept == nullptr) return launcher.pinned(image);
+    return *kept == image_not_here ? "" : *kept;
 }
 
 std::string note_of_launcher(const StudyFile& file) {
@@ -428,15 +427,15 @@ public:
         if (choice.container) {
             std::string result;
             for (const std::string& image : choice.container->images) {
-                const auto pinned = definition.find(path_of_image(image));
-                if (pinned == definition.end() || pinned->second == image_not_here) return "";
-                result += (result.empty() ? "" : ", ") + pinned->second;
+                const auto* pinned = entry_in(definition, path_of_image(image));
+                if (pinned == nullptr || *pinned == image_not_here) return "";
+                result += (result.empty() ? "" : ", ") + *pinned;
             }
             return result;
         }
         const auto& environment = choice.options.deploy.environment;
-        const auto path = environment.find("PATH");
-        return installed_version(engine.launch, path == environment.end() ? "" : path->second);
+        const auto* path = entry_in(environment, "PATH");
+        return installed_version(engine.launch, path == nullptr ? "" : *path);
     }
 };
 

@@ -18,8 +18,8 @@ namespace {
 std::string traits_name(const StudyFile& file, const std::string& engine) {
     const auto* simulate = std::get_if<SimulateChoice>(&file.measuring);
     if (simulate == nullptr) return engine;
-    const auto own = simulate->traits.find(engine);
-    return own != simulate->traits.end() ? std::filesystem::absolute(own->second).string() : engine;
+    const auto* own = entry_in(simulate->traits, engine);
+    return own != nullptr ? std::filesystem::absolute(*own).string() : engine;
 }
 
 class SimulateType final : public EvaluatorType {
@@ -180,15 +180,14 @@ std::optional<double> load_seconds(const SimulateEvaluator& evaluator,
         const auto same = [&](const SimulatedWorkload& one) {
             return one.workload.name == workload.name;
         };
-        const auto found =
-            std::find_if(evaluator.workloads().begin(), evaluator.workloads().end(), same);
+        const auto found = find_if(evaluator.workloads(), same);
         if (found == evaluator.workloads().end()) return std::nullopt;
         const Outcome outcome = evaluator.measured(started, *found, 0);
         const auto* measurement = std::get_if<Measurement>(&outcome);
         if (measurement == nullptr) return std::nullopt;
-        const auto duration = measurement->metrics.find("duration_seconds");
-        if (duration == measurement->metrics.end()) return std::nullopt;
-        sum += duration->second.value;
+        const auto* duration = entry_in(measurement->metrics, "duration_seconds");
+        if (duration == nullptr) return std::nullopt;
+        sum += duration->value;
     }
     return sum;
 }

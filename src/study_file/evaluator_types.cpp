@@ -29,11 +29,7 @@ namespace servetune {
 
 namespace {
 
-std::vector<std::string> names_of_evaluators() {
-    std::vector<std::string> result;
-    for (const Key& key : rows_of(keys::evaluator)) result.emplace_back(key.name);
-    return result;
-}
+std::vector<std::string> names_of_evaluators() { return names_in(rows_of(keys::evaluator)); }
 
 }  // namespace
 
@@ -256,7 +252,7 @@ public:
         options.mark = std::filesystem::absolute(options.folder).string();
         options.watchdog = hooks.watchdog;
         options.model = file.model;
-        for (const Workload& workload : file.workloads) options.workloads.push_back(workload.name);
+        options.workloads = names_in(file.workloads);
         options.render = [&composition = *file.composition,
                           model = file.model](const Configuration& configuration) {
             return composition.render(configuration, {model, {}, 0});
@@ -349,10 +345,9 @@ public:
         const bool has_workloads = !table.rows.front().workload.empty();
         if (replay.exclude_unmeasured) {
             const SearchSpace whole(file.composition->parameters());
-            std::vector<std::string> names;
-            if (has_workloads)
-                for (const Workload& workload : file.workloads) names.push_back(workload.name);
-            constraints.emplace_back(ReplayEvaluator::measured_only(table, whole, names));
+            constraints.emplace_back(ReplayEvaluator::measured_only(
+                table, whole,
+                has_workloads ? names_in(file.workloads) : std::vector<std::string>()));
         }
         setup.problem = problem_of(file, std::move(constraints));
         ReplayEvaluator::Options options{{}, replay.noise_cv};

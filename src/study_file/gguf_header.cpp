@@ -2,6 +2,7 @@
 #include "gguf_header.hpp"
 
 #include "base/files.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <algorithm>
 #include <array>
@@ -44,7 +45,7 @@ public:
             (void)number(4);  // its type; where the next one begins says more
             places.emplace_back(number(8), i);
         }
-        std::sort(places.begin(), places.end());
+        sort(places);
         for (std::size_t i = 0; i < places.size(); ++i) {
             GgufTensor& tensor = result.tensors[places[i].second];
             const auto end = i + 1 < places.size() ? places[i + 1].first : size_ - at_;

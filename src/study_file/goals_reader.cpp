@@ -14,7 +14,6 @@
 #include "servetune/outcome.hpp"
 #include "trial/metric_text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -39,8 +38,7 @@ constexpr std::array<LoadGoal, 5> load_goals{{
 }};
 
 const LoadGoal* load_goal(std::string_view word) {
-    const auto found = std::find_if(load_goals.begin(), load_goals.end(),
-                                    [&](const LoadGoal& goal) { return goal.word == word; });
+    const auto found = find_if(load_goals, [&](const LoadGoal& goal) { return goal.word == word; });
     return found == load_goals.end() ? nullptr : &*found;
 }
 
@@ -235,8 +233,8 @@ struct LoadTestMetrics {
     /// What is wrong with a metric; empty: nothing.
     [[nodiscard]] std::string why_not(std::string_view name) const {
         if (contains(known, name)) return "";
-        const auto why = missing.find(name);
-        return why != missing.end() ? why->second : "no metric";
+        const auto* why = entry_in(missing, name);
+        return why != nullptr ? *why : "no metric";
     }
 
 private:
@@ -253,8 +251,7 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml& objective) 
     const LoadTestMetrics metrics(file);
     const auto check = [&](const std::string& metric, const Yaml& at, bool any) {
         const auto [name, workload] = MetricKey::of(metric);
-        std::vector<std::string> workloads;
-        for (const Workload& one : file.workloads) workloads.push_back(one.name);
+        std::vector<std::string> workloads = names_in(file.workloads);
         std::string wrong;
         if (!workload.empty() && !contains(workloads, workload))
             wrong = "'" + metric + "' names no workload of the study; it has: " +

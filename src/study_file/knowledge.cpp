@@ -84,14 +84,12 @@ Observations observed_by_study(const StudyFile& study, const fs::path& folder) {
     Observations result{"the study '" + journal.study_name() + "' in " + folder.string(),
                         "the study '" + journal.study_name() + "', ", ""};
     const auto definition = journal.definition();
-    const auto aim = definition.find("objective");
+    const auto* aim = entry_in(definition, "objective");
     // Of several goals the leading one comes first: that is what the optimizer takes knowledge of.
-    if (aim == definition.end() ||
-        aim->second.substr(0, aim->second.find(", ")) != study.objective.leading().text())
+    if (aim == nullptr || aim->substr(0, aim->find(", ")) != study.objective.leading().text())
         throw UsageError(result.name + " was to " +
-                         (aim == definition.end() ? "do something unknown" : aim->second) +
-                         ", this one is to " + study.objective.leading().text() +
-                         ": it can teach nothing about that");
+                         (aim == nullptr ? "do something unknown" : *aim) + ", this one is to " +
+                         study.objective.leading().text() + ": it can teach nothing about that");
     std::vector<Trial> trials = journal.trials();
     const bool all_fall = any_of(trials, [&](const Trial& trial) {  // as in `search_history`
         return trial.fell() && trial.configuration == trials.front().configuration;

@@ -137,10 +137,10 @@ private:
     }
 
     double fact(const LayerBlock& block, const std::string& name) {
-        const auto found = block.facts.find(name);
-        if (found == block.facts.end()) return 0;
-        if (const auto value = names_.number(found->second)) return *value;
-        note("'" + name + "' of a layer is not known: " + found->second);
+        const auto* found = entry_in(block.facts, name);
+        if (found == nullptr) return 0;
+        if (const auto value = names_.number(*found)) return *value;
+        note("'" + name + "' of a layer is not known: " + *found);
         return 0;
     }
 
@@ -227,9 +227,8 @@ private:
             throw ParseError(file_ + ": " + std::to_string(spec_.experts_per_token) + " of " +
                              std::to_string(spec_.experts) + " experts for a token");
         sums_.other += double(spec_.hidden_size);  // the last norm
-        if (const auto vision = table_.blocks.find("vision"); vision != table_.blocks.end())
-            for (const auto& [name, row] : vision->second.other)
-                vision_ += names_.number(row).value_or(0);
+        if (const auto* vision = entry_in(table_.blocks, "vision"))
+            for (const auto& [name, row] : vision->other) vision_ += names_.number(row).value_or(0);
     }
 
     [[nodiscard]] double embedding() const { return double(spec_.vocabulary * spec_.hidden_size); }

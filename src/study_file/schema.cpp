@@ -10,7 +10,6 @@
 
 #include <cmath>
 #include <map>
-#include <sstream>
 
 namespace servetune {
 namespace {
@@ -55,8 +54,7 @@ constexpr std::string_view required_mark = " (**required**)";
 Meanings meanings_in(const std::string& page) {
     Meanings result;
     std::string table;
-    std::istringstream lines(page);
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : parts_of(page, '\n')) {
         if (line.starts_with("### ")) table = line.substr(4);
         const auto name_ends = line.find("` | ");
         const auto type_ends = line.find(" | ", std::min(name_ends, line.size() - 1) + 4);
@@ -70,8 +68,8 @@ Meanings meanings_in(const std::string& page) {
 }
 
 std::string key_meaning(const KeyType& table, const Key& key, const Meanings& meanings) {
-    const auto found = meanings.find(std::string(table.table) + "." + std::string(key.name));
-    return found == meanings.end() ? "" : found->second;
+    const auto* found = entry_in(meanings, std::string(table.table) + "." + std::string(key.name));
+    return found == nullptr ? "" : *found;
 }
 
 class SchemaWriter {

@@ -39,7 +39,7 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
         if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr)
             result.push_back(file.path().stem().string());
     }
-    std::sort(result.begin(), result.end());
+    sort(result);
     return result;
 }
 
@@ -191,8 +191,8 @@ std::optional<DeviceLimit> device_limit(const StudyFile& study) {
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
 FoundDevices devices_of(const MachineSource& source, const StudyFile& study) {
-    const auto kept = study.kept.find(machine_devices_path);
-    return kept == study.kept.end() ? source.find() : found_devices_from_json(kept->second);
+    const auto* kept = entry_in(study.kept, machine_devices_path);
+    return kept == nullptr ? source.find() : found_devices_from_json(*kept);
 }
 
 /// What nvidia-smi finds, and what does not agree with the study's words.
@@ -450,10 +450,9 @@ private:
             }
         }
         for (const Engine& one : description_.engines)
-            if (const auto words = description_.arguments.find(one.name);
-                words != description_.arguments.end())
+            if (const auto* words = entry_in(description_.arguments, one.name))
                 description_.set_by_arguments[one.name] =
-                    CommandReader({one}, catalogue_.root()).flags(words->second, one).values();
+                    CommandReader({one}, catalogue_.root()).flags(*words, one).values();
     }
 
     void read_versions() {

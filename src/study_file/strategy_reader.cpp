@@ -27,8 +27,7 @@ Assignment read_candidate(const Yaml& node, const Composition& composition) {
             value.fail(error.what());
         }
         const auto parameter =
-            std::find_if(composition.parameters().begin(), composition.parameters().end(),
-                         [&](const Parameter& p) { return p.name == known; });
+            find_if(composition.parameters(), [&](const Parameter& p) { return p.name == known; });
         const Value wanted =
             as_parameter_has_it(*parameter, composition.normalized(known, value.value()));
         if (!parameter->contains(wanted))

@@ -26,9 +26,8 @@ std::string in_gib(double bytes) {
 }
 
 std::string none_of(const std::string& name, const std::vector<HardwareSpec>& known) {
-    std::vector<std::string> names;
-    for (const HardwareSpec& spec : known) names.push_back(spec.name);
-    return "none of the chips known here; nearest: " + listed(nearest_first(name, names), 3);
+    return "none of the chips known here; nearest: " +
+           listed(nearest_first(name, names_in(known)), 3);
 }
 
 }  // namespace

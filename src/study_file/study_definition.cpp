@@ -89,11 +89,11 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
             try {
                 text = fingerprint_of(read_file(file_of(workload.dataset))).text();
             } catch (const IoError&) {
-                const auto kept = file.kept.find(file_paths + "data." +
-                                                 workload.name);  // read elsewhere, it is as it was
-                text = kept != file.kept.end()
-                           ? kept->second
-                           : "cannot be read";  // whoever sends the requests says so
+                const auto* kept =
+                    entry_in(file.kept, file_paths + "data." +
+                                            workload.name);  // read elsewhere, it is as it was
+                text = kept != nullptr ? *kept
+                                       : "cannot be read";  // whoever sends the requests says so
             }
             result[file_paths + "data." + workload.name] = text;
         }

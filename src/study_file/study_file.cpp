@@ -13,7 +13,6 @@
 #include "study_snapshot.hpp"
 
 #include <set>
-#include <sstream>
 
 namespace servetune {
 namespace {
@@ -43,10 +42,9 @@ QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
         const fs::path prompts = path_of(*file);
         if (!text_exists(prompts, node.snapshot()))
             file->fail("there is no file " + prompts.string());
-        std::istringstream lines(read_text(prompts, node.snapshot()));
-        for (std::string line; std::getline(lines, line);)
-            if (line.find_first_not_of(" \t\r") != std::string::npos)
-                options.prompts.push_back(line);
+        options.prompts = parts_of(read_text(prompts, node.snapshot()), '\n');
+        std::erase_if(options.prompts,
+                      [](const std::string& line) { return trimmed(line).empty(); });
         if (options.prompts.empty()) file->fail("there is no prompt in " + prompts.string());
     }
     if (!options.command.empty() && !options.prompts.empty())

@@ -18,11 +18,11 @@ std::string normal_path(const fs::path& file) {
 }  // namespace
 
 StudyText StudyText::kept_by(const fs::path& journal, std::map<std::string, std::string> texts) {
-    const auto study = texts.find(study_of_texts);
-    if (study == texts.end() || !texts.contains(study->second))
+    const auto* study = entry_in(texts, study_of_texts);
+    if (study == nullptr || !texts.contains(*study))
         throw IoError("journal " + journal.string() +
                       " does not keep its study; name the study's YAML file");
-    StudyText result(study->second);
+    StudyText result(*study);
     result.journal = normal_path(journal);
     result.kept = std::move(texts);
     return result;
@@ -49,11 +49,11 @@ std::string StudySnapshot::read(const fs::path& file) {
     constexpr std::size_t most_of_a_text = 1U << 20U;
     const std::string path = normal_path(file);
     const std::scoped_lock lock(mutex_);
-    if (const auto known = texts_.find(path); known != texts_.end()) return known->second;
-    const auto kept = text_.kept.find(path);
-    if (kept == text_.kept.end() && !text_.journal.empty() && !ships(path))
+    if (const auto* known = entry_in(texts_, path)) return *known;
+    const auto* kept = entry_in(text_.kept, path);
+    if (kept == nullptr && !text_.journal.empty() && !ships(path))
         throw IoError("journal " + text_.journal.string() + " does not keep " + path);
-    std::string text = kept != text_.kept.end() ? kept->second : read_file(file);
+    std::string text = kept != nullptr ? *kept : read_file(file);
     if (!ships(path) && text.size() <= most_of_a_text) texts_.emplace(path, text);
     return text;
 }

@@ -215,8 +215,8 @@ Yaml Yaml::parse(std::string_view text, const std::string& path, const Snapshot&
     const bool same_everywhere = text.find('$') == text.npos;      // no variable's value
     if (same_everywhere) {
         const std::lock_guard lock(guard);
-        if (const auto found = parsed.find(text); found != parsed.end()) {
-            Yaml result = found->second;
+        if (const auto* found = entry_in(parsed, text)) {
+            Yaml result = *found;
             result.move_to(std::make_shared<File>(File{path, snapshot}));
             return result;
         }
@@ -303,8 +303,7 @@ std::string known_keys_text(const std::string& wrong, const std::vector<std::str
 }  // namespace
 
 void Yaml::check_keys(std::span<const Key> known) const {
-    std::vector<std::string> names;
-    for (const Key& key : known) names.emplace_back(key.name);
+    std::vector<std::string> names = names_in(known);
     if (!is_mapping() && !names.empty()) fail_wanted("a mapping with " + listed(names, 5));
     AllErrors errors;
     for (const auto& [key, child] : entries())
@@ -411,8 +410,8 @@ Yaml Yaml::laid_under(const Yaml& over, std::string_view merged) const {
     Yaml result = over;
     result.entries_ = entries();
     for (const auto& [key, child] : over.entries()) {
-        const auto old = std::find_if(result.entries_.begin(), result.entries_.end(),
-                                      [k = key](const auto& entry) { return entry.first == k; });
+        const auto old =
+            find_if(result.entries_, [k = key](const auto& entry) { return entry.first == k; });
         if (old == result.entries_.end()) result.entries_.emplace_back(key, child);
         else old->second = key == merged ? old->second.laid_under(child, "") : child;
     }

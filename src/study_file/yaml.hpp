@@ -63,8 +63,7 @@ public:
         if (full())
             sorted.push_back(sorted.back().substr(0, sorted.back().find(": ")) +
                              ": there may be more errors; these are the first");
-        std::stable_sort(sorted.begin(), sorted.end(),
-                         [](const auto& a, const auto& b) { return place_in(a) < place_in(b); });
+        stable_sort(sorted, [](const auto& a, const auto& b) { return place_in(a) < place_in(b); });
         throw ParseErrors(std::move(sorted));
     }
 

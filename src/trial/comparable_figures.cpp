@@ -10,8 +10,7 @@ namespace {
 const Standing* measured_base(const std::vector<Standing>& standings,
                               std::optional<std::size_t> usual) {
     if (usual && standings[*usual].measured() > 0) return &standings[*usual];
-    const auto first = std::find_if(standings.begin(), standings.end(),
-                                    [](const Standing& one) { return one.measured() > 0; });
+    const auto first = find_if(standings, [](const Standing& one) { return one.measured() > 0; });
     return first == standings.end() ? nullptr : &*first;
 }
 
@@ -20,8 +19,7 @@ std::vector<const Measurement*> counted(const Standing& standing) {
     std::vector<const Measurement*> result;
     const std::vector<double>& places = standing.leading().places;
     for (const Trial* trial : standing.trials)
-        if (std::find(places.begin(), places.end(), double(trial->id)) != places.end())
-            result.push_back(trial->measurement());
+        if (contains(places, double(trial->id))) result.push_back(trial->measurement());
     return result;
 }
 
@@ -42,18 +40,16 @@ std::string LengthMismatch::text() const {
 
 void WorkLengths::add(std::map<std::string, WorkLengths>& lengths, const Metrics& metrics) {
     const auto answers = figures_of(metrics, "output_tokens");
-    const bool several = std::any_of(answers.begin(), answers.end(),
-                                     [](const auto& one) { return !one.first.empty(); });
+    const bool several = any_of(answers, [](const auto& one) { return !one.first.empty(); });
     for (const auto& [workload, output] : answers) {
         if (several == workload.empty()) continue;
-        const auto successes = metrics.find(MetricKey{"successful_requests", workload}.text());
-        if (successes == metrics.end() || !(successes->second.value > 0) || !(output->value > 0))
-            continue;
+        const auto* successes =
+            entry_in(metrics, MetricKey{"successful_requests", workload}.text());
+        if (successes == nullptr || !(successes->value > 0) || !(output->value > 0)) continue;
         WorkLengths& mine = lengths[std::string(workload)];
-        mine.output.add(*output, successes->second.value);
-        const auto input = metrics.find(MetricKey{"input_tokens", workload}.text());
-        if (input != metrics.end() && input->second.value > 0)
-            mine.input.add(input->second, successes->second.value);
+        mine.output.add(*output, successes->value);
+        const auto* input = entry_in(metrics, MetricKey{"input_tokens", workload}.text());
+        if (input != nullptr && input->value > 0) mine.input.add(*input, successes->value);
     }
 }
 
@@ -90,7 +86,7 @@ FigureScale take_scale(std::vector<Standing>& standings, const Goal& goal, std::
     std::vector<double> all;
     for (const Standing& standing : standings)
         all.insert(all.end(), standing.goals[k].values.begin(), standing.goals[k].values.end());
-    if (std::all_of(all.begin(), all.end(), [](double value) { return value > 0; })) return {};
+    if (all_of(all, [](double value) { return value > 0; })) return {};
     const std::vector<double>& of_usual = measured_base(standings, usual)->goals[k].values;
     double mean = 0;
     for (const double value : of_usual) mean += value / double(of_usual.size());
@@ -119,9 +115,9 @@ void compare_work(std::vector<Standing>& standings, const Objective& objective,
         for (const auto& entry : lengths_of(standing)) {
             const std::string& workload = entry.first;
             const WorkLengths& mine = entry.second;
-            const auto found = base_lengths.find(workload);
-            if (found == base_lengths.end()) continue;
-            const WorkLengths& of_base = found->second;
+            const auto* found = entry_in(base_lengths, workload);
+            if (found == nullptr) continue;
+            const WorkLengths& of_base = *found;
             const double all =
                 (of_base.input.tokens > 0 ? of_base.input.mean() : 0) + of_base.output.mean();
             const auto other = [&](const RequestLength& a, const RequestLength& b,
@@ -147,9 +143,9 @@ void compare_work(std::vector<Standing>& standings, const Objective& objective,
                 shares[k] = std::min(shares[k], share.value_or(1));
                 comparable = comparable && (share || !differs(surely));
             }
-            const bool of_latency = std::any_of(
-                objective.limits.begin(), objective.limits.end(),
-                [](const Limit& limit) { return limit.metric.starts_with("latency_"); });
+            const bool of_latency = any_of(objective.limits, [](const Limit& limit) {
+                return limit.metric.starts_with("latency_");
+            });
             if (of_latency && other(mine.output, of_base.output, surely) &&
                 mine.output.mean() < of_base.output.mean())
                 comparable = false;

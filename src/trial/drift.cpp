@@ -25,8 +25,7 @@ Spread around(const std::vector<DriftCheck>& figures, const Shape& shape, double
 Drift::Drift(std::vector<DriftCheck> checks, double noise_cv,
              const std::vector<std::vector<DriftCheck>>& others)
     : checks_(std::move(checks)) {
-    std::sort(checks_.begin(), checks_.end(),
-              [](const DriftCheck& a, const DriftCheck& b) { return a.at < b.at; });
+    sort(checks_, [](const DriftCheck& a, const DriftCheck& b) { return a.at < b.at; });
     if (checks_.size() < least_checks || !(noise_cv > 0)) return;
     test(noise_cv, others);
     if (taken_off()) find_walk();

@@ -8,8 +8,7 @@ namespace servetune {
 
 std::vector<std::pair<std::string, double>> Limit::figures(const Metrics& metrics) const {
     std::vector<std::pair<std::string, double>> result;
-    if (const auto own = metrics.find(metric); own != metrics.end())
-        result.emplace_back("", own->second.value);
+    if (const auto* own = entry_in(metrics, metric)) result.emplace_back("", own->value);
     for (const auto& [workload, figure] : figures_of(metrics, metric))
         if (!workload.empty()) result.emplace_back(workload, figure->value);
     return result;
@@ -60,10 +59,10 @@ bool Goal::is_rate_or_time() const {
 }
 
 std::string Goal::why_unusable(const Metrics& metrics, bool as_ratio) const {
-    const auto found = metrics.find(metric);
-    if (found == metrics.end()) return "the result has no " + metric;
-    if (found->second.value > 0 || !(as_ratio || is_rate_or_time())) return "";
-    return metric + " = " + short_number_text(found->second.value) + " is not positive" +
+    const auto* found = entry_in(metrics, metric);
+    if (found == nullptr) return "the result has no " + metric;
+    if (found->value > 0 || !(as_ratio || is_rate_or_time())) return "";
+    return metric + " = " + short_number_text(found->value) + " is not positive" +
            (is_rate_or_time() ? "" : ", and `never_worse_than` compares ratios");
 }
 
@@ -75,8 +74,8 @@ std::string Objective::why_invalid() const {
     std::vector<std::string> names;
     for (const Goal& goal : goals) {
         check.that(!goal.metric.empty(), "goals", "the name of a metric", "none");
-        check.that(std::find(names.begin(), names.end(), goal.metric) == names.end(), "goals",
-                   "each metric once", goal.metric + " twice");
+        check.that(!contains(names, goal.metric), "goals", "each metric once",
+                   goal.metric + " twice");
         names.push_back(goal.metric);
     }
     for (const Limit& limit : limits)
@@ -173,12 +172,12 @@ Metrics combined(const std::vector<WorkloadMetrics>& parts) {
         double smallest = first.value;
         bool everywhere = true;
         for (const WorkloadMetrics& part : parts) {
-            const auto found = part.metrics.find(name);
-            everywhere = everywhere && found != part.metrics.end() && found->second.value >= 0;
+            const auto* found = entry_in(part.metrics, name);
+            everywhere = everywhere && found != nullptr && found->value >= 0;
             if (!everywhere) break;
             weights += part.weight;
-            sum_of_logs += part.weight * std::log(found->second.value);
-            smallest = std::min(smallest, found->second.value);
+            sum_of_logs += part.weight * std::log(found->value);
+            smallest = std::min(smallest, found->value);
         }
         if (!everywhere) continue;
         Metric& whole =

@@ -57,12 +57,11 @@ void judge(Standing& standing, const Objective& objective, const Decision& decis
     bool ended_early = false;
     // A load test that was ended early counts only as long as there is no whole one, and cannot
     // win.
-    const bool whole =
-        std::any_of(standing.trials.begin(), standing.trials.end(), [&](const Trial* trial) {
-            const Measurement* measurement = trial->measurement();
-            return measurement != nullptr && !measurement->validity.ended_early() &&
-                   decision.believes(*measurement);
-        });
+    const bool whole = any_of(standing.trials, [&](const Trial* trial) {
+        const Measurement* measurement = trial->measurement();
+        return measurement != nullptr && !measurement->validity.ended_early() &&
+               decision.believes(*measurement);
+    });
     for (const Trial* trial : standing.trials) {
         if (const Failure* failure = trial->failure()) {
             std::string words = std::string(name_in(failure_kinds, failure->kind)) +
@@ -79,7 +78,7 @@ void judge(Standing& standing, const Objective& objective, const Decision& decis
             std::vector<std::string> named;  // each once, in their order
             std::string findings;
             for (const Finding& finding : measurement->validity.findings) {
-                if (std::find(named.begin(), named.end(), finding.id) != named.end()) continue;
+                if (contains(named, finding.id)) continue;
                 named.push_back(finding.id);
                 findings += (findings.empty() ? "" : ", ") + finding.id;
             }
@@ -148,8 +147,7 @@ Standings::Standings(std::span<const Trial> history, const Objective& objective,
     : goals_(objective.goals) {
     for (const Trial& trial : history)
         if (trial.of_search()) trials_.push_back(&trial);
-    std::sort(trials_.begin(), trials_.end(),
-              [](const Trial* a, const Trial* b) { return a->id < b->id; });
+    sort(trials_, [](const Trial* a, const Trial* b) { return a->id < b->id; });
     for (const Trial* trial : trials_) {
         const auto [at, is_new] = index_.emplace(trial->configuration, standings_.size());
         if (is_new)
@@ -168,8 +166,7 @@ Standings::Standings(std::span<const Trial> history, const Objective& objective,
                                                  !trial->measurement()->with_cached_weights();
     };
     for (Standing& standing : standings_)
-        if (std::any_of(standing.trials.begin(), standing.trials.end(), cold))
-            std::erase_if(standing.trials, with_cache);
+        if (any_of(standing.trials, cold)) std::erase_if(standing.trials, with_cache);
     const Judged judged = judged_anywhere(standings_, objective);
     for (Standing& standing : standings_) judge(standing, objective, decision, judged);
     for (std::size_t i = 0; i < standings_.size() && !default_; ++i)
@@ -248,7 +245,7 @@ std::vector<const Standing*> Standings::front() const {
     }
     std::vector<const Standing*> result;
     for (const std::size_t i : non_dominated(means)) result.push_back(passing[i]);
-    std::stable_sort(result.begin(), result.end(), [&](const Standing* a, const Standing* b) {
+    stable_sort(result, [&](const Standing* a, const Standing* b) {
         return goals_.front().better(a->estimate().mean, b->estimate().mean);
     });
     return result;
@@ -286,9 +283,9 @@ void Standings::guard(const Decision& decision) {
         for (Standing& standing : standings_) {
             if (&standing == &standings_[*default_]) continue;
             for (const auto& [workload, value] : by_workload(standing, k, decision)) {
-                const auto base = of_default.find(workload);
-                if (base == of_default.end()) continue;
-                const double margin = value - base->second - allowed;
+                const auto* base = entry_in(of_default, workload);
+                if (base == nullptr) continue;
+                const double margin = value - *base - allowed;
                 if (standing.guard_margin && margin >= *standing.guard_margin) continue;
                 standing.guard_margin = margin;
                 if (margin >= 0 ||

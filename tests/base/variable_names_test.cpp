@@ -23,6 +23,8 @@ using namespace servetune::test;
 
 namespace {
 
+namespace fs = std::filesystem;
+
 const std::vector<std::string> no_names{
     "$(touch PWNED)", "`id`", "A;id", "A B", "",   "1A",  "A=B", "A\nB", "A-B", "A.B",
     "\xC3\xA4",       "A\"B", "A'B",  "A$B", "A}", "A%%", "[A]"};
@@ -101,7 +103,7 @@ TEST_CASE(
               "f.yaml:2:4: 'b': '${$(touch PWNED)}'"));
     CHECK(has(message_of<ParseError>([] { (void)Yaml::parse("b: \"${A B:-c}\"\n", "f.yaml"); }),
               "'A B' is no name of an environment variable"));
-    std::filesystem::create_directories(folder.path() / "engines");
+    fs::create_directories(folder.path() / "engines");
     folder.write("engines/odd.yaml",
                  "engine: odd\nlaunch: [odd, \"{model}\"]\nparameters: {p: {env: \"$(id)\", "
                  "choice: [a, b], default: a}}\n");
@@ -136,7 +138,7 @@ TEST_CASE(
     "variable names: the environment of an engine changes nothing of what the script on the other "
     "machine does") {
     const TemporaryFolder folder;
-    std::filesystem::create_directories(folder.path() / "victim");
+    fs::create_directories(folder.path() / "victim");
     folder.write("victim/f", "x");
     const std::string victim = (folder.path() / "victim").string();
     // As a client would send it that does not check names. IFS parts words, PATH finds no tool.
@@ -150,9 +152,9 @@ TEST_CASE(
                     "word printf '%s|%s|%s' \"$ODD\" \"$SERVETUNE_LAUNCH\" \"$PATH\"; pwd > \"" +
                     (folder.path() / "place").string() + "\"; exit 7\n\n\n");
     // The client is the other machine's login shell; a pipe that stays open: nobody has hung up.
-    std::filesystem::permissions(
+    fs::permissions(
         folder.write("client", "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n"),
-        std::filesystem::perms::owner_all);
+        fs::perms::owner_all);
     folder.write("run.sh", "mkfifo pipe && exec 9<> pipe && cat told >&9\n" SERVETUNE_SOURCE
                            "/launchers/ssh start <&9 3>facts\n");
     ChildProcess script({"/bin/sh", "run.sh"}, folder.path());
@@ -163,5 +165,5 @@ TEST_CASE(
     std::string place = read_file(folder.path() / "place");
     place.pop_back();
     CHECK_FALSE(place.empty());
-    CHECK_FALSE(std::filesystem::exists(place));  // its own folder is gone, and nothing else
+    CHECK_FALSE(fs::exists(place));  // its own folder is gone, and nothing else
 }

@@ -10,7 +10,6 @@
 #include "servetune/error.hpp"
 #include "servetune/launcher.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -44,7 +43,7 @@ inline std::vector<std::string> command_lines_with(const std::string& text) {
             continue;
         std::ifstream stream(process.path() / "cmdline", std::ios::binary);
         const std::string words{std::istreambuf_iterator<char>(stream), {}};
-        if (words.find(text) != std::string::npos) result.push_back(words);
+        if (has(words, text)) result.push_back(words);
     }
     return result;
 }
@@ -92,7 +91,7 @@ public:
         return all;
     }
     bool comes_to_say(const std::string& text) {
-        return comes_true([&] { return said().find(text) != std::string::npos; });
+        return comes_true([&] { return has(said(), text); });
     }
     /// Of this study, anywhere: processes and what the launcher knows.
     [[nodiscard]] bool something_left() const {
@@ -166,8 +165,7 @@ inline void check_launcher(const LauncherWorld& world) {
                      {{"PLANTED", secret}});
         REQUIRE(one.comes_to_say("length " + std::to_string(secret.size())));
         CHECK(command_lines_with(secret).empty());
-        for (const std::string& word : one.launch().argv)
-            CHECK(word.find(secret) == std::string::npos);
+        for (const std::string& word : one.launch().argv) CHECK_FALSE(has(word, secret));
         CHECK(one.something_left());
         (void)one.end(5s);
         CHECK(launcher.remove(one.launch()) == "");
@@ -220,7 +218,7 @@ inline void check_launcher(const LauncherWorld& world) {
         } catch (const IoError& error) {
             message = error.what();
         }
-        CHECK(message.find("/no/such/engine") != std::string::npos);
+        CHECK(has(message, "/no/such/engine"));
     }
 }
 

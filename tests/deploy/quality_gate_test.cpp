@@ -18,6 +18,8 @@ using namespace servetune::test;
 
 namespace {
 
+namespace fs = std::filesystem;
+
 /// A server of which only the address is asked.
 class AddressOnly : public Server {
 public:
@@ -39,11 +41,11 @@ private:
 /// Prints the accuracy that the last part of the address says, and counts how often it was run.
 struct AccuracyProgram {
     TemporaryFolder folder{};
-    std::filesystem::path script = folder.write(
+    fs::path script = folder.write(
         "accuracy",
         "#!/bin/sh\necho run >> \"$0.runs\"\necho noise >&2\n"
         "[ \"${1##*/}\" = broken ] && exit 3\necho \"{\\\"accuracy\\\": ${1##*/}}\"\n");
-    AccuracyProgram() { std::filesystem::permissions(script, std::filesystem::perms::owner_all); }
+    AccuracyProgram() { fs::permissions(script, fs::perms::owner_all); }
 
     [[nodiscard]] QualityOptions options() const {
         QualityOptions options;
@@ -54,7 +56,7 @@ struct AccuracyProgram {
     }
     [[nodiscard]] std::size_t runs() const {
         std::error_code none;
-        const auto bytes = std::filesystem::file_size(script.string() + ".runs", none);
+        const auto bytes = fs::file_size(script.string() + ".runs", none);
         return none ? 0 : bytes / 4;
     }
 };
@@ -188,7 +190,7 @@ TEST_CASE(
           "limit quality_drop <= 0.01 broken: 0.25 (kv=fp8); it was not load-tested");
     const auto failed = gate.of(AddressOnly("http://h/broken"), answering("fp4"), {});
     REQUIRE(std::holds_alternative<Failure>(failed));
-    CHECK(std::get<Failure>(failed).message.find("exit code 3") != std::string::npos);
+    CHECK(has(std::get<Failure>(failed).message, "exit code 3"));
 
     options.prompts = {"both"};
     CHECK_THROWS_AS(QualityGate(options), UsageError);

@@ -99,8 +99,8 @@ TEST_CASE(
     const auto broken =
         dense.violations(dense.completed({{"tensor_parallel_size", std::int64_t{3}}}));
     REQUIRE_FALSE(broken.empty());
-    CHECK(broken.front().find("(32 % tensor_parallel_size) == 0") != std::string::npos);
-    CHECK(broken.front().find("attention heads must be divisible") != std::string::npos);
+    CHECK(has(broken.front(), "(32 % tensor_parallel_size) == 0"));
+    CHECK(has(broken.front(), "attention heads must be divisible"));
 
     const std::string experts =
         "hardware: {device: h100-sxm, count: 2}\nspace: {tensor_parallel_size: 2, "
@@ -153,11 +153,10 @@ TEST_CASE("layouts: a rule of an engine file may ask of a model only what is kno
         });
     };
     CHECK(engine_with("require: \"model.layers % shards == 0\"").empty());
-    CHECK(engine_with("require: \"model.heads % shards == 0\"")
-              .find("'model.heads' is nothing that rules may ask of a model; known: ") !=
-          std::string::npos);
-    CHECK(engine_with("forbid: {model.layers: 3}")
-              .find("'model.layers' is not a parameter of mine") != std::string::npos);
+    CHECK(has(engine_with("require: \"model.heads % shards == 0\""),
+              "'model.heads' is nothing that rules may ask of a model; known: "));
+    CHECK(
+        has(engine_with("forbid: {model.layers: 3}"), "'model.layers' is not a parameter of mine"));
 }
 
 TEST_CASE(

@@ -83,8 +83,7 @@ TEST_CASE(
     const std::string two_sizes = "{tensor_parallel_size: {choice: [1, 8]}}";
     const StudyFile rate = layouts_study("vllm", two_sizes);
     REQUIRE(rate.warnings.size() == 1);
-    CHECK(rate.warnings.front().find("maximize total_tokens_per_second_per_gpu") !=
-          std::string::npos);
+    CHECK(has(rate.warnings.front(), "maximize total_tokens_per_second_per_gpu"));
     CHECK(layouts_study("vllm", two_sizes, "", "total_tokens_per_second_per_gpu").warnings.empty());
     CHECK(layouts_study("vllm", "{max_num_seqs: {choice: [64, 128]}}").warnings.empty());
 
@@ -133,8 +132,9 @@ TEST_CASE("per device: dollars want a price, which is that of all devices that t
         return message_of<ParseError>(
             [&] { (void)set_up(study(machine, evaluator, goal), folder.path() / "s"); });
     };
-    CHECK(refused("{device: h100-sxm, count: 4}", four, "minimize: usd_per_million_output_tokens")
-              .find("needs a price") != std::string::npos);
+    CHECK(has(
+        refused("{device: h100-sxm, count: 4}", four, "minimize: usd_per_million_output_tokens"),
+        "needs a price"));
     CHECK(refused("{device: h100-sxm, count: 4}", "{attach: {url: \"http://127.0.0.1:1\"}}",
                   "maximize: output_tokens_per_second_per_gpu") != "");
     const StudyFile looks =
@@ -171,9 +171,8 @@ TEST_CASE(
     const auto refused = [&](const std::string& objective) {
         return message_of<ParseError>([&] { (void)study(two, objective); });
     };
-    CHECK(refused("maximize: output_tokens_per_second, limits: [\"ttft_p95@chta <= 500ms\"]")
-              .find("names no workload of the study; it has: chat") != std::string::npos);
+    CHECK(has(refused("maximize: output_tokens_per_second, limits: [\"ttft_p95@chta <= 500ms\"]"),
+              "names no workload of the study; it has: chat"));
     CHECK(
-        refused("maximize: output_tokens_per_second@chta").find("names no workload of the study") !=
-        std::string::npos);
+        has(refused("maximize: output_tokens_per_second@chta"), "names no workload of the study"));
 }

@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -42,8 +41,7 @@ StudySetup small_study() {
 /// Trials, and how many of them are told.
 std::pair<std::size_t, std::ptrdiff_t> counts_of(const MemoryJournal& journal) {
     const std::vector<Trial> trials = journal.trials();
-    return {trials.size(), std::count_if(trials.begin(), trials.end(),
-                                         [](const Trial& trial) { return trial.told(); })};
+    return {trials.size(), count_if(trials, [](const Trial& trial) { return trial.told(); })};
 }
 
 }  // namespace

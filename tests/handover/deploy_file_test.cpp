@@ -17,8 +17,9 @@ using namespace servetune::test;
 
 namespace {
 
-const std::filesystem::path spaces_of_deploys =
-    std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
+namespace fs = std::filesystem;
+
+const fs::path spaces_of_deploys = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 
 /// What a study recommends that tuned these parameters.
 DeploySpec wish_for(std::vector<std::string> flags,
@@ -348,24 +349,24 @@ TEST_CASE("deploy file: a checkpoint of the study is written, another model is f
 TEST_CASE("deploy file: a changed file takes the place of what was read, and of nothing else") {
     const TemporaryFolder folder;
     const auto file = folder.write("real.yaml", "old\n");
-    std::filesystem::permissions(file, static_cast<std::filesystem::perms>(0640));
-    std::filesystem::create_symlink("real.yaml", folder.path() / "link.yaml");
+    fs::permissions(file, static_cast<fs::perms>(0640));
+    fs::create_symlink("real.yaml", folder.path() / "link.yaml");
     replace_deploy_file(folder.path() / "link.yaml", "old\n", "new\n");
     CHECK(read_file(file) == "new\n");
-    CHECK(std::filesystem::is_symlink(folder.path() / "link.yaml"));
-    CHECK(std::filesystem::status(file).permissions() == static_cast<std::filesystem::perms>(0640));
+    CHECK(fs::is_symlink(folder.path() / "link.yaml"));
+    CHECK(fs::status(file).permissions() == static_cast<fs::perms>(0640));
     CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "old\n", "x\n"); }),
               "changed since it was read"));
-    std::filesystem::create_hard_link(file, folder.path() / "twice.yaml");
+    fs::create_hard_link(file, folder.path() / "twice.yaml");
     CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "new\n", "x\n"); }),
               "several names"));
     const auto refused = [&](const char* why) {
         return has(message_of<IoError>([&] { replace_deploy_file(file, "new\n", "x\n"); }), why);
     };
-    std::filesystem::remove(folder.path() / "twice.yaml");
-    std::filesystem::permissions(file, static_cast<std::filesystem::perms>(0444));
+    fs::remove(folder.path() / "twice.yaml");
+    fs::permissions(file, static_cast<fs::perms>(0444));
     CHECK(refused("it is read-only"));
-    std::filesystem::permissions(file, static_cast<std::filesystem::perms>(0640));
+    fs::permissions(file, static_cast<fs::perms>(0640));
     if (::setxattr(file.c_str(), "user.origin", "x", 1, 0) == 0)  // which tmpfs may not take
         CHECK(refused("extended attributes would change"));
     CHECK(read_file(file) == "new\n");

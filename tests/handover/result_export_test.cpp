@@ -60,7 +60,7 @@ TEST_CASE("export: the JSON of a result reads back equal, whatever figures it ha
         context.dataset = "sharegpt";
         context.date = "20261121-120000";
         const std::string json = vllm_json(result, context);
-        CHECK(json.find('\n') == std::string::npos);
+        CHECK_FALSE(has(json, "\n"));
         const PublishedResult read = read_one(json);
         CHECK(figures_of(read.result) == figures_of(result));
         CHECK(read.tool == "servetune");
@@ -94,7 +94,7 @@ TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys a
         want.erase(ours);
     std::erase_if(want, [](const auto& figure) {
         return figure.first.starts_with("client_") || figure.first.starts_with("server_") ||
-               figure.first.find("from_schedule") != std::string::npos;
+               has(figure.first, "from_schedule");
     });
     const Figures got = figures_of(read.result);
     CHECK(got.size() == want.size());
@@ -194,8 +194,7 @@ TEST_CASE("export: the block of a result reads back equal, to its two decimals")
                 continue;
             ++absent;
             INFO(line);
-            CHECK((line.find(" 0.00 ") != std::string::npos ||
-                   line.find(" 0  ") != std::string::npos || result.successful_requests == 0));
+            CHECK((has(line, " 0.00 ") || has(line, " 0  ") || result.successful_requests == 0));
         }
         const Figures original = figures_of(result);
         for (const auto& [name, value] : figures_of(read.result)) {

@@ -7,7 +7,6 @@
 #include "support/test.hpp"
 #include "trial/metric_text.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -180,18 +179,15 @@ TEST_CASE(
     for (const std::string& objective : {goal, limit}) {
         INFO(objective);
         CHECK(message(objective, "{deploy: {}}") == "");
-        CHECK(message(objective, "{deploy: {watch: off}}")
-                  .find("power is measured while the machine is watched: leave out `watch: off`") !=
-              std::string::npos);
+        CHECK(has(message(objective, "{deploy: {watch: off}}"),
+                  "power is measured while the machine is watched: leave out `watch: off`"));
         for (const char* evaluator : {"{simulate: {}}", "{attach: {url: \"http://127.0.0.1:1\"}}"})
-            CHECK(message(objective, evaluator)
-                      .find("power is measured where the engine is started: `evaluator: {deploy: "
-                            "...}`") != std::string::npos);
+            CHECK(has(message(objective, evaluator),
+                      "power is measured where the engine is started: `evaluator: {deploy: "
+                      "...}`"));
     }
-    CHECK(message("maximize: joules_per_output_token", "{deploy: {}}")
-              .find("less of 'joules_per_output_token' is better: write it under `minimize`") !=
-          std::string::npos);
-    CHECK(message("minimize: joules_per_token", "{deploy: {}}")
-              .find("a load test has no metric 'joules_per_token'; it has: joules_per_") !=
-          std::string::npos);
+    CHECK(has(message("maximize: joules_per_output_token", "{deploy: {}}"),
+              "less of 'joules_per_output_token' is better: write it under `minimize`"));
+    CHECK(has(message("minimize: joules_per_token", "{deploy: {}}"),
+              "a load test has no metric 'joules_per_token'; it has: joules_per_"));
 }

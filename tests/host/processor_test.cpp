@@ -13,6 +13,6 @@ TEST_CASE("processor: its model by the kernel's list, its architecture where tha
     CHECK(processor_text(proc.path()).ends_with(" x AMD EPYC 7763 64-Core Processor"));
     proc.write("cpuinfo", "processor\t: 0\nCPU part\t: 0xd0c\n");
     const std::string without = processor_text(proc.path());
-    CHECK(without.find(" x ") != std::string::npos);
+    CHECK(has(without, " x "));
     CHECK_FALSE(without.ends_with(" x "));
 }

@@ -48,10 +48,10 @@ ScriptRun accept(const TemporaryFolder& folder, const std::string& engine,
 }
 
 bool passes(const std::string& out, int step) {
-    return out.find("step " + std::to_string(step) + "  PASS ") != std::string::npos;
+    return has(out, "step " + std::to_string(step) + "  PASS ");
 }
 bool not_here(const std::string& out, int step, const std::string& why) {
-    return out.find("step " + std::to_string(step) + "  NOT HERE  " + why) != std::string::npos;
+    return has(out, "step " + std::to_string(step) + "  NOT HERE  " + why);
 }
 
 /// Two GPUs of so many watts, and a podman whose containers are processes of this machine.
@@ -86,7 +86,7 @@ void add_stand_ins(const TemporaryFolder& folder, const std::string& watts, int 
         fs::permissions(folder.path() / "bin" / name, fs::perms::owner_all);
 }
 bool fails(const std::string& out, int step) {
-    return out.find("step " + std::to_string(step) + "  FAIL ") != std::string::npos;
+    return has(out, "step " + std::to_string(step) + "  FAIL ");
 }
 
 }  // namespace
@@ -106,18 +106,18 @@ TEST_CASE(
         CHECK(passes(ended.out, step));
     }
     CHECK(not_here(ended.out, 7, "there is no nvidia-smi, amd-smi or tegrastats on the PATH"));
-    CHECK(ended.out.find("step 8  NOT HERE  ") != std::string::npos);  // with a podman or without
+    CHECK(has(ended.out, "step 8  NOT HERE  "));  // with a podman or without
     CHECK(not_here(ended.out, 9, "0 GPU(s) seen, two wanted"));
     CHECK(not_here(ended.out, 10, "vllm's load generator does not start here: "));
-    CHECK(ended.out.find("every token counted and by the server's own count") != std::string::npos);
-    CHECK(ended.out.find("No available memory for the cache blocks") != std::string::npos);
-    CHECK(ended.out.find("error: argument --max-num-seqs: ") != std::string::npos);
-    CHECK(ended.out.find("recommended: vllm serve Qwen/Qwen3-0.6B") != std::string::npos);
+    CHECK(has(ended.out, "every token counted and by the server's own count"));
+    CHECK(has(ended.out, "No available memory for the cache blocks"));
+    CHECK(has(ended.out, "error: argument --max-num-seqs: "));
+    CHECK(has(ended.out, "recommended: vllm serve Qwen/Qwen3-0.6B"));
     const fs::path evidence = folder.path() / "acceptance";
     CHECK(fs::exists(evidence / "6-study/results/report.md"));
-    CHECK(read_file(evidence / "2-default/results/trials/0/engine.log")
-              .find("Application startup complete") != std::string::npos);
-    CHECK(read_file(evidence / "summary.txt").find("step 5  PASS") != std::string::npos);
+    CHECK(has(read_file(evidence / "2-default/results/trials/0/engine.log"),
+              "Application startup complete"));
+    CHECK(has(read_file(evidence / "summary.txt"), "step 5  PASS"));
 }
 
 TEST_CASE(
@@ -146,12 +146,12 @@ TEST_CASE(
         INFO("step " << step);
         CHECK(passes(ended.out, step));
     }
-    CHECK(ended.out.find(" output tokens/s by autotune bench, ") !=
-          std::string::npos);  // whether they agree depends on the machine's load
-    CHECK(ended.out.find("resumed: 3 trials told") != std::string::npos);
-    CHECK(ended.out.find("step 6") == std::string::npos);
-    CHECK(read_file(folder.path() / "acceptance/5-killed/study.yaml").find("--load-format=dummy") !=
-          std::string::npos);
+    CHECK(has(
+        ended.out,
+        " output tokens/s by autotune bench, "));  // whether they agree depends on the machine's load
+    CHECK(has(ended.out, "resumed: 3 trials told"));
+    CHECK_FALSE(has(ended.out, "step 6"));
+    CHECK(has(read_file(folder.path() / "acceptance/5-killed/study.yaml"), "--load-format=dummy"));
 }
 
 TEST_CASE("acceptance: an engine that is broken fails the step that finds it, with exit code 1",
@@ -170,7 +170,7 @@ TEST_CASE("acceptance: an engine that is broken fails the step that finds it, wi
                                    {"--requests", "20", "--step", "3", "--runs", "2"});
     INFO(dying.out);
     CHECK(dying.code == 1);
-    CHECK(dying.out.find("EngineCore") != std::string::npos);  // the log's own words
+    CHECK(has(dying.out, "EngineCore"));  // the log's own words
     const ScriptRun nothing_to_kill =
         accept(folder, "vllm", "--fault exit_at_once", {"--requests", "20", "--step", "5"});
     INFO(nothing_to_kill.out);
@@ -192,11 +192,11 @@ TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in st
         INFO("step " << step);
         CHECK(passes(ended.out, step));
     }
-    CHECK(ended.out.find("350 W on average, 350 W at most, ") != std::string::npos);
-    CHECK(ended.out.find("localhost/engine:1 by podman: ") != std::string::npos);
-    CHECK(ended.out.find("nvidia-smi finds 2 x NVIDIA H100") != std::string::npos);
-    CHECK(read_file(folder.path() / "acceptance/8-container/results/report.md")
-              .find("container of podman") != std::string::npos);
+    CHECK(has(ended.out, "350 W on average, 350 W at most, "));
+    CHECK(has(ended.out, "localhost/engine:1 by podman: "));
+    CHECK(has(ended.out, "nvidia-smi finds 2 x NVIDIA H100"));
+    CHECK(has(read_file(folder.path() / "acceptance/8-container/results/report.md"),
+              "container of podman"));
 }
 
 TEST_CASE(
@@ -223,8 +223,7 @@ TEST_CASE(
     INFO(impossible.out);
     CHECK(impossible.code == 1);
     CHECK(fails(impossible.out, 7));
-    CHECK(impossible.out.find("a mean power of 5 W for 1 GPU(s), 20 to 2000 W each wanted") !=
-          std::string::npos);
+    CHECK(has(impossible.out, "a mean power of 5 W for 1 GPU(s), 20 to 2000 W each wanted"));
 }
 
 TEST_CASE("acceptance: the other engines' studies say the flags that those engines have",
@@ -256,7 +255,7 @@ TEST_CASE("acceptance: wrong words are told, and nothing is run", "[acceptance]"
     CHECK(accept(folder, "no-such-engine", "", {}).code == 2);
     const ScriptRun usage = accept(folder, "vllm", "", {"--step"});
     CHECK(usage.code == 2);
-    CHECK(usage.err.find("scripts/acceptance-gpu --engine") != std::string::npos);
+    CHECK(has(usage.err, "scripts/acceptance-gpu --engine"));
     CHECK_FALSE(fs::exists(folder.path() / "acceptance/2-default"));
 }
 
@@ -271,5 +270,5 @@ TEST_CASE("acceptance: without the engine its steps are skipped, and that is no 
     CHECK(process.wait_at_most(60s) == 1);
     INFO(process.out());
     CHECK(fails(process.out(), 0));
-    CHECK(process.out().find("step 2  SKIPPED  there is no vllm on the PATH") != std::string::npos);
+    CHECK(has(process.out(), "step 2  SKIPPED  there is no vllm on the PATH"));
 }

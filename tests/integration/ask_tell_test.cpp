@@ -252,7 +252,7 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         INFO(answer.dump());
         REQUIRE(answer.contains("error"));
         CHECK(answer.size() == 1);
-        CHECK(answer["error"].get<std::string>().find(message) != std::string::npos);
+        CHECK(has(answer["error"].get<std::string>(), message));
     }
     CHECK(program.tell(first) == Json{{"told", 0}});
     CHECK(program.tell(first) == Json{{"error", "trial 0 is already told"}});
@@ -376,8 +376,7 @@ TEST_CASE(
         const Ran said = autotune({command, file, "--directory", kept.string()}, folder.path());
         INFO(command << said.err);
         CHECK(said.code == 0);
-        CHECK(said.out.find(command == std::string("explain") ? "seqs" : "share") !=
-              std::string::npos);
+        CHECK(has(said.out, command == std::string("explain") ? "seqs" : "share"));
         CHECK(Json::accept(
             autotune({command, file, "--directory", kept.string(), "--json"}, folder.path()).out));
     }

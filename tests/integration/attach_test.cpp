@@ -13,7 +13,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -113,11 +112,10 @@ TEST_CASE(
     "is") {
     const std::string refused =
         message_of<IoError>([] { (void)measured_by("http://127.0.0.1:9"); });
-    CHECK(refused.find("does not serve") != std::string::npos);
-    CHECK(refused.find("Connection refused") != std::string::npos);
-    CHECK(message_of<UsageError>([] {
-              (void)measured_by("127.0.0.1:8000");
-          }).find("http://127.0.0.1:8000") != std::string::npos);
+    CHECK(has(refused, "does not serve"));
+    CHECK(has(refused, "Connection refused"));
+    CHECK(has(message_of<UsageError>([] { (void)measured_by("127.0.0.1:8000"); }),
+              "http://127.0.0.1:8000"));
     const auto engine = served();
     const Outcome other = measured_by(engine->url(), "org/other");
     REQUIRE(std::holds_alternative<Failure>(other));
@@ -143,12 +141,11 @@ TEST_CASE("attach: autotune finds the load that a running server bears, and says
     CHECK(report.at("recommended").at("configuration").at("load.concurrency") == 16);
     CHECK(report.at("trials").at("failed") == 0);
     const std::string page = read_file(folder.path() / "study/report.md");
-    CHECK(page.find("the server at " + engine->url() + " as it is\n# under load.concurrency=16") !=
-          std::string::npos);
-    CHECK(page.find("vllm serve") == std::string::npos);
+    CHECK(has(page, "the server at " + engine->url() + " as it is\n# under load.concurrency=16"));
+    CHECK_FALSE(has(page, "vllm serve"));
     const std::string log = read_file(folder.path() / "study/run.log");
-    CHECK(log.find(" trial 0: small measured in ") != std::string::npos);
-    CHECK(log.find(" trial 0: told ") != std::string::npos);
+    CHECK(has(log, " trial 0: small measured in "));
+    CHECK(has(log, " trial 0: told "));
     CHECK(engine->get("/health").status == 200);
 }
 
@@ -158,11 +155,11 @@ TEST_CASE("attach: what cannot be is said before anything runs, a key stays secr
     const Run flags = run_autotune(folder, replaced(study_of(engine->url()), "space: {load",
                                                     "space: {max_num_seqs: [64, 128], load"));
     CHECK(flags.code == 2);
-    CHECK(flags.err.find("a server that runs keeps its flags") != std::string::npos);
+    CHECK(has(flags.err, "a server that runs keeps its flags"));
     const Run keyless = run_autotune(
         folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_NO_SUCH_KEY"));
     CHECK(keyless.code == 2);
-    CHECK(keyless.err.find("SERVETUNE_TEST_NO_SUCH_KEY") != std::string::npos);
+    CHECK(has(keyless.err, "SERVETUNE_TEST_NO_SUCH_KEY"));
 
     setenv("SERVETUNE_TEST_KEY", "sk-secret-4711", 1);
     const Run run =
@@ -172,7 +169,7 @@ TEST_CASE("attach: what cannot be is said before anything runs, a key stays secr
     std::string all = run.out + run.err;
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path() / "study"))
         if (file.is_regular_file()) all += read_file(file.path());
-    CHECK(all.find("sk-secret-4711") == std::string::npos);
+    CHECK_FALSE(has(all, "sk-secret-4711"));
 }
 
 TEST_CASE(
@@ -200,9 +197,7 @@ TEST_CASE(
         return result;
     };
     const auto lines_with = [](const std::vector<std::string>& said, const std::string& text) {
-        return std::count_if(said.begin(), said.end(), [&](const std::string& line) {
-            return line.find(text) != std::string::npos;
-        });
+        return count_if(said, [&](const std::string& line) { return has(line, text); });
     };
     std::vector<std::string> said;
     const StandIn cold({.first = 0.02, .gap = 0.006, .faults = {"slower=1.6", "only_first=56"}});

@@ -51,7 +51,7 @@ bool has_finding(const Json& result, const std::string& id) {
 }
 
 bool notes_say(const Json& result, const std::string& text) {
-    return result.at("servetune").at("notes").dump().find(text) != std::string::npos;
+    return has(result.at("servetune").at("notes").dump(), text);
 }
 
 }  // namespace
@@ -87,9 +87,8 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
         CHECK(record.gaps.size() == 11);
         CHECK(record.output_tokens == 12);
     }
-    CHECK(message_of<ParseError>([&] {
-              (void)read_records(folder.write("x.gz", "{}\n"));
-          }).find("x.gz:1: not a request's record") != std::string::npos);
+    CHECK(has(message_of<ParseError>([&] { (void)read_records(folder.write("x.gz", "{}\n")); }),
+              "x.gz:1: not a request's record"));
 
     auto json = load;
     json.emplace_back("--json");
@@ -144,7 +143,7 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
         const std::string refused = bench(nobody, folder, more).err;
         INFO(refused);
         CHECK(has(refused, "Connection refused"));
-        CHECK(refused.find(nobody + "/v1/") != std::string::npos);
+        CHECK(has(refused, nobody + "/v1/"));
     }
     CHECK_FALSE(
         has(bench("http://no-such-host.invalid", folder, {}).err, "no-such-host.invalid: "));
@@ -230,9 +229,9 @@ TEST_CASE("bench: progress is written to a file as lines, and intervals of times
         server.url(), folder,
         {"--workload", "random:8x6", "--requests", "20", "--rate", "15", "--completions"}, false);
     INFO(ended.err << ended.out);
-    CHECK(ended.err.find('\r') == std::string::npos);
+    CHECK_FALSE(has(ended.err, "\r"));
     CHECK(has(ended.err, " of 20 ended, "));
-    CHECK(ended.out.find('\r') == std::string::npos);
+    CHECK_FALSE(has(ended.out, "\r"));
     CHECK_FALSE(has(ended.out, "  -"));  // as a negative low end would be printed
     CHECK_FALSE(has(ended.out, ".. -"));
 }

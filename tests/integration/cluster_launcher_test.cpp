@@ -52,7 +52,7 @@ TEST_CASE("cluster: two trials of a study are never on one node, and a third wai
         return comes_true([&] {
             const LaunchedAt at = launching.launcher->place(one.launch());
             result = at.waits.empty() ? "at " + at.host : at.waits;
-            return at.waits.empty() || at.waits.find("anti-affinity") != std::string::npos;
+            return at.waits.empty() || has(at.waits, "anti-affinity");
         })
                    ? result
                    : "neither: " + result;
@@ -65,7 +65,7 @@ TEST_CASE("cluster: two trials of a study are never on one node, and a third wai
     CHECK(two.starts_with("at 198.18."));
     CHECK(one.substr(0, 12) != two.substr(0, 12));  // each node has a network of its own
     const Launched third(launching, words, {}, study.path());
-    CHECK(state_of(third).find("anti-affinity") != std::string::npos);
+    CHECK(has(state_of(third), "anti-affinity"));
     first.reset();
     CHECK(comes_true([&] { return state_of(third).starts_with("at "); }));
 }

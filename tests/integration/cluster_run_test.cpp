@@ -7,7 +7,6 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -100,8 +99,7 @@ public:
     [[nodiscard]] fs::path volume() const { return folder_.path() / "volume"; }
     [[nodiscard]] std::size_t told() const {
         const std::vector<Trial> trials = trials_so_far(volume() / "study");
-        return std::size_t(std::count_if(trials.begin(), trials.end(),
-                                         [](const Trial& one) { return one.told(); }));
+        return std::size_t(count_if(trials, [](const Trial& one) { return one.told(); }));
     }
     /// kubectl with these words behind its name; paths are of the study's folder.
     Ran kubectl(std::vector<std::string> words) const {

@@ -6,7 +6,6 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -34,8 +33,7 @@ public:
     [[nodiscard]] const DeployedStudy& study() const { return study_; }
     [[nodiscard]] std::size_t told() const {
         const std::vector<Trial> trials = trials_so_far();
-        return std::size_t(std::count_if(trials.begin(), trials.end(),
-                                         [](const Trial& one) { return one.told(); }));
+        return std::size_t(count_if(trials, [](const Trial& one) { return one.told(); }));
     }
     [[nodiscard]] std::vector<Trial> trials_so_far() const {
         return test::trials_so_far(study_.directory());

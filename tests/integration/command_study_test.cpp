@@ -41,8 +41,7 @@ int watchdog_of(int tuner) {
     for (const auto& entry : fs::directory_iterator("/proc")) {
         std::ifstream stream(entry.path() / "stat");
         std::string text;
-        if (!std::getline(stream, text) || text.find("(servetune-watch)") == std::string::npos)
-            continue;
+        if (!std::getline(stream, text) || !has(text, "(servetune-watch)")) continue;
         std::istringstream fields(text.substr(text.rfind(')') + 1));
         std::string state;
         int parent = 0;
@@ -148,7 +147,7 @@ TEST_CASE("command: autotune finds the best of a function that a script measures
     CHECK(best.at("kv_cache_dtype") == "fp8");
     CHECK(report.at("recommended").at("metrics").at("total_tokens_per_second") == 1800);
     CHECK(report.at("recommended").at("gain").at("value").get<double>() == Approx(0.8));
-    CHECK(report.at("failures").dump().find("out_of_memory") != std::string::npos);
+    CHECK(has(report.at("failures").dump(), "out_of_memory"));
     CHECK(report.at("trials").at("failed") == 2);
     CHECK(has(read_file(study.directory() / "report.md"),
               "measured by " + (study.folder.path() / "measure").string()));

@@ -13,14 +13,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -110,8 +108,8 @@ TEST_CASE("deploy: a trial starts the engine, measures it and leaves nothing") {
                              "trial_measure_seconds", "trial_stop_seconds"})
         CHECK(metrics.at(cost).value > 0);
     CHECK(setting.nothing_left());
-    CHECK(read_file(setting.options.folder / "trials/0/engine.log")
-              .find("Application startup complete") != std::string::npos);
+    CHECK(has(read_file(setting.options.folder / "trials/0/engine.log"),
+              "Application startup complete"));
 }
 
 TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
@@ -124,8 +122,7 @@ TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
     const Outcome died = outcome_of("--fault die_at_tokens=500");
     CHECK(name_in(failure_kinds, kind_of(died)) == "crashed_under_load");
     INFO(std::get<Failure>(died).message);
-    CHECK(std::get<Failure>(died).message.find("EngineCore") !=
-          std::string::npos);  // the log's own words
+    CHECK(has(std::get<Failure>(died).message, "EngineCore"));  // the log's own words
     CHECK(name_in(failure_kinds, kind_of(outcome_of("--fault exit_at_load=137"))) == "other");
     CHECK(name_in(failure_kinds, kind_of(outcome_of("--fault wrong_model=some/other"))) ==
           "wrong_model");
@@ -148,9 +145,8 @@ TEST_CASE(
         "--fault stall_mid_stream=300");  // eight at a time: each round would wait out its time
     const Outcome outcome = closed.measure();
     CHECK(name_in(failure_kinds, kind_of(outcome)) == "hung");
-    CHECK(std::get<Failure>(outcome).message.find(
-              "no answer moved for `stall_timeout` (1 s) while some were awaited") !=
-          std::string::npos);
+    CHECK(has(std::get<Failure>(outcome).message,
+              "no answer moved for `stall_timeout` (1 s) while some were awaited"));
     CHECK(closed.nothing_left());
 
     StudySetting stopped("--fault stall_mid_stream=300");
@@ -290,7 +286,7 @@ TEST_CASE("deploy: what the machine disturbs is measured once more, then flagged
         StudySetting setting("");
         std::size_t again = 0;
         setting.options.measure.say = [&](const std::string& line) {
-            again += line.find("measured once more") != std::string::npos ? 1 : 0;
+            again += has(line, "measured once more") ? 1 : 0;
         };
         setting.options.measure.watch.emplace();
         setting.options.measure.watch->others_cpu_at_most =
@@ -301,9 +297,9 @@ TEST_CASE("deploy: what the machine disturbs is measured once more, then flagged
         const Outcome outcome = setting.measure();
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         const Validity& validity = std::get<Measurement>(outcome).validity;
-        const auto found =
-            std::count_if(validity.findings.begin(), validity.findings.end(),
-                          [](const Finding& finding) { return finding.id == "gpu_throttled"; });
+        const auto found = count_if(validity.findings, [](const Finding& finding) {
+            return finding.id == "gpu_throttled";
+        });
         CHECK(found == (throttled ? 1 : 0));
         CHECK(again == (throttled ? 1U : 0U));
         if (throttled) CHECK(validity.verdict != Verdict::sound);
@@ -339,7 +335,7 @@ TEST_CASE(
     INFO(report.at("recommended").dump());
     CHECK(report.at("trials").at("told").get<int>() >= 6);
     CHECK(report.at("trials").at("failed").get<int>() == 1);  // awq, which this checkpoint is not
-    CHECK(report.at("failures").dump().find("rejected_flags") != std::string::npos);
+    CHECK(has(report.at("failures").dump(), "rejected_flags"));
     // A busy machine may hide that the gain is proven, not which configuration is fastest.
     CHECK(report.at("best_observed").at("configuration").at("quantization") == "fp8");
     CHECK(leftovers((folder.path() / "study").string()).empty());

@@ -15,7 +15,6 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -96,8 +95,7 @@ public:
         const LoadRun run = generate_load(deployment_->endpoint(), plan,
                                           {.kind = Arrival::Kind::concurrency, .in_flight = 1});
         return std::size_t(
-            std::count_if(run.records.begin(), run.records.end(),
-                          [](const RequestRecord& record) { return record.succeeded(); }));
+            count_if(run.records, [](const RequestRecord& record) { return record.succeeded(); }));
     }
 
     DeployOptions options{};

@@ -18,14 +18,16 @@ using namespace servetune::test;
 
 namespace {
 
+namespace fs = std::filesystem;
+
 using GateJson = nlohmann::json;
 
 /// A folder whose `bin` has an engine `vllm`, which is simengine, and this `autotune`.
 struct GateFolder {
     GateFolder() {
-        std::filesystem::create_directories(folder.path() / "bin");
-        std::filesystem::create_symlink(SIMENGINE_PROGRAM, folder.path() / "bin/vllm");
-        std::filesystem::create_symlink(SERVETUNE_PROGRAM, folder.path() / "bin/autotune");
+        fs::create_directories(folder.path() / "bin");
+        fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / "bin/vllm");
+        fs::create_symlink(SERVETUNE_PROGRAM, folder.path() / "bin/autotune");
     }
 
     /// A study of a simulated engine in real time; `options` are simengine's. A time scale of 0.95
@@ -89,7 +91,7 @@ struct GateFolder {
                 folder.path());
         INFO(parsed.err << read_file(file));
         CHECK(parsed.code == 0);
-        if (std::filesystem::exists("/usr/bin/xmllint")) {
+        if (fs::exists("/usr/bin/xmllint")) {
             const Ran valid = ran({"/usr/bin/xmllint", "--noout", "--relaxng",
                                    SERVETUNE_SOURCE "/tests/data/junit.rng", file},
                                   folder.path());
@@ -104,8 +106,7 @@ struct GateFolder {
 /// The shell lines of a workflow: the blocks behind `run: |` of GitHub's, or the list behind
 /// `script:` of GitLab's.
 std::string script_lines(const std::string& workflow) {
-    std::istringstream lines(
-        read_file(std::filesystem::path(SERVETUNE_SOURCE) / "packaging/ci" / workflow));
+    std::istringstream lines(read_file(fs::path(SERVETUNE_SOURCE) / "packaging/ci" / workflow));
     std::string result;
     std::string start;  // what each line of the block begins with
     for (std::string line; std::getline(lines, line);) {
@@ -207,8 +208,8 @@ TEST_CASE("gate: killed with -9 it leaves files that say so, and the same comman
 TEST_CASE(
     "gate: the script of GitHub's workflow passes equal studies, and its summary is written") {
     const GateFolder here;
-    std::filesystem::create_directories(here.folder.path() / "baseline");
-    std::filesystem::create_directories(here.folder.path() / "candidate");
+    fs::create_directories(here.folder.path() / "baseline");
+    fs::create_directories(here.folder.path() / "candidate");
     here.simulated("baseline/serve.yaml", "256", "0.5%");
     here.simulated("candidate/serve.yaml", "256", "0.5%");
     const std::string lines = script_lines("github-gate.yml");
@@ -230,7 +231,7 @@ TEST_CASE(
 }
 
 TEST_CASE("gate: the script of GitLab's job fetches the target branch and compares with it") {
-    if (!std::filesystem::exists("/usr/bin/git")) {
+    if (!fs::exists("/usr/bin/git")) {
         WARN("skipped: there is no git");
         return;
     }

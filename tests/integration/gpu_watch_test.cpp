@@ -62,7 +62,7 @@ TEST_CASE("machine watch: a GPU that is held back by heat or power is found, wit
                       " of " + std::to_string(samples) +
                       " samples, SM clock down to 810 of 1980 MHz, up to 91 C");
     CHECK(findings.front().right == "in at most 10 % of the samples");
-    CHECK(findings.front().cause.find("hot") != std::string::npos);
+    CHECK(has(findings.front().cause, "hot"));
 
     for (const char* reasons : {"0x0000000000000008", "0x0000000000000020", "0x0000000000000080"}) {
         Scene other;
@@ -324,9 +324,8 @@ TEST_CASE("gpu memory: what does not go is said, and so is an nvidia-smi that do
     CHECK(memory.used().empty());
     CHECK(memory.wait_until_free({}, 100s).empty());
     smi.say("hang", "");
-    CHECK(GpuMemory("", smi.program(), 200ms)
-              .wait_until_free(before, 100s)
-              .find("did not answer in time") != std::string::npos);
+    CHECK(has(GpuMemory("", smi.program(), 200ms).wait_until_free(before, 100s),
+              "did not answer in time"));
     CHECK(GpuMemory("", "no-such-nvidia-smi").used().empty());
     CHECK(GpuMemory("", "no-such-nvidia-smi").wait_until_free(before, 100s).empty());
     CHECK(seconds_since(begin) < 60);

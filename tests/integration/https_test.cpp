@@ -79,7 +79,7 @@ TEST_CASE(
     const HttpsServer server(folder);
     const std::string authority = (folder.path() / "own.pem").string();
     const auto answered = [](const std::string& text) {
-        return text.find("serves several models") != std::string::npos;
+        return has(text, "serves several models");
     };
     CHECK(answered(said({"SSL_CERT_FILE=" + authority}, server.url())));
     CHECK(answered(said({"CURL_CA_BUNDLE=" + authority}, server.url())));
@@ -87,8 +87,8 @@ TEST_CASE(
     const std::string unknown = said({}, server.url());
     INFO(unknown);
     CHECK_FALSE(answered(unknown));
-    CHECK(unknown.find("ertificate") != std::string::npos);
+    CHECK(has(unknown, "ertificate"));
     const std::string missing = said({"SSL_CERT_FILE=/no/such.pem"}, server.url());
     INFO(missing);
-    CHECK(missing.find("/no/such.pem") != std::string::npos);
+    CHECK(has(missing, "/no/such.pem"));
 }

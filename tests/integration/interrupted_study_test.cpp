@@ -84,8 +84,7 @@ TEST_CASE("interrupted while the study is still being prepared, the program ends
         [&] { return (writer = ::open(table.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }));  // it reads
     process.signal(SIGINT);
     CHECK(process.wait_at_most(std::chrono::seconds(20)) == 130);
-    CHECK(process.err().find("stopped before the first trial; nothing is lost") !=
-          std::string::npos);
+    CHECK(has(process.err(), "stopped before the first trial; nothing is lost"));
     CHECK_FALSE(std::filesystem::exists(folder.path() / "slow/study.db"));
     ::close(writer);
 }
@@ -133,28 +132,26 @@ TEST_CASE("status: says whether a run is under way, and why the last one stopped
         INFO(full.err());
         const std::string said = status();
         INFO(said);
-        CHECK(said.find("\n  the last run stopped: " + why +
-                        "\n  no run is under way; 'autotune run' goes on\n") != std::string::npos);
+        CHECK(has(said, "\n  the last run stopped: " + why +
+                            "\n  no run is under way; 'autotune run' goes on\n"));
     }
     {
         const std::string slower = interruptible_study(folder, "2s").string();
         ChildProcess running({SERVETUNE_PROGRAM, "run", slower, "--quiet", "--accept-changes"},
                              folder.path());
         const auto seen = [&] {
-            return autotune({"status", slower}, folder.path())
-                       .out.find("\n  a run is under way\n") != std::string::npos;
+            return has(autotune({"status", slower}, folder.path()).out, "\n  a run is under way\n");
         };
         CHECK(comes_true(seen));
         running.signal(SIGINT);
         CHECK(running.wait() == 130);
-        CHECK(status().find("\n  no run is under way; 'autotune run' goes on\n  so far: ") !=
-              std::string::npos);
+        CHECK(has(status(), "\n  no run is under way; 'autotune run' goes on\n  so far: "));
     }
     REQUIRE(
         autotune({"run", interruptible_study(folder, "0s").string(), "--quiet", "--accept-changes"},
                  folder.path())
             .code == 0);
-    CHECK(status().find("under way") == std::string::npos);  // it has ended
+    CHECK_FALSE(has(status(), "under way"));  // it has ended
 }
 
 TEST_CASE("two processes cannot run one study") {
@@ -166,7 +163,7 @@ TEST_CASE("two processes cannot run one study") {
     const Ran second = autotune({"run", study, "--directory", (folder.path() / "slow").string()},
                                 elsewhere.path());
     CHECK(second.code == 3);
-    CHECK(second.err.find("another process is running this study") != std::string::npos);
+    CHECK(has(second.err, "another process is running this study"));
     CHECK(autotune({"status", study, "--directory", (folder.path() / "slow").string()},
                    elsewhere.path())
               .code == 0);

@@ -9,7 +9,6 @@
 #include "support/http.hpp"
 #include "support/test.hpp"
 
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -24,9 +23,7 @@ namespace fs = std::filesystem;
 
 using WordList = std::vector<std::string>;
 
-bool holds(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
+bool holds(const std::string& text, const std::string& part) { return has(text, part); }
 bool holds(const WordList& words, const std::string& word) { return contains(words, word); }
 
 /// A script in the place of the docker client: it answers `image inspect` and records all words.
@@ -229,7 +226,7 @@ TEST_CASE("launcher: what podman and docker are asked for, word by word") {
         CHECK_FALSE(container_launcher(as_user)->launch(compiling).environment.contains(
             "TRITON_CACHE_DIR"));
         LaunchRequest shown = simple_request();
-        CHECK(plain->shown(shown).text().find("hf_123456") == std::string::npos);
+        CHECK_FALSE(has(plain->shown(shown).text(), "hf_123456"));
         CHECK(holds(plain->shown(shown).argv, "--env=HF_TOKEN"));
         LaunchRequest changed = simple_request();
         changed.environment = {{"LD_PRELOAD", "/x.so"}};

@@ -18,7 +18,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <thread>
@@ -80,9 +79,7 @@ std::string parser_refusal(const std::vector<std::string>& argv, const fs::path&
     for (const char* refused : {"error: invalid argument", "error while handling argument"})
         if (const auto at = log.find(refused); at != std::string::npos)
             return log.substr(at, log.find('\n', at) - at);
-    return log.find("failed to open GGUF file") != std::string::npos
-               ? ""
-               : "never came to open the model: " + log;
+    return has(log, "failed to open GGUF file") ? "" : "never came to open the model: " + log;
 }
 
 SpaceEntry within(std::string name, std::vector<Value> values) {

@@ -15,7 +15,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -121,8 +120,8 @@ TEST_CASE(
     REQUIRE(report.at("trials").at("failed") == 1);
     const Json& failure = report.at("failures").at(0);
     CHECK(failure.at("kind") == "unsupported");
-    CHECK(failure.at("message").get<std::string>().find(
-              "quantized V cache requires flash_attn to be enabled") != std::string::npos);
+    CHECK(has(failure.at("message").get<std::string>(),
+              "quantized V cache requires flash_attn to be enabled"));
     CHECK(failure.at("configuration").at("flash_attention") == "off");
     CHECK(failure.at("configuration").at("cache_type_v") == "q8_0");
     CHECK(fs::exists(failure.at("log").get<std::string>()));
@@ -133,8 +132,7 @@ TEST_CASE(
             // "server" also tells of prompt tokens from the cache, and here it may: a slot that has
             // served before keeps the words that the chat template puts before every prompt. That
             // its count of generated tokens is another than ours it must not say.
-            CHECK(finding.at("left").get<std::string>().find("server generated") ==
-                  std::string::npos);
+            CHECK(!has(finding.at("left").get<std::string>(), "server generated"));
         }
 
     const std::vector<Trial> trials = SqliteJournal::read(results).trials();
@@ -179,14 +177,13 @@ TEST_CASE("llama-server: the laptop's study is one that it takes") {
     const auto [valid, said] = autotune({"validate", file});
     INFO(said);
     CHECK(valid == 0);
-    CHECK(said.find("'llama-server --help' lists") != std::string::npos);
+    CHECK(has(said, "'llama-server --help' lists"));
     const auto [ran, told] = autotune(
         {"run", file, "--trials", "1", "--directory", (folder.path() / "results").string()});
     INFO(told);
     CHECK(ran == 0);
-    const bool kept = told.find("Keep the default.") != std::string::npos;
-    CHECK((kept ||
-           told.find("Inconclusive. ") != std::string::npos));  // as the machine is quiet or not
+    const bool kept = has(told, "Keep the default.");
+    CHECK((kept || has(told, "Inconclusive. ")));  // as the machine is quiet or not
     CHECK(leftovers((folder.path() / "results").string()).empty());
 }
 

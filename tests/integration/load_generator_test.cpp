@@ -11,6 +11,7 @@
 #include "load/http.hpp"
 
 #include "base/url.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/probe.hpp"
 #include "servetune/error.hpp"
 #include "servetune/load_test.hpp"
@@ -204,8 +205,8 @@ TEST_CASE("load: one in twenty fails, the others are not touched by it") {
     const StandIn server({.first = 0.002, .gap = 0.0005, .faults = {"http_status", "every=20"}});
     const LoadRun run =
         generate_load(endpoint_of(server), plan_of(200), closed(16), {.ignore_eos = true});
-    const auto failed = std::count_if(run.records.begin(), run.records.end(),
-                                      [](const RequestRecord& r) { return !r.succeeded(); });
+    const auto failed =
+        count_if(run.records, [](const RequestRecord& r) { return !r.succeeded(); });
     CHECK(failed == 10);
     for (const RequestRecord& record : run.records)
         if (record.succeeded()) CHECK(record.chunks == 6);
@@ -305,8 +306,8 @@ TEST_CASE(
     // part.
     endpoint.replicas = {nobody_listens()};
     const LoadRun half = generate_load(endpoint, plan_of(20), closed(4), {.ignore_eos = true});
-    const auto failed = std::count_if(half.records.begin(), half.records.end(),
-                                      [](const RequestRecord& r) { return !r.succeeded(); });
+    const auto failed =
+        count_if(half.records, [](const RequestRecord& r) { return !r.succeeded(); });
     CHECK(failed > 0);
     CHECK(failed < 20);
     CHECK_FALSE(half.server.output_tokens.has_value());
@@ -356,9 +357,9 @@ TEST_CASE("load: the key goes to the server and nowhere else") {
     endpoint.api_key = "sk-secret-0123";
     const LoadRun run = generate_load(endpoint, plan_of(1), {});
     const std::string head = server.requests().back();
-    CHECK(head.find("Authorization: Bearer sk-secret-0123") != std::string::npos);
-    CHECK(run.records[0].error.find("sk-secret") == std::string::npos);
-    CHECK(head.find("Expect:") == std::string::npos);
+    CHECK(has(head, "Authorization: Bearer sk-secret-0123"));
+    CHECK_FALSE(has(run.records[0].error, "sk-secret"));
+    CHECK_FALSE(has(head, "Expect:"));
     const std::size_t sent = server.requests().size();
     endpoint.headers = {{"X-Token", "abcd-1234"}};
     endpoint.url = "http://me:pass%77ord@" + endpoint.url.substr(7);
@@ -471,9 +472,7 @@ TEST_CASE("load: what comes before the paths of the interface") {
     CHECK(server_url("https://h/v1/completions//") == "https://h");
     CHECK(server_url("https://h/my-v1") == "https://h/my-v1");
     CHECK(server_url("https://h/v10") == "https://h/v10");
-    CHECK(message_of<UsageError>([] {
-              (void)server_url("h:8000");
-          }).find("http://127.0.0.1:8000") != std::string::npos);
+    CHECK(has(message_of<UsageError>([] { (void)server_url("h:8000"); }), "http://127.0.0.1:8000"));
 }
 
 TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {

@@ -43,7 +43,7 @@ std::string power_text(const MachineWatch& machine, double begin) {
 /// unevenly as they come late: then of a second from now on, again and again.
 std::string power_when_covered(const MachineWatch& machine, double begin) {
     std::string text = power_text(machine, begin);
-    for (int second = 0; second < 60 && text.find("wanted") != std::string::npos; ++second) {
+    for (int second = 0; second < 60 && has(text, "wanted"); ++second) {
         begin = monotonic_now();
         std::this_thread::sleep_for(std::chrono::seconds(1));
         text = power_text(machine, begin);
@@ -159,7 +159,7 @@ TEST_CASE(
         const auto power = machine.power(begin, died);
         REQUIRE(std::holds_alternative<PowerUse>(power));
         CHECK(std::get<PowerUse>(power).mean_watts == Approx(600));
-        CHECK(power_text(machine, begin).find(" % of it, 80 % wanted") != std::string::npos);
+        CHECK(has(power_text(machine, begin), " % of it, 80 % wanted"));
         CHECK(power_text(machine, monotonic_now()).find("0 samples of the power") == 0);
     }
 }

@@ -37,16 +37,15 @@ TEST_CASE("process: what cannot be started says why") {
     CHECK(why({.argv = {plain.string()}}) ==
           "cannot start " + plain.string() + ": no such program");
     fs::permissions(plain, fs::perms::owner_all);
-    CHECK(why({.argv = {plain.string()}})
-              .find("the interpreter that its first line names is not there") != std::string::npos);
+    CHECK(has(why({.argv = {plain.string()}}),
+              "the interpreter that its first line names is not there"));
     CHECK(why({.argv = {"true"}, .folder = plain / "below"}).find("cannot make the folder") == 0);
-    CHECK(why({.argv = {"true"}, .folder = folder.path(), .log = folder.path()})
-              .find("Is a directory") != std::string::npos);
-    CHECK(why({.argv = {"true"}, .cores = {900}}).find("on the cores asked for") !=
-          std::string::npos);
+    CHECK(has(why({.argv = {"true"}, .folder = folder.path(), .log = folder.path()}),
+              "Is a directory"));
+    CHECK(has(why({.argv = {"true"}, .cores = {900}}), "on the cores asked for"));
     fs::create_symlink("/dev/full", folder.path() / "options.yaml");
-    CHECK(why({.argv = {"true"}, .files = {{"options.yaml", "a: 1"}}, .folder = folder.path()})
-              .find("No space left on device") != std::string::npos);
+    CHECK(has(why({.argv = {"true"}, .files = {{"options.yaml", "a: 1"}}, .folder = folder.path()}),
+              "No space left on device"));
 }
 
 TEST_CASE(
@@ -80,9 +79,8 @@ TEST_CASE("process: a program that cannot start leaves no child, no descriptor a
     }
     CHECK_FALSE(fs::exists(folder.path() / "input"));
     CHECK(entries("/proc/self/fd") == descriptors);
-    CHECK(message_of<IoError>([&] {
-              const Process none({.argv = {"true"}, .cores = {900}});
-          }).find("on the cores") != std::string::npos);
+    CHECK(has(message_of<IoError>([&] { const Process none({.argv = {"true"}, .cores = {900}}); }),
+              "on the cores"));
     CHECK(waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == -1);
 }
 

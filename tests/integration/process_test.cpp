@@ -5,6 +5,7 @@
 #include "support/script.hpp"
 #include "support/test.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/port.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
@@ -22,7 +23,6 @@
 #include <cstring>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -61,9 +61,8 @@ double resident_mib() {
 
 /// How many of them run a script; what the scripts run comes and goes.
 std::size_t shells(const std::vector<Leftover>& left) {
-    return std::size_t(std::count_if(left.begin(), left.end(), [](const Leftover& one) {
-        return one.command.starts_with("/bin/sh ");
-    }));
+    return std::size_t(
+        count_if(left, [](const Leftover& one) { return one.command.starts_with("/bin/sh "); }));
 }
 
 const std::string deaf = "trap '' TERM\necho ready\nwhile :; do sleep 1; done\n";
@@ -194,7 +193,7 @@ TEST_CASE("process: children that the leader leaves behind are ended, in the gro
         const auto left = leftovers("nobody");
         CHECK(left.empty());
         Words lines = process.lines();
-        std::sort(lines.begin(), lines.end());  // "child 123", "ready"
+        sort(lines);  // "child 123", "ready"
         const int grandchild = std::stoi(lines.front().substr(6));
         CHECK(alive(grandchild));
         const Ended ended = process.end(100ms);
@@ -300,7 +299,7 @@ TEST_CASE("process: a full disk ends the log, not the process") {
     CHECK(limited.wait(5s));
     CHECK(comes_true([&] { return !limited.log_trouble().empty(); }));
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK(limited.log_trouble().find("File too large") != std::string::npos);
+    CHECK(has(limited.log_trouble(), "File too large"));
     CHECK(limited.lines(4000)[999] == "1000");
     CHECK(fs::file_size(folder.path() / "log") == 1000);
 }
@@ -355,7 +354,7 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
     };
     {
         ChildProcess tuner({HOLD_PROCESS, mark, "0", program.string()}, folder.path());
-        REQUIRE(comes_true([&] { return tuner.out().find('\n') != std::string::npos; }));
+        REQUIRE(comes_true([&] { return has(tuner.out(), "\n"); }));
         group = std::stoi(tuner.out());
         REQUIRE(comes_true(all_are_there));
         tuner.signal(SIGKILL);
@@ -378,9 +377,7 @@ TEST_CASE("process: an engine that hears TERM goes when its tuner is killed") {
     const TemporaryFolder folder;
     const std::string mark = "study-" + folder.path().filename().string();
     ChildProcess tuner({HOLD_PROCESS, mark, "0", "sleep", "100"}, folder.path());
-    REQUIRE(comes_true([&] {
-        return leftovers(mark).size() == 1 && tuner.out().find('\n') != std::string::npos;
-    }));
+    REQUIRE(comes_true([&] { return leftovers(mark).size() == 1 && has(tuner.out(), "\n"); }));
     tuner.signal(SIGKILL);
     tuner.wait();
     CHECK(comes_true([&] { return leftovers(mark).empty(); }));
@@ -396,9 +393,7 @@ TEST_CASE(
                                                 engine.string() + " &\n" + engine.string() + "\n");
     const Process other({.argv = {"sleep", "100"}, .mark = mark + "-b"});
     ChildProcess tuner({HOLD_PROCESS, mark, "200", wrapper.string()}, folder.path());
-    REQUIRE(comes_true([&] {
-        return shells(leftovers(mark)) == 4 && tuner.out().find('\n') != std::string::npos;
-    }));
+    REQUIRE(comes_true([&] { return shells(leftovers(mark)) == 4 && has(tuner.out(), "\n"); }));
     const auto left = leftovers(mark);
     const int watchdog = std::stoi(tuner.out().substr(tuner.out().find(' ')));
     CHECK(alive(watchdog));
@@ -497,7 +492,7 @@ TEST_CASE(
             numbers.push_back(ports.back()->number());
             CHECK((numbers.back() < low || numbers.back() > high || low < 20'000));
         }
-        std::sort(numbers.begin(), numbers.end());
+        sort(numbers);
         CHECK(std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end());
         for (const fs::path& file : port_files()) CHECK(files_before.contains(file));
         const ReservedPort& port = *ports.front();

@@ -54,7 +54,7 @@ double metric_of(const std::vector<Trial>& trials, const Assignment& settings,
         }
         std::size_t beyond = 0;
         for (const auto& [name, value] : trial.configuration.entries())
-            if (name.find('.') != std::string::npos && !is_unset(value) && value != Value("none") &&
+            if (has(name, ".") && !is_unset(value) && value != Value("none") &&
                 name != "vllm.num_speculative_tokens")
                 ++beyond;
         if (fits && beyond == settings.size()) return trial.measurement()->metrics.at(metric).value;
@@ -98,7 +98,7 @@ TEST_CASE("published: Qwen3-14B on H100, engine then quantization then attention
           "| sharegpt | 6595.66 | 10426.27 | +58.1 % |", "Quality not measured: quantization = fp8",
           "8424.86"}) {
         INFO(line);
-        CHECK(report.find(line) != std::string::npos);
+        CHECK(has(report, line));
     }
 }
 
@@ -111,10 +111,10 @@ TEST_CASE(
     CHECK(result["best_observed"]["metrics"]["total_tokens_per_second"] == 10434.44);
     CHECK(result["recommended"]["command"] ==
           "python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8");
-    CHECK(read_file(folder.path() / "study/report.md")
-              .find("The highest figure measured is 10434.44 (engine = sglang, quantization = fp8, "
-                    "sglang.attention_backend = fa3), "
-                    "+0.08 % over the recommended one") != std::string::npos);
+    CHECK(has(read_file(folder.path() / "study/report.md"),
+              "The highest figure measured is 10434.44 (engine = sglang, quantization = fp8, "
+              "sglang.attention_backend = fa3), "
+              "+0.08 % over the recommended one"));
 }
 
 TEST_CASE("published: Qwen3.5-9B on H100, every stage against one baseline") {
@@ -175,7 +175,7 @@ TEST_CASE("published: Qwen3.5-9B on H100, every stage against one baseline") {
           "| long_context | 32416.84 | 32658.73 | +0.75 % |",
           "| generation_heavy | 2973.42 | 3025.11 | +1.74 % |"}) {
         INFO(row);
-        CHECK(report.find(row) != std::string::npos);
+        CHECK(has(report, row));
     }
 }
 
@@ -192,16 +192,15 @@ TEST_CASE("published: Qwen3-8B on Jetson Thor, nine checkpoints at high and at l
         CHECK(result["trials"]["told"] == 11);
         // The audit is not enforced, so every output says what the verdict rests on.
         const std::string doubt = "Its measurement is unsound (physics): mean TPOT = ";
-        CHECK(result["reason"].get<std::string>().find(doubt) != std::string::npos);
+        CHECK(has(result["reason"].get<std::string>(), doubt));
         // At low load the default's prompts are read faster than the device can.
-        const bool of_default =
-            result["reason"].get<std::string>().find(
-                "The default's measurement is suspect (physics)") != std::string::npos;
+        const bool of_default = has(result["reason"].get<std::string>(),
+                                    "The default's measurement is suspect (physics)");
         CHECK(of_default == (std::string(study) == "study-low-load.yaml"));
         CHECK(result["advice"] == "Find out why before you serve this.");
         for (const char* report : {"report.md", "report.html"})
-            CHECK(read_file(folder.path() / "study" / report)
-                      .find("measurement is unsound (physics)") != std::string::npos);
+            CHECK(has(read_file(folder.path() / "study" / report),
+                      "measurement is unsound (physics)"));
         const Ran shell =
             autotune({"recommend", (published / "qwen3-8b-jetson-thor" / study).string(),
                       "--directory", (folder.path() / "study").string(), "--as", "shell"},
@@ -226,9 +225,7 @@ TEST_CASE(
     REQUIRE(result["audit"].size() == 1);  // FP8: several tokens a chunk
     CHECK(result["audit"][0]["verdict"] == "suspect");
     CHECK(result["audit"][0]["findings"][0]["id"] == "chunks");
-    CHECK(
-        read_file(folder.path() / "study/report.md").find("The study that ran was inconclusive") !=
-        std::string::npos);
+    CHECK(has(read_file(folder.path() / "study/report.md"), "The study that ran was inconclusive"));
 
     const TemporaryFolder four;
     const Json loads = run_study("qwen3-8b-h200/study-loads.yaml", four.path());
@@ -261,9 +258,8 @@ TEST_CASE("published: what can be concluded when the audit is enforced and noise
     REQUIRE(high["refused"].size() == 1);
     CHECK(high["refused"][0]["reason"] == "unsound measurement: physics");
     const std::string report = read_file(thor.path() / "study/report.md");
-    CHECK(report.find("| physics | 1 | ") != std::string::npos);
-    CHECK(report.find("quantization = fp8: mean TPOT = 22.59 ms; at least 30.01 ms") !=
-          std::string::npos);
+    CHECK(has(report, "| physics | 1 | "));
+    CHECK(has(report, "quantization = fp8: mean TPOT = 22.59 ms; at least 30.01 ms"));
     REQUIRE_FALSE(high["audit"].empty());
     CHECK(high["audit"][0]["findings"][0]["cause"].get<std::string>().starts_with(
         "impossible: a token would need 362.64 GB/s"));
@@ -292,9 +288,9 @@ TEST_CASE("published: what can be concluded when the audit is enforced and noise
           "sglang");  // the only one that can be believed
     CHECK(none["refused"].size() == none["trials"]["told"].get<std::size_t>() - 1 -
                                         3);  // three report workloads of the default
-    CHECK(read_file(nothing.path() / "study/report.md")
-              .find("**Inconclusive.**\n\nThe default's measurement cannot be believed (unsound "
-                    "measurement: ") != std::string::npos);
+    CHECK(has(read_file(nothing.path() / "study/report.md"),
+              "**Inconclusive.**\n\nThe default's measurement cannot be believed (unsound "
+              "measurement: "));
     CHECK(none["verdict"] == "inconclusive");
 }
 

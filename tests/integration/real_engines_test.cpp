@@ -149,8 +149,8 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
         const Measurement* measurement = trial.measurement();
         REQUIRE(measurement != nullptr);
         const auto figure = [&](const std::string& name) {
-            const auto at = measurement->metrics.find(name);
-            return at == measurement->metrics.end() ? -1 : at->second.value;
+            const auto* at = entry_in(measurement->metrics, name);
+            return at == nullptr ? -1 : at->value;
         };
         CHECK(figure("success_ratio") == 1);
         CHECK(figure("output_tokens") == 16 * 32);

@@ -192,7 +192,7 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that sui
         std::copy_if(trials.begin(), trials.end(), std::back_inserter(three),
                      [](const Trial& trial) { return engines_of(trial) == 3; });
         const std::string best = best_of(three);
-        CHECK(best.find(wanted) != std::string::npos);
+        CHECK(has(best, wanted));
         CHECK(machine.left() == "");
 
         for (const Trial& trial : trials) {
@@ -201,9 +201,9 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that sui
             const Metrics& metrics = trial.measurement()->metrics;
             CHECK(metrics.at("total_tokens_per_second_per_gpu").value ==
                   Approx(metrics.at("total_tokens_per_second").value / double(engines_of(trial))));
-            const auto counted = metrics.find("server_output_tokens");  // of the decode engines
-            if (counted != metrics.end())
-                CHECK(counted->second.value == metrics.at("output_tokens").value);
+            const auto* counted =
+                entry_in(metrics, "server_output_tokens");  // of the decode engines
+            if (counted != nullptr) CHECK(counted->value == metrics.at("output_tokens").value);
             else CHECK(trial.configuration.text() != best);  // its load test was ended early
             const fs::path below = machine.directory() / "trials" / std::to_string(trial.id);
             for (const char* part : {"prefill-0", "decode-0", "router"})
@@ -215,9 +215,8 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that sui
         for (const char* claim : {"1 of 1: 0", "1 of 1: 1", "1 of 1: 2"})
             CHECK(std::count(claims.begin(), claims.end(), claim) >= 2);
         const std::vector<std::string> started = machine.lines("started.txt");
-        CHECK(std::count_if(started.begin(), started.end(), [](const std::string& line) {
-                  return line.starts_with("router ");
-              }) == 3);
+        CHECK(count_if(started,
+                       [](const std::string& line) { return line.starts_with("router "); }) == 3);
     }
 }
 
@@ -240,7 +239,7 @@ TEST_CASE(
             REQUIRE(trial.failure() != nullptr);
             CHECK(trial.failure()->kind == FailureKind::crashed_under_load);
             CHECK(trial.failure()->message.starts_with("prefill-"));
-            CHECK(trial.failure()->log_path.find("/prefill-") != std::string::npos);
+            CHECK(has(trial.failure()->log_path, "/prefill-"));
             ++failed;
         }
     }
@@ -275,8 +274,8 @@ TEST_CASE("roles: the winner's commands are printed, and no file is written of o
     const std::string shown = setup.command_text(apart);
     CHECK(shown.find("# devices of prefill : decode = 1 : 2; each server needs its own\n# "
                      "prefill-1: 1 device\n") == 0);
-    CHECK(shown.find("--host 127.0.0.1 --port 8003") != std::string::npos);
-    CHECK(shown.find("\n# router\nvllm-router ") != std::string::npos);
+    CHECK(has(shown, "--host 127.0.0.1 --port 8003"));
+    CHECK(has(shown, "\n# router\nvllm-router "));
     for (const std::string& kind : artefact_kinds())
         CHECK_THROWS_AS(artefact_of(kind, setup, apart, {.image = "engine:1"}), UsageError);
 }
@@ -290,9 +289,8 @@ TEST_CASE("roles: kill -9 leaves no engine and no router, and the study goes on 
         ChildProcess tuner(machine.words("run"), machine.folder.path());
         const auto routers = [&] {
             const auto started = machine.lines("started.txt");
-            return std::count_if(started.begin(), started.end(), [](const std::string& line) {
-                return line.starts_with("router ");
-            });
+            return count_if(started,
+                            [](const std::string& line) { return line.starts_with("router "); });
         };
         REQUIRE(comes_true([&] { return routers() >= 1; }));
         tuner.signal(SIGKILL);
@@ -304,8 +302,7 @@ TEST_CASE("roles: kill -9 leaves no engine and no router, and the study goes on 
     INFO(resumed.out << resumed.err << text_of_trials(machine.trials()));
     CHECK((resumed.code == 0 || resumed.code == 1));
     const auto trials = machine.trials();
-    CHECK(std::count_if(trials.begin(), trials.end(),
-                        [](const Trial& trial) { return trial.measurement() != nullptr; }) == 3);
+    CHECK(count_if(trials, [](const Trial& trial) { return trial.measurement() != nullptr; }) == 3);
     CHECK(machine.left() == "");
 }
 
@@ -317,6 +314,6 @@ TEST_CASE("roles: copies that fill the machine are refused beside them, before t
     const Ran refused = machine.run();
     INFO(refused.out << refused.err);
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("without `replicas: fill`") != std::string::npos);
+    CHECK(has(refused.err, "without `replicas: fill`"));
     CHECK(machine.lines("started.txt").empty());
 }

@@ -17,6 +17,8 @@ using namespace servetune::test;
 
 namespace {
 
+namespace fs = std::filesystem;
+
 const std::string password = "sk-4711-not-to-be-seen";
 
 struct KeyInEnvironment {
@@ -27,9 +29,9 @@ struct KeyInEnvironment {
 };
 
 /// All that a study's folder holds, but the engine's own words.
-std::string files_of(const std::filesystem::path& folder) {
+std::string files_of(const fs::path& folder) {
     std::string all;
-    for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
+    for (const auto& file : fs::recursive_directory_iterator(folder))
         if (file.is_regular_file() && file.path().filename() != "engine.log")
             all += read_file(file.path());
     return all;
@@ -136,7 +138,7 @@ TEST_CASE(
         "echo \"$all $b64 $hub\" >&2\nprintf '{\"failure\": {\"kind\": \"other\", \"message\": "
         "\"%s %s %s\"}}' "
         "\"$HF_TOKEN$SERVETUNE_TOKEN$OTHER_PASSWORD\" \"$hub\" 'x\\nautotune: trial 7 is fine'\n");
-    std::filesystem::permissions(folder.path() / "measure", std::filesystem::perms::owner_all);
+    fs::permissions(folder.path() / "measure", fs::perms::owner_all);
     folder.write("study.yaml",
                  "study: told\nmodel: m\nengine: vllm\nothers: default\nworkloads: "
                  "[random]\nobjective: {maximize: speed}\n"
@@ -172,7 +174,7 @@ TEST_CASE(
         all += shown;
     }
     CHECK(has(all, "${HF_TOKEN}"));
-    for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path() / "study"))
+    for (const auto& file : fs::recursive_directory_iterator(folder.path() / "study"))
         if (file.is_regular_file() && file.path().filename() != "command.log")
             all += read_file(file.path());
     int shown = 0;

@@ -19,9 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool says(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
+bool says(const std::string& text, const std::string& part) { return has(text, part); }
 
 /// `autotune serve` of a study that recommends `--max-num-seqs=32`; its default is 4.
 class Served {

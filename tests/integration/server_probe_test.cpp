@@ -100,7 +100,7 @@ TEST_CASE("server probe: why there is no answer is said") {
         ServerProbe(engine, endpoint_of(engine, port, "m"), [] { return false; }).ask(5);
     CHECK(answer.state == State::not_yet);
     INFO(answer.message);
-    CHECK(answer.message.find("Connection refused") != std::string::npos);
+    CHECK(has(answer.message, "Connection refused"));
     const CannedServer other({{models, {200, R"({"data": [{"id": "n"}]})"}}});
     CHECK(ServerProbe(engine, endpoint_of(engine, other.port(), "m"), [] {
               return false;

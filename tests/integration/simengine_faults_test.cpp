@@ -4,13 +4,13 @@
 #include "support/simengine_commands.hpp"
 #include "support/test.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/load_generator.hpp"
 #include "servetune/detail/load/probe.hpp"
 
 #include <sys/types.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -62,13 +62,13 @@ TEST_CASE("simengine faults: under load") {
     REQUIRE(dying.wait_until_ready());
     CHECK(succeeded(load(dying, 12, 4, 1)) == 4);
     CHECK(dying.process().wait_at_most(std::chrono::seconds(5)) == 1);
-    CHECK(dying.process().err().find("EngineCore encountered a fatal error") != std::string::npos);
+    CHECK(has(dying.process().err(), "EngineCore encountered a fatal error"));
 
     SimEngine spent(program, with_fault("die_at_tokens=30", sglang));
     REQUIRE(spent.wait_until_ready());
     CHECK(succeeded(load(spent, 12, 8, 1)) == 3);
     CHECK(spent.process().wait_at_most(std::chrono::seconds(5)) == 1);
-    CHECK(spent.process().err().find("Scheduler hit an exception") != std::string::npos);
+    CHECK(has(spent.process().err(), "Scheduler hit an exception"));
 
     SimEngine stalling(program, with_fault("stall_mid_stream=20"));
     REQUIRE(stalling.wait_until_ready());
@@ -95,9 +95,8 @@ TEST_CASE("simengine faults: under load") {
         CHECK(any_of(broken.records,
                      [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
     CHECK(succeeded(broken) >= 9);
-    CHECK(restarting.get("/metrics")
-              .body.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} ") !=
-          std::string::npos);
+    CHECK(has(restarting.get("/metrics").body,
+              "vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} "));
 }
 
 TEST_CASE("simengine faults: answers") {
@@ -144,8 +143,8 @@ TEST_CASE("simengine faults: ends and leftovers") {
     const std::uint16_t port = parent.port();
     parent.process().signal(SIGTERM);
     CHECK(parent.process().wait_at_most(std::chrono::seconds(5)) == 0);
-    CHECK(ended(fast({"vllm", "serve", model, "--port", std::to_string(port)}))
-              .err.find("Address already in use") != std::string::npos);
+    CHECK(has(ended(fast({"vllm", "serve", model, "--port", std::to_string(port)})).err,
+              "Address already in use"));
     const std::string said = parent.process().out();
     const auto at = said.find("simengine: process ");
     REQUIRE(at != std::string::npos);

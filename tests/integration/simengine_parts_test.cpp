@@ -153,8 +153,7 @@ TEST_CASE("simengine: faults are read with their values") {
     CHECK(faults.ignore_term);
     CHECK(message_of<UsageError>([] { (void)Faults::of({"ignore_term=1"}); }) ==
           "--fault ignore_term: no value wanted, got '1'");
-    CHECK(message_of<UsageError>([] {
-              (void)Faults::of({"exit_at_once=900"});
-          }).find("an exit code, 0 ... 255,") != std::string::npos);
-    CHECK(fault_names().find("flood_log=BYTES_PER_SECOND") != std::string::npos);
+    CHECK(has(message_of<UsageError>([] { (void)Faults::of({"exit_at_once=900"}); }),
+              "an exit code, 0 ... 255,"));
+    CHECK(has(fault_names(), "flood_log=BYTES_PER_SECOND"));
 }

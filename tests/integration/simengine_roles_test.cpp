@@ -47,8 +47,7 @@ TEST_CASE("simengine in roles: answers are those of one engine, and pass both") 
         CHECK(counted(prefill) == 26);  // one alone
         CHECK(counted(decode) == 25);
         // The decode engine counts all tokens, as engines do.
-        CHECK(decode.get("/metrics").body.find("} " + std::to_string(40 + 24 * 20) + "\n") !=
-              std::string::npos);
+        CHECK(has(decode.get("/metrics").body, "} " + std::to_string(40 + 24 * 20) + "\n"));
 
         prefill.process().signal(SIGKILL);
         (void)prefill.process().wait_at_most(std::chrono::seconds(5));

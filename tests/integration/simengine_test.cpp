@@ -17,7 +17,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -34,6 +33,8 @@ using namespace servetune::test;
 using Json = nlohmann::json;
 
 namespace {
+
+namespace fs = std::filesystem;
 
 using Clock = std::chrono::steady_clock;
 
@@ -111,7 +112,7 @@ TEST_CASE("simengine: what an engine refuses, it refuses with its own words and 
         const EndedProgram end = ended(command);
         INFO(end.err);
         CHECK(end.code == code);
-        CHECK(end.err.find(says) != std::string::npos);
+        CHECK(has(end.err, says));
     };
     check(joined(vllm, {"--max-num-seqz", "3"}), 2,
           "vllm: error: unrecognized arguments: --max-num-seqz");
@@ -149,7 +150,7 @@ TEST_CASE(
     const TemporaryFolder folder;
     const Catalogue catalogue{SERVETUNE_SOURCE "/search_spaces"};
     for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
-        std::filesystem::create_symlink(program, folder.path() / name);
+        fs::create_symlink(program, folder.path() / name);
     const std::string path = folder.path().string() + ":" + std::getenv("PATH");
     setenv("PATH", path.c_str(), 1);
     for (const Engine& engine : catalogue.engines()) {
@@ -200,8 +201,10 @@ TEST_CASE("simengine: an options file is read, in YAML and JSON") {
         for (int i = 0; i < 8; ++i) clients.push_back(begun(engine, body));
         CHECK(comes_true(engine, "running", 3));
     }
-    CHECK(ended(joined(trtllm, {"--extra_llm_api_options", (folder.path() / "none.yaml").string()}))
-              .err.find("none.yaml") != std::string::npos);
+    CHECK(has(
+        ended(joined(trtllm, {"--extra_llm_api_options", (folder.path() / "none.yaml").string()}))
+            .err,
+        "none.yaml"));
 }
 
 TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
@@ -223,8 +226,8 @@ TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
             small.post("/v1/chat/completions", chat_body(64, words_text(600)).dump());
         CHECK(longer.status == 400);
         const Json error = Json::parse(longer.body);
-        CHECK((error.contains("error") ? error["error"] : error)["message"].get<std::string>().find(
-                  "512") != std::string::npos);
+        CHECK(has((error.contains("error") ? error["error"] : error)["message"].get<std::string>(),
+                  "512"));
         CHECK(small.post("/v1/chat/completions", "{nonsense").status == 400);
         CHECK(small.post("/v1/chat/completions", R"({"messages": []})").status == 400);
         CHECK(small.post("/v1/completions", R"({"prompt": []})").status == 400);
@@ -278,10 +281,8 @@ TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset 
     next["messages"].push_back({{"role", "user"}, {"content", words_text(40)}});
     const Json second = Json::parse(vllm_engine.post("/v1/chat/completions", next.dump()).body);
     CHECK(second["usage"]["prompt_tokens_details"]["cached_tokens"] == 208);
-    CHECK(vllm_engine.get("/metrics").body.find("vllm:prefix_cache_hits_total{") !=
-          std::string::npos);
-    CHECK(sglang_engine.get("/metrics").body.find("sglang:cached_tokens_total{") !=
-          std::string::npos);
+    CHECK(has(vllm_engine.get("/metrics").body, "vllm:prefix_cache_hits_total{"));
+    CHECK(has(sglang_engine.get("/metrics").body, "sglang:cached_tokens_total{"));
 
     SimEngine plain(program, fast(vllm));
     REQUIRE(plain.wait_until_ready());
@@ -295,7 +296,7 @@ TEST_CASE("simengine: guessed tokens are counted where it speculates, and only t
                                           R"({"method": "ngram", "num_speculative_tokens": 3})"})));
     REQUIRE(plain.wait_until_ready());
     REQUIRE(guessing.wait_until_ready());
-    CHECK(plain.get("/metrics").body.find("spec_decode") == std::string::npos);
+    CHECK_FALSE(has(plain.get("/metrics").body, "spec_decode"));
     const TemporaryFolder folder;
     ChildProcess bench(
         {SERVETUNE_PROGRAM, "bench", "--url", guessing.url(), "--workload", "random:30x40",
@@ -313,7 +314,7 @@ TEST_CASE("simengine: guessed tokens are counted where it speculates, and only t
     CHECK(accepted > 0);
     CHECK(steps + accepted == 48 * 39);
     CHECK(accepted / steps == Approx(0.3 + 0.09 + 0.027).epsilon(0.2));
-    CHECK(bench.out().find(" guessed tokens ") != std::string::npos);
+    CHECK(has(bench.out(), " guessed tokens "));
 }
 
 TEST_CASE("simengine: what only some engines have, and only when told to") {
@@ -393,10 +394,9 @@ TEST_CASE("simengine: out of descriptors it goes on, and serves those that waite
     {
         std::vector<std::unique_ptr<Socket>> clients;
         for (int i = 0; i < 100; ++i) clients.push_back(begun(engine, body));
-        const std::filesystem::path open = "/proc/" + std::to_string(engine.process().id()) + "/fd";
+        const fs::path open = "/proc/" + std::to_string(engine.process().id()) + "/fd";
         CHECK(comes_true([&] {
-            return std::distance(std::filesystem::directory_iterator(open),
-                                 std::filesystem::directory_iterator()) >= 48;
+            return std::distance(fs::directory_iterator(open), fs::directory_iterator()) >= 48;
         }));
     }
     CHECK(succeeded(load(engine, 4, 4, 2, {.ignore_eos = true})) == 4);
@@ -426,41 +426,39 @@ TEST_CASE("simengine: a port in use is what the engine says it is") {
     const std::string port = std::to_string(engine.port());
     const EndedProgram second = ended(fast({"vllm", "serve", model, "--port", port}));
     CHECK(second.code == 1);
-    CHECK(second.err.find("Address already in use") != std::string::npos);
+    CHECK(has(second.err, "Address already in use"));
     const EndedProgram third =
         ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
     CHECK(third.code == 1);
-    CHECK(third.err.find("couldn't bind HTTP server socket") != std::string::npos);
+    CHECK(has(third.err, "couldn't bind HTTP server socket"));
     const EndedProgram fourth = ended(
         fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
     CHECK(fourth.code == 1);
-    CHECK(fourth.err.find("address already in use") != std::string::npos);
+    CHECK(has(fourth.err, "address already in use"));
 }
 
 TEST_CASE("simengine: a start that fails says why, in the engine's words") {
     const EndedProgram no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"},
                                               {"vllm", "serve", "Qwen/Qwen3-14B"}));
     CHECK(no_room.code == 1);
-    CHECK(no_room.err.find("CUDA out of memory") != std::string::npos);
+    CHECK(has(no_room.err, "CUDA out of memory"));
     const EndedProgram no_cache =
         ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
                      {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
     CHECK(no_cache.code == 1);
-    CHECK(no_cache.err.find("No available memory for the cache blocks") != std::string::npos);
+    CHECK(has(no_cache.err, "No available memory for the cache blocks"));
     const TemporaryFolder folder;
     const auto unknown = folder.write("options.yaml", "kv_cache_config: {no_such_thing: 1}\n");
     const EndedProgram refused = ended(joined(trtllm, {"--config", unknown.string()}));
     CHECK(refused.code == 1);
-    CHECK(refused.err.find("kv_cache_config.no_such_thing\n  Extra inputs are not permitted") !=
-          std::string::npos);
+    CHECK(has(refused.err, "kv_cache_config.no_such_thing\n  Extra inputs are not permitted"));
 }
 
 TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse connections") {
     SimEngine loading(program, fast(llama, {"--fault", "slow_start=1.5"}));
     REQUIRE(loading.wait_until_listening());
     CHECK(loading.get("/health").status == 503);
-    CHECK(loading.post("/v1/chat/completions", chat_body(2).dump()).body.find("Loading model") !=
-          std::string::npos);
+    CHECK(has(loading.post("/v1/chat/completions", chat_body(2).dump()).body, "Loading model"));
     CHECK(loading.wait_until_ready());
     const std::uint16_t port = free_port();
     SimEngine refusing(program, fast({"vllm", "serve", model, "--port", std::to_string(port)},
@@ -490,8 +488,7 @@ TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
 
     const Catalogue catalogue{SERVETUNE_SOURCE "/search_spaces"};
     const std::vector<Engine> engines = catalogue.engines();
-    const auto which = std::find_if(engines.begin(), engines.end(),
-                                    [](const Engine& one) { return one.name == "vllm"; });
+    const auto which = find_if(engines, [](const Engine& one) { return one.name == "vllm"; });
     const ServingReader reader(*which, catalogue.traits("vllm"), catalogue.all_models(),
                                catalogue.hardware("h100-sxm"));
     const Serving serving = reader.read(Command{joined({"vllm", "serve", model}, flags)});

@@ -3,9 +3,9 @@
 #include "support/stand_in.hpp"
 #include "support/test.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/load_generator.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -63,7 +63,7 @@ double compared_with_truth(const StandIn& server, const LoadRun& run) {
             errors.push_back(at - seconds(sent.sent[i]));
         }
     }
-    std::sort(errors.begin(), errors.end());
+    sort(errors);
     CHECK(errors.front() > -1e-5);  // nothing is received before it is sent; gaps are kept as float
     return errors[errors.size() / 2];
 }

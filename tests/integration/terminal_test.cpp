@@ -48,15 +48,13 @@ fs::path watched_study(const TemporaryFolder& folder, const std::string& delay =
 }
 
 std::size_t rows_with(const ShownRows& shown, const std::string& what) {
-    return std::size_t(std::count_if(shown.rows().begin(), shown.rows().end(),
-                                     [&](const auto& row) { return has(row, what); }));
+    return std::size_t(count_if(shown.rows(), [&](const auto& row) { return has(row, what); }));
 }
 
 std::size_t told_in(const fs::path& folder) {
     try {
         const auto trials = SqliteJournal::read(folder).trials();
-        return std::size_t(std::count_if(trials.begin(), trials.end(),
-                                         [](const Trial& trial) { return trial.told(); }));
+        return std::size_t(count_if(trials, [](const Trial& trial) { return trial.told(); }));
     } catch (const Error&) {
         return 0;  // not there yet
     }
@@ -158,7 +156,7 @@ TEST_CASE("help: in the forms that people type, in lines of at most 100 columns"
     CHECK(all == said({"--help"}));
     CHECK(said({"help", "run"}) == said({"run", "-h"}));
     CHECK(said({"-V"}) == said({"--version"}));
-    CHECK(said({"list", "hardware"}).find("\nh100-sxm\n") != std::string::npos);
+    CHECK(has(said({"list", "hardware"}), "\nh100-sxm\n"));
     CHECK(said({"completion", "words", "bench", "--hardware", "h100-s"}) == "h100-sxm\n");
     std::string texts = all;
     std::istringstream names(said({"completion", "words", "help", ""}));
@@ -409,8 +407,7 @@ TEST_CASE("json lines: an event a line, from the first trial to the report") {
     for (std::string line; std::getline(lines, line);)
         events.push_back(nlohmann::json::parse(line));
     const auto count = [&](const std::string& event) {
-        return std::count_if(events.begin(), events.end(),
-                             [&](const auto& one) { return one["event"] == event; });
+        return count_if(events, [&](const auto& one) { return one["event"] == event; });
     };
     CHECK(count("started") == 6);
     CHECK(count("told") == 6);

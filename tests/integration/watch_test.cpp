@@ -207,7 +207,7 @@ TEST_CASE("watch: a change of the prompts in the middle is found, and what to do
     CHECK(prompts.at("now").get<double>() / prompts.at("study").get<double>() ==
           Approx(4).epsilon(0.1));
     CHECK(verdict.at("study_workload") == "random");
-    CHECK(std::count_if(events.begin(), events.end(), [](const Json& event) {
+    CHECK(count_if(events, [](const Json& event) {
               return event.value("verdict", "") == "as_recommended";
           }) > 0);
 }

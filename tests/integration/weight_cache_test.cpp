@@ -11,7 +11,6 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -105,9 +104,7 @@ struct DaemonWorld {
     std::string old_path{};
 };
 
-bool words_hold(const std::string& line, const std::string& words) {
-    return line.find(words) != std::string::npos;
-}
+bool words_hold(const std::string& line, const std::string& words) { return has(line, words); }
 
 }  // namespace
 
@@ -352,8 +349,7 @@ TEST_CASE("weight cache: what fails with it is measured without it before it is 
         CHECK(cached.started("--max-num-seqs=3 ").size() == 1);
         CHECK(cached.started("--max-num-seqs=3").size() >= 2);
         const std::vector<Trial> trials = cached.study.trials();
-        CHECK(std::count_if(trials.begin(), trials.end(),
-                            [](const Trial& trial) { return trial.failure() != nullptr; }) >= 1);
+        CHECK(count_if(trials, [](const Trial& trial) { return trial.failure() != nullptr; }) >= 1);
         CHECK(cached.started(from_the_cache).size() == 2);  // the third still takes them
     }
 }

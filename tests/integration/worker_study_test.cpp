@@ -58,11 +58,11 @@ TEST_CASE("worker study: four engines at once, each sees its own device, and the
     const Ran ended = study.run();
     INFO(ended.out << ended.err);
     REQUIRE((ended.code == 0 || ended.code == 1));
-    CHECK(ended.err.find(" when the others run too, ") != std::string::npos);
+    CHECK(has(ended.err, " when the others run too, "));
     const std::vector<Trial> trials = study.trials();
     CHECK(trials.size() >= 15);
     for (const Trial& trial : trials) CHECK(trial.told());
-    if (ended.err.find("4 trials at once") != std::string::npos) {
+    if (has(ended.err, "4 trials at once")) {
         CHECK(most_trials_at_once(trials) == 4);
         double sum = 0;
         for (const Trial& trial : trials) sum += trial.cost_seconds();
@@ -133,10 +133,8 @@ TEST_CASE("worker study: parts that cannot be are refused before anything starts
         CHECK(study.engines().empty());
         return ended.err;
     };
-    CHECK(refused("workers: 2").find("2 trials at once need parts of the machine of their own") !=
-          std::string::npos);
-    CHECK(refused("gpus: \"0,1,2\", workers: 2")
-              .find("2 trials at once cannot share 3 gpus in equal parts") != std::string::npos);
-    CHECK(refused("cores: [0], workers: 2").find("cannot share 1 cores in equal parts") !=
-          std::string::npos);
+    CHECK(has(refused("workers: 2"), "2 trials at once need parts of the machine of their own"));
+    CHECK(has(refused("gpus: \"0,1,2\", workers: 2"),
+              "2 trials at once cannot share 3 gpus in equal parts"));
+    CHECK(has(refused("cores: [0], workers: 2"), "cannot share 1 cores in equal parts"));
 }

@@ -40,17 +40,16 @@ TEST_CASE(
     CHECK(found.findings[0].id == "unseen");
     CHECK(found.findings[0].left ==
           "no token text seen in any of 20 answers that count 640 tokens");
-    CHECK(found.findings[0].cause.find("sends no text") != std::string::npos);
+    CHECK(has(found.findings[0].cause, "sends no text"));
 
     std::vector<RequestRecord> unread(20, answer(32));
     for (RequestRecord& record : unread) record.unread_field = "thoughts";
-    CHECK(audit_answers(unread).findings.at(0).cause.find("text in the field 'thoughts'") !=
-          std::string::npos);
+    CHECK(has(audit_answers(unread).findings.at(0).cause, "text in the field 'thoughts'"));
     std::vector<RequestRecord> thinking(20, silent(32));
     for (RequestRecord& record : thinking) record.hidden_tokens = 32;
     found = audit_answers(thinking);
     REQUIRE(found.findings.size() == 2);
-    CHECK(found.findings[0].cause.find("all their tokens are reasoning") != std::string::npos);
+    CHECK(has(found.findings[0].cause, "all their tokens are reasoning"));
     CHECK(found.findings[1].id == "hidden_tokens");
 
     // As many as a sound result may miss, and more.

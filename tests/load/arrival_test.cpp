@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include "load/arrival_process.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -26,7 +27,7 @@ std::vector<double> gaps_of(const std::vector<double>& times) {
 /// sqrt(n) times the largest distance from the exponential distribution of this mean: above 1.63
 /// once in a hundred samples.
 double kolmogorov_smirnov(std::vector<double> sample, double mean) {
-    std::sort(sample.begin(), sample.end());
+    sort(sample);
     const auto n = double(sample.size());
     double most = 0;
     for (std::size_t i = 0; i < sample.size(); ++i) {
@@ -105,7 +106,7 @@ TEST_CASE("arrivals: what makes no sense is said") {
           "arrival: a rate of 1e-6 to 1e9 requests per second wanted, got -1.000000");
     CHECK(message_of<UsageError>([] { (void)arrival_times(rate(1, 0), 3, Rng(1)); }) ==
           "arrival: a positive burstiness wanted, got 0.000000");
-    CHECK(message_of<UsageError>([] {
-              (void)arrival_times({.kind = Arrival::Kind::trace}, 3, Rng(1));
-          }).find("time stamps wanted") != std::string::npos);
+    CHECK(has(message_of<UsageError>(
+                  [] { (void)arrival_times({.kind = Arrival::Kind::trace}, 3, Rng(1)); }),
+              "time stamps wanted"));
 }

@@ -50,8 +50,7 @@ BenchmarkResult rate_sustained() {
 }
 
 const Finding* found(const Validity& validity, const std::string& id) {
-    const auto at = std::find_if(validity.findings.begin(), validity.findings.end(),
-                                 [&](const Finding& one) { return one.id == id; });
+    const auto at = find_if(validity.findings, [&](const Finding& one) { return one.id == id; });
     return at == validity.findings.end() ? nullptr : &*at;
 }
 
@@ -70,7 +69,7 @@ TEST_CASE("audit: a rate that the server does not serve is found, and what it ma
     REQUIRE(rate != nullptr);
     CHECK(rate->left == "served: 0.1701 requests/s");
     CHECK(rate->right == "offered: 1 requests/s");
-    CHECK(rate->cause.find("394 s") != std::string::npos);
+    CHECK(has(rate->cause, "394 s"));
 
     const Validity sound = audit(rate_sustained(), of_document());
     CHECK(found(sound, "rate") == nullptr);
@@ -113,7 +112,7 @@ TEST_CASE("audit: requests that were sent late are found, where the figures leav
     REQUIRE(found(validity, "sent_late") != nullptr);
     CHECK(found(validity, "sent_late")->left ==
           "requests were sent 20 s (median) and 26 s (p99) after their schedule");
-    CHECK(found(validity, "sent_late")->cause.find("24.02 s, not 4.02 s") != std::string::npos);
+    CHECK(has(found(validity, "sent_late")->cause, "24.02 s, not 4.02 s"));
     CHECK(found(validity, "rate") != nullptr);
     for (const NotChecked& one : not_checked(late, of_document()))
         CHECK_FALSE((one.id == "load_bound" && one.reason == "no finite request rate is known"));
@@ -124,8 +123,7 @@ TEST_CASE("audit: requests that were sent late are found, where the figures leav
     capped.client.send_lag_p99 = 6.3;
     capped.time_to_first_token_from_schedule.mean = 3.1;
     REQUIRE(found(audit(capped, of_document()), "sent_late") != nullptr);
-    CHECK(found(audit(capped, of_document()), "sent_late")->cause.find("3.1 s, not 50 ms") !=
-          std::string::npos);
+    CHECK(has(found(audit(capped, of_document()), "sent_late")->cause, "3.1 s, not 50 ms"));
 
     BenchmarkResult ordinary = rate_sustained();  // a busy machine's few milliseconds
     ordinary.client.send_lag_p50 = 0.0004;

@@ -227,7 +227,7 @@ TEST_CASE("audit: every identity, broken alone, is found alone") {
         const Finding* finding = finding_of(validity, one.id);
         REQUIRE(finding != nullptr);
         INFO(finding->left << "; " << finding->right << ": " << finding->cause);
-        CHECK(finding->cause.find(one.cause) != std::string::npos);
+        CHECK(has(finding->cause, one.cause));
         CHECK_FALSE(finding->left.empty());
         CHECK_FALSE(finding->right.empty());
     }
@@ -242,11 +242,9 @@ TEST_CASE("audit: a client that does not see the decoding is named, in both tool
     CHECK(validity.verdict == Verdict::unsound);
     CHECK(ids(validity) ==
           std::set<std::string>{"decomposition", "hidden_decode", "order", "physics"});
-    CHECK(finding_of(validity, "decomposition")->cause.find("guidellm's definition") !=
-          std::string::npos);
+    CHECK(has(finding_of(validity, "decomposition")->cause, "guidellm's definition"));
     CHECK(finding_of(validity, "decomposition")->left == "T o = 0.1 s");
-    CHECK(finding_of(validity, "hidden_decode")->cause.find("90.8 % of a request's time") !=
-          std::string::npos);
+    CHECK(has(finding_of(validity, "hidden_decode")->cause, "90.8 % of a request's time"));
 
     // guidellm when it sees everything: T holds the TTFT, and nothing is wrong.
     r = flawless();
@@ -496,8 +494,8 @@ TEST_CASE(
         CHECK(validity.verdict != Verdict::sound);
         std::string causes;
         for (const Finding& finding : validity.findings) causes += finding.cause + "\n";
-        const bool fault = causes.find("tokens not observed") != std::string::npos ||
-                           causes.find("rates over another window") != std::string::npos;
+        const bool fault =
+            has(causes, "tokens not observed") || has(causes, "rates over another window");
         named += fault ? 1 : 0;
         CHECK((validity.verdict == Verdict::unsound) == fault);
         if (!fault) {
@@ -557,7 +555,7 @@ TEST_CASE(
         else if (quantization == "fp4") CHECK(found.empty());
         else {
             CHECK(found == std::set<std::string>{"physics"});
-            CHECK(validity.findings[0].cause.find("prefix cache") != std::string::npos);
+            CHECK(has(validity.findings[0].cause, "prefix cache"));
         }
     }
 }

@@ -92,15 +92,14 @@ TEST_CASE(
     CHECK(the_finding(found, "chunks").cause.starts_with("a note: "));
     AuditContext estimated = of_equal_lengths();
     estimated.tokens_are_estimated = true;  // then TPOT is not known any better
-    CHECK(the_finding(audit(r, estimated), "chunks").cause.find("a note") == std::string::npos);
+    CHECK_FALSE(has(the_finding(audit(r, estimated), "chunks").cause, "a note"));
     r.tokens_per_chunk.reset();  // of another tool it is not known how it counts
     CHECK(audit(r, of_equal_lengths()).verdict == Verdict::suspect);
     r.inter_token_latency.mean = 0.03;
     r.tokens_per_chunk = 3;
     found = audit(r, of_equal_lengths());
     CHECK(found.verdict == Verdict::suspect);
-    CHECK(the_finding(found, "chunks").cause.find("about 3 tokens came in each (speculation") !=
-          std::string::npos);
+    CHECK(has(the_finding(found, "chunks").cause, "about 3 tokens came in each (speculation"));
     r.tokens_per_chunk = 1;  // the figures contradict each other
     CHECK(audit(r, of_equal_lengths()).verdict == Verdict::suspect);
 }

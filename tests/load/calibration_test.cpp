@@ -59,9 +59,8 @@ TEST_CASE(
           "counted 0; does it report usage.prompt_tokens "
           "of "
           "the whole prompt?");
-    CHECK(message_of<UsageError>([] {
-              (void)calibrate([](const std::string&) { return 0; });
-          }).find("at least 1 token wanted") != std::string::npos);
+    CHECK(has(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 0; }); }),
+              "at least 1 token wanted"));
 }
 
 TEST_CASE("token estimates of known texts") {

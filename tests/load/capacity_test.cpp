@@ -191,7 +191,7 @@ TEST_CASE("capacity: what a burst keeps of the limits is no load that is sustain
     const Measurement measured = measurement_of(undecided, workload.arrival);
     CHECK(measured.validity.verdict == Verdict::suspect);
     REQUIRE(measured.validity.findings.size() == 1);
-    CHECK(measured.validity.findings.front().cause.find("use more requests") != std::string::npos);
+    CHECK(has(measured.validity.findings.front().cause, "use more requests"));
 }
 
 TEST_CASE("capacity: a simulated server sustains what it serves, however many requests say so") {
@@ -346,8 +346,8 @@ TEST_CASE("capacity: requests that fail break what no limit names, and a failure
     });
     REQUIRE(std::holds_alternative<Failure>(
         blind));  // answers in one piece have no time to the first token
-    CHECK(std::get<Failure>(blind).message.find(
-              "no figure for the limit time_to_first_token_p95_seconds") != std::string::npos);
+    CHECK(has(std::get<Failure>(blind).message,
+              "no figure for the limit time_to_first_token_p95_seconds"));
 }
 
 TEST_CASE(
@@ -455,14 +455,14 @@ TEST_CASE("capacity: what a study needs to look for its load is said where it is
                           const std::string& goal) {
         return message_of<ParseError>([&] { (void)SimulatedCapacity(arrival, limit, "{}", goal); });
     };
-    CHECK(error("{rate: inf}", "success_ratio <= 1", "request_rate")
-              .find("no limit grows with load") != std::string::npos);
-    CHECK(error("{largest_rate: {from: 4, to: 2}}", "ttft_p95 <= 1s", "request_rate")
-              .find("`from` is below `to`") != std::string::npos);
-    CHECK(error("{rate: 1}", "ttft_p95 <= 1s", "sustained_requests_per_second")
-              .find("has no metric") != std::string::npos);
-    CHECK(error("{rate: 1}", "ttft_p59 <= 1", "total_tokens_per_second")
-              .find("has no metric 'ttft_p59'") != std::string::npos);
+    CHECK(has(error("{rate: inf}", "success_ratio <= 1", "request_rate"),
+              "no limit grows with load"));
+    CHECK(has(error("{largest_rate: {from: 4, to: 2}}", "ttft_p95 <= 1s", "request_rate"),
+              "`from` is below `to`"));
+    CHECK(has(error("{rate: 1}", "ttft_p95 <= 1s", "sustained_requests_per_second"),
+              "has no metric"));
+    CHECK(has(error("{rate: 1}", "ttft_p59 <= 1", "total_tokens_per_second"),
+              "has no metric 'ttft_p59'"));
     CHECK(SimulatedCapacity("{largest_concurrency: {to: 64}}", "tpot_mean <= 20ms", "{}", "goodput")
               .metrics()
               .contains("sustained_concurrency"));

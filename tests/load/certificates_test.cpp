@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/http.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "support/test.hpp"
 
 #include <map>
@@ -14,8 +15,8 @@ CertificateAuthorities authorities(const std::map<std::string, std::string>& env
                                    const std::set<std::string>& files,
                                    const std::string& built_in = "") {
     const auto variable = [&](const char* name) {
-        const auto row = environment.find(name);
-        return row == environment.end() ? std::nullopt : std::optional(row->second);
+        const auto* row = entry_in(environment, name);
+        return row == nullptr ? std::nullopt : std::optional(*row);
     };
     return certificate_authorities(
         variable, [&](const std::string& path) { return files.contains(path); }, built_in);

@@ -311,15 +311,14 @@ TEST_CASE("trace: other names and times, and what is none") {
     CHECK(error("timestamp,input_tokens,output_tokens\nnoon,2,2\n") ==
           "DIR/t:2: 'timestamp': seconds or a date and time (2023-11-16 18:17:03.97) wanted, got "
           "'noon'");
-    CHECK(error("timestamp,input_tokens,output_tokens\n2023-13-01 00:00:00,2,2\n")
-              .find("got '2023-13-01") != std::string::npos);
+    CHECK(has(error("timestamp,input_tokens,output_tokens\n2023-13-01 00:00:00,2,2\n"),
+              "got '2023-13-01"));
     for (const char* bad :
          {"-1", "1e300", "nan", "inf", "1.5", "", "16777217", "99999999999999999999"})
         CHECK(error("timestamp,input_tokens,output_tokens\n1," + std::string(bad) + ",2\n") ==
               "DIR/t:2: 'input_tokens': a number of tokens in [0, 16777216] wanted, got '" +
                   std::string(bad) + "'");
-    CHECK(error("timestamp,input_tokens,output_tokens\nnan,2,2\n").find("seconds or a date") !=
-          std::string::npos);
+    CHECK(has(error("timestamp,input_tokens,output_tokens\nnan,2,2\n"), "seconds or a date"));
     CHECK(
         error("{\"input_tokens\": 4, \"output_tokens\": 4}\n{").starts_with("DIR/t:2: not JSON: "));
     CHECK(error("{\"input_tokens\": 4, \"output_tokens\": 4}\nx") ==
@@ -332,9 +331,8 @@ TEST_CASE("trace: other names and times, and what is none") {
     // A kilobyte that asks for 16 billion words.
     std::string huge = "input_tokens,output_tokens\n";
     for (int i = 0; i < 1000; ++i) huge += "16777216,1\n";
-    CHECK(message_of<UsageError>([&] {
-              (void)plan(huge, Arrival::Kind::all_at_once);
-          }).find("prompts of at most 500000000 tokens together wanted") != std::string::npos);
+    CHECK(has(message_of<UsageError>([&] { (void)plan(huge, Arrival::Kind::all_at_once); }),
+              "prompts of at most 500000000 tokens together wanted"));
 }
 
 TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the file") {

@@ -3,6 +3,7 @@
 // turns.
 #include "support/test.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 #include "support/planned_texts.hpp"
@@ -94,7 +95,7 @@ TEST_CASE("shared_prefix: groups share their prefix and nothing else, in one run
     std::vector<std::vector<std::string>> prefixes;
     for (auto& [prefix, rests] : groups) {
         CHECK(rests.size() == 10);
-        std::sort(rests.begin(), rests.end());
+        sort(rests);
         for (std::size_t i = 1; i < rests.size(); ++i)
             CHECK(common_start(rests[i - 1], rests[i]) <= 3);
         prefixes.push_back(prefix);
@@ -154,12 +155,11 @@ TEST_CASE("workloads that say too little or too much") {
           "workload 'w': 'requests': an integer in [1, 1000000] wanted, got 2000000");
     CHECK(error(random_workload(3, 1'000'000'000, 8)) ==
           "workload 'w': input_tokens: an integer in [1, 16777216] wanted, got 1000000000");
-    CHECK(error(random_workload(1'000'000, 10'000, 8)).find("at most 500000000 tokens together") !=
-          std::string::npos);
+    CHECK(has(error(random_workload(1'000'000, 10'000, 8)), "at most 500000000 tokens together"));
     workload = random_workload(3, 8, 8);
     workload.dataset.kind = Dataset::Kind::shared_prefix;
     CHECK(error(workload) == "workload 'w': a data set of this kind needs prefix_tokens");
     workload = random_workload(3, 8, 8);
     workload.arrival.kind = Arrival::Kind::trace;
-    CHECK(error(workload).find("time stamps wanted") != std::string::npos);
+    CHECK(has(error(workload), "time stamps wanted"));
 }

@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include "load/failed_requests.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/rng.hpp"
 
@@ -59,8 +60,7 @@ Arrival closed(std::int64_t places) {
 Arrival open(double rate) { return {.kind = Arrival::Kind::rate, .requests_per_second = rate}; }
 
 bool has_note(const LoadStatistics& statistics, const std::string& part) {
-    return any_of(statistics.notes,
-                  [&](const std::string& note) { return note.find(part) != std::string::npos; });
+    return any_of(statistics.notes, [&](const std::string& note) { return has(note, part); });
 }
 
 /// A closed loop whose every request takes an exponential time of mean 1 s and gives `tokens`

@@ -93,13 +93,13 @@ TEST_CASE(
     REQUIRE(found.finding);
     CHECK(found.finding->id == "steady");
     CHECK(found.finding->left.starts_with("mean "));
-    CHECK(found.finding->cause.find("times slower than the rest") != std::string::npos);
-    CHECK(found.finding->cause.find("still cold") != std::string::npos);
+    CHECK(has(found.finding->cause, "times slower than the rest"));
+    CHECK(has(found.finding->cause, "still cold"));
     MadeUpEngine later = engine;  // it becomes slower: the other way round
     later.slow_times = 1 / 1.6;
     const Steadiness worse = steadiness_of(made_up_run(later, load, 1), load.arrival);
     REQUIRE(worse.finding);
-    CHECK(worse.finding->cause.find("became slower") != std::string::npos);
+    CHECK(has(worse.finding->cause, "became slower"));
 }
 
 TEST_CASE("steadiness: most runs with a slow first half are found, hardly a steady one",

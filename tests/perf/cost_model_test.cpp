@@ -208,7 +208,7 @@ TEST_CASE(
         CHECK(plan.cache_bytes == exactly(1.6e6 * double(expected.blocks)));
         CHECK(plan.free_bytes == Approx(expected.free_bytes).epsilon(1e-9));
         CHECK(plan.missing_bytes == 0);
-        CHECK(plan.text().find("weights                          14.90 GiB") != std::string::npos);
+        CHECK(has(plan.text(), "weights                          14.90 GiB"));
     }
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("cost model: a cache of a given size, and one that does not fit") {
     const MemoryPlan plan = CostModel(target, settings).memory();
     CHECK(plan.missing_bytes == exactly(2.001e9));
     CHECK(plan.cache_tokens == 0);
-    CHECK(plan.text().find("missing                           1.86 GiB") != std::string::npos);
+    CHECK(has(plan.text(), "missing                           1.86 GiB"));
 }
 
 TEST_CASE(
@@ -412,9 +412,8 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     CHECK(message([](Target& t, Settings&) {
               t.hardware.flops_per_second.clear();
           }).find("the FLOP/s of made-up in bf16") == 0);
-    CHECK(message([](Target& t, Settings&) {
-              t.hardware.flops_per_second["bf16"] = 0;
-          }).find("FLOP/s") != std::string::npos);
+    CHECK(has(message([](Target& t, Settings&) { t.hardware.flops_per_second["bf16"] = 0; }),
+              "FLOP/s"));
     CHECK(message([](Target& t, Settings&) {
               t.traits.bandwidth_efficiency = 0;
           }).find("bandwidth_efficiency") == 0);

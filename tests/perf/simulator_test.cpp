@@ -68,7 +68,7 @@ long most_in_flight(const std::vector<RequestRecord>& records) {
         changes.emplace_back(record.sent, 1);
         changes.emplace_back(record.done, -1);
     }
-    std::sort(changes.begin(), changes.end());
+    sort(changes);
     long now = 0;
     long most = 0;
     for (const auto& change : changes) most = std::max(most, now += change.second);
@@ -77,8 +77,7 @@ long most_in_flight(const std::vector<RequestRecord>& records) {
 
 std::size_t count_of(const SimulatedRun& run, RequestEnd end) {
     return std::size_t(
-        std::count_if(run.records.begin(), run.records.end(),
-                      [&](const RequestRecord& record) { return record.end == end; }));
+        count_if(run.records, [&](const RequestRecord& record) { return record.end == end; }));
 }
 
 }  // namespace
@@ -231,7 +230,7 @@ TEST_CASE("simulator: a closed loop keeps its places full and sends in a place t
     CHECK(most_in_flight(run.records) == 4);
     std::vector<double> ends;
     for (const RequestRecord& record : run.records) ends.push_back(record.done);
-    std::sort(ends.begin(), ends.end());
+    sort(ends);
     for (std::size_t i = 4; i < run.records.size(); ++i) CHECK(run.records[i].sent == ends[i - 4]);
     const LoadStatistics statistics = statistics_of(
         {.records = run.records, .duration_seconds = run.duration_seconds},

@@ -66,7 +66,7 @@ void check_exits(const std::string& engine, const StartResult& result, FailureKi
     INFO(engine << ": " << result.cause);
     REQUIRE_FALSE(result.serves);
     CHECK(result.seconds >= 20);
-    CHECK(result.cause.find(cause) != std::string::npos);
+    CHECK(has(result.cause, cause));
     REQUIRE_FALSE(result.log.empty());
     for (const std::string& line : result.log) CHECK_FALSE(has_places_left(line));
     const auto decisive = decisive_line(shipped_catalogue.engine(engine), result.log);
@@ -127,7 +127,7 @@ TEST_CASE("start failure: one that has room serves, and its log says how much") 
         std::string all;
         for (const std::string& line : result.log) all += line + "\n";
         CHECK_FALSE(has_places_left(all));
-        CHECK(all.find("0.93 G") != std::string::npos);  // 1 GB of weights
+        CHECK(has(all, "0.93 G"));  // 1 GB of weights
     }
 }
 
@@ -182,10 +182,10 @@ TEST_CASE("start failure: one request of the longest context does not fit the ca
     check_exits("vllm", result, FailureKind::out_of_memory,
                 "one request of 10000 tokens does not fit the cache of 4992");
     const auto decisive = decisive_line(shipped_catalogue.engine("vllm"), result.log);
-    CHECK(decisive->line.find("max seq len (10000), (0.93 GiB KV cache is needed, which is larger "
-                              "than the available KV cache memory "
-                              "(0.46 GiB). The estimated maximum model length is 4992") !=
-          std::string::npos);
+    CHECK(has(decisive->line,
+              "max seq len (10000), (0.93 GiB KV cache is needed, which is larger "
+              "than the available KV cache memory "
+              "(0.46 GiB). The estimated maximum model length is 4992"));
     CHECK(started(target_of("sglang"), settings).serves);  // it does not ask
     settings.max_context_tokens = 4992;
     CHECK(started(target_of("vllm"), settings).serves);

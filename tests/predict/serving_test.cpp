@@ -343,7 +343,7 @@ TEST_CASE("serving: SGLang's flags") {
     CHECK(draft.settings.speculation.draft_bytes > 1e9);
     const Serving headless = read(sglang + "--speculative-algorithm=EAGLE3" + chain);
     CHECK_FALSE(headless.refused.serves);
-    CHECK(headless.refused.cause.find("these need a draft model") != std::string::npos);
+    CHECK(has(headless.refused.cause, "these need a draft model"));
     CHECK(settings("python3 -m sglang.launch_server --model-path Qwen/Qwen3-30B-A3B --tp-size=2 "
                    "--ep-size=2")
               .expert_parallel);
@@ -467,7 +467,7 @@ TEST_CASE("serving: what the engine would refuse is refused with its own kind of
         CHECK_FALSE(serving.refused.cause.empty());
         const auto decisive = decisive_line(usual(engine_of(line)).engine(), serving.refused.log);
         REQUIRE(decisive);
-        CHECK(decisive->line.find('{') == std::string::npos);
+        CHECK_FALSE(has(decisive->line, "{"));
         return decisive->kind;
     };
     CHECK(kind("vllm serve Qwen/Qwen3-14B-AWQ --quantization=fp8") == FailureKind::rejected_flags);
@@ -492,10 +492,10 @@ TEST_CASE("serving: a command of another program, or without a known model, is r
             .find(
                 "the figures of the model 'Qwen/Qwen3-14' are not known; known: Qwen/Qwen3-14B") ==
         0);
-    CHECK(refusal_of("vllm serve --max-num-seqs=64")
-              .find("the model's name is wanted behind 'serve'") != std::string::npos);
-    CHECK(refusal_of("python3 -m sglang.launch_server --tp-size=1")
-              .find("--model-path is missing: no model is named") != std::string::npos);
+    CHECK(has(refusal_of("vllm serve --max-num-seqs=64"),
+              "the model's name is wanted behind 'serve'"));
+    CHECK(has(refusal_of("python3 -m sglang.launch_server --tp-size=1"),
+              "--model-path is missing: no model is named"));
     CHECK(refusal_of("vllm") == "this is no command of vllm: vllm");
     CHECK(message_of<UsageError>([] { (void)usual("vllm").read({shell_words(sglang)}); }) != "");
     CHECK(

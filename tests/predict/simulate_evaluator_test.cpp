@@ -132,9 +132,10 @@ TEST_CASE(
     CHECK(both < std::max(brief, lengthy));
     CHECK(std::abs(both - lengthy) < std::abs(both - brief));  // it weighs three times as much
     CHECK(metric_of(ready.of({}, {0, 0, "told", {}})) > 0);
-    CHECK(message_of<UsageError>([&] {
-              (void)ready.of({}, {0, 0, "nowhere", {}});
-          }).find("nowhere") != std::string::npos);
+    CHECK(has(message_of<UsageError>([&] {
+                  (void)ready.of({}, {0, 0, "nowhere", {}});
+              }),
+              "nowhere"));
     REQUIRE(ready.evaluator->workloads().size() == 3);
 }
 
@@ -150,7 +151,7 @@ TEST_CASE("simulate evaluator: failures are what a trial would be, in words for 
     const auto holds = [](const Failure& failure, FailureKind kind, const std::string& text) {
         INFO(failure.message);
         CHECK(name_in(failure_kinds, failure.kind) == name_in(failure_kinds, kind));
-        CHECK(failure.message.find(text) != std::string::npos);
+        CHECK(has(failure.message, text));
     };
     CHECK(std::holds_alternative<Measurement>(ready.of({})));
     holds(ready.failure({{"kv_cache_memory_bytes", std::int64_t{1} << 30}}),
@@ -212,10 +213,10 @@ TEST_CASE("simulate evaluator: what cannot be is said before anything runs") {
         return text.replace(text.find(what), what.size(), with);
     };
     const std::string hardware = refused(replaced("h100-sxm", "h100-smx"));
-    CHECK(hardware.find("h100-smx") != std::string::npos);
-    CHECK(hardware.find("h100-sxm") != std::string::npos);
+    CHECK(has(hardware, "h100-smx"));
+    CHECK(has(hardware, "h100-sxm"));
     const std::string model = refused(replaced("Qwen/Qwen3-8B", "Qwen/Qwen3-8"));
-    CHECK(model.find("Qwen/Qwen3-8B") != std::string::npos);
+    CHECK(has(model, "Qwen/Qwen3-8B"));
     CHECK_FALSE(refused(replaced("simulate: {}", "simulate: {noise: -1%}")).empty());
     CHECK(refused(study_text(small_space_yaml + "arguments: [--no-such-flag]\n"))
               .empty());  // it may have no part in speed
@@ -225,16 +226,13 @@ TEST_CASE("simulate evaluator: what cannot be is said before anything runs") {
     text.replace(text.find("h100-sxm"), 8, "l4");
     const std::string why = refused(text);
     INFO(why);
-    CHECK(why.find("study.yaml: no configuration of this study would start; the default: weights "
-                   "and libraries need 6") != std::string::npos);
-    CHECK(
-        why.find(
-            "GiB, the device has 22.49; predicted, the engine would say: torch.OutOfMemoryError") !=
-        std::string::npos);
-    CHECK(
-        why.find(
-            "where the least memory is missing:\n  device                           22.49 GiB\n") !=
-        std::string::npos);
-    CHECK(why.find("  weights                          61.") != std::string::npos);
-    CHECK(why.find("  missing ") != std::string::npos);
+    CHECK(has(why,
+              "study.yaml: no configuration of this study would start; the default: weights "
+              "and libraries need 6"));
+    CHECK(has(
+        why, "GiB, the device has 22.49; predicted, the engine would say: torch.OutOfMemoryError"));
+    CHECK(has(
+        why, "where the least memory is missing:\n  device                           22.49 GiB\n"));
+    CHECK(has(why, "  weights                          61."));
+    CHECK(has(why, "  missing "));
 }

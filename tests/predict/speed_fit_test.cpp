@@ -103,7 +103,7 @@ TEST_CASE("speed fit: the factors of a machine are found again, and one wild fig
     const auto fitted = evaluator->with(found);
     for (const Configuration& one : all_of(h100.setup))
         for (const auto& [name, metric] : figures_of(*faster, one))
-            if (name.find("tokens_per_second") != std::string::npos)
+            if (has(name, "tokens_per_second"))
                 CHECK(figures_of(*fitted, one).at(name).value ==
                       Approx(metric.value).epsilon(0.05));
     INFO(found.text());
@@ -197,10 +197,7 @@ TEST_CASE(
         REQUIRE(std::holds_alternative<Proposal>(answer));
         CHECK(std::get<Proposal>(answer).configuration == std::get<Proposal>(anew).configuration);
         CHECK(std::get<Proposal>(answer).why == std::get<Proposal>(anew).why);
-        by_model += std::get<Proposal>(answer).why.find(" by the cost model fitted to 1 ") !=
-                            std::string::npos
-                        ? 1
-                        : 0;
+        by_model += has(std::get<Proposal>(answer).why, " by the cost model fitted to 1 ") ? 1 : 0;
         const Configuration& next = std::get<Proposal>(answer).configuration;
         trials.push_back(measured_trial(id, next, figures_of(*faster, next)));
     }

@@ -18,7 +18,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdlib>
 
 using namespace servetune;
@@ -119,6 +118,8 @@ TEST_CASE("secrets: user and password of a URL are known and not shown") {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 const std::string secret_key = "sk-4711-not-to-be-seen";
 
 const char* const study_with_secrets = R"(
@@ -153,7 +154,7 @@ TEST_CASE(
     "message") {
     const SecretEnvironment environment;
     const TemporaryFolder folder;
-    const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
+    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     const StudySetup setup =
         set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
                folder.path() / "study");
@@ -182,7 +183,7 @@ TEST_CASE(
 
 TEST_CASE("foreign text: what a study, a server and a log say is plain text in the report") {
     const TemporaryFolder folder;
-    const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
+    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     const std::string text =
         "study: \"<b>name\"\nmodel: \"[m](javascript:x)\"\nengine: vllm\nhardware: \"x|y\"\n"
         "workloads: [{workload: \"small|`\", dataset: {kind: random, input_tokens: 64, "
@@ -219,7 +220,7 @@ TEST_CASE("foreign text: what a study, a server and a log say is plain text in t
 
 TEST_CASE("secrets: another key is another definition") {
     const TemporaryFolder folder;
-    const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
+    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     const auto command = [&] {
         return set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
                       folder.path() / "study")
@@ -237,7 +238,7 @@ TEST_CASE(
     "anything runs") {
     const SecretEnvironment environment;
     const TemporaryFolder folder;
-    const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
+    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     setenv("SERVETUNE_TEST_SECRET", (secret_key + "\r\nX-Evil: 1").c_str(), 1);
     const std::string message = message_of<UsageError>([&] {
         (void)set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),

@@ -102,9 +102,8 @@ TEST_CASE("watch: each change is found within half an hour, by its name") {
         watch(check, server, 30);
         CHECK(check.verdict() == change.verdict);
         const auto judged = check.judged();
-        const auto found = std::find_if(judged.begin(), judged.end(), [&](const JudgedFigure& one) {
-            return one.name == change.name;
-        });
+        const auto found =
+            find_if(judged, [&](const JudgedFigure& one) { return one.name == change.name; });
         REQUIRE(found != judged.end());
         CHECK(found->likeness == Similarity::changed);
         CHECK(found->low.value() < found->high.value());

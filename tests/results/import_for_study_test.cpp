@@ -42,5 +42,5 @@ TEST_CASE(
     REQUIRE(imported.rows == 1);
     const MeasuredTable table = parse_table(imported.csv, "t.csv");
     CHECK(std::get<Measurement>(table.rows[0].outcome).metrics.at("success_ratio").value == 0.9);
-    CHECK(imported.csv.find(",fa3,") != std::string::npos);
+    CHECK(has(imported.csv, ",fa3,"));
 }

@@ -79,11 +79,11 @@ TEST_CASE("plain table: separators, line ends, marks, quotes and blanks change n
 TEST_CASE("plain table: equal rows are repeats, each of which counts") {
     // Means 8 and 7.5. Equal rows taken for one row printed twice would give 7 and 7.5.
     const std::string text = "k,score\nc,1\nc,1\na,10\na,10\na,4\nb,7.5\nb,7.5\nb,7.5\n";
-    CHECK(table_of(text, "maximize:score").csv.find("a,2,ok,10,\n") != std::string::npos);
+    CHECK(has(table_of(text, "maximize:score").csv, "a,2,ok,10,\n"));
     const PlainTable counted =
         table_of("run,k,score\n1,c,1\n2,c,1.1\n1,a,5\n2,a,5.2\n", "maximize:score");
     CHECK(parameters_of(counted) == "k");
-    CHECK(counted.csv.find("a,2,ok,5.2,\n") != std::string::npos);
+    CHECK(has(counted.csv, "a,2,ok,5.2,\n"));
     const MeasuredTable table = table_of(text, "maximize:score").table;
     const SearchSpace space({Parameter::choice("k", {"c", "a", "b"})});
     ReplayEvaluator replay(table, space, {});

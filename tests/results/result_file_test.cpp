@@ -15,7 +15,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -373,16 +372,15 @@ TEST_CASE("result files: what is no result is refused with what was found and wh
     CHECK(
         unknown.starts_with("f:1:1: no benchmark's result: an object with the keys one, two; "
                             "known:\n  servetune: servetune.figures\n"));
-    CHECK(unknown.find("\n  vllm: duration, completed, request_throughput") != std::string::npos);
+    CHECK(has(unknown, "\n  vllm: duration, completed, request_throughput"));
     CHECK(reading_error(R"([{"metric": "latency"}, {}])")
               .starts_with("f:1:1: no benchmark's result: a list of 2 values; known:\n"));
-    CHECK(reading_error("[]").find("a list of 0 values") != std::string::npos);
-    CHECK(reading_error("{}").find("nothing with a key") != std::string::npos);
+    CHECK(has(reading_error("[]"), "a list of 0 values"));
+    CHECK(has(reading_error("{}"), "nothing with a key"));
     CHECK(reading_error(vllm_result() + "\n" + vllm_result() + "\n{\"a\": 1}\n")
               .starts_with("f:3:1: no benchmark's result: an object with the keys a;"));
     CHECK(reading_error(vllm_result() + "\nand text").starts_with("f:2:1: a JSON object wanted"));
-    CHECK(reading_error(R"({"experiments": [], "version": 1})").find("keys experiments, version") !=
-          std::string::npos);
+    CHECK(has(reading_error(R"({"experiments": [], "version": 1})"), "keys experiments, version"));
     CHECK(reading_error("{\"a\": 1,\n \"b\" 2}") == "f:2:6: not JSON, or cut off");
     CHECK(reading_error("{\"a\": 1, \"b\" 2} {}") == "f:1:14: not JSON");
 }
@@ -391,16 +389,16 @@ TEST_CASE("result files: hostile ones end with our errors") {
     const std::string whole = read_file(samples / "vllm-detailed.json");
     for (std::size_t length = 1; length < whole.size(); length += 7)
         CHECK_FALSE(reading_error(whole.substr(0, length)).empty());
-    CHECK(reading_error(std::string(10'000, '[')).find("no result in it") != std::string::npos);
+    CHECK(has(reading_error(std::string(10'000, '[')), "no result in it"));
     CHECK(reading_error("[" + std::string(10'000, '{'))
               .find("f:1:101: JSON nested more than 100 deep") == 0);
     std::string deep = "{\"a\": ";
     for (int i = 0; i < 10'000; ++i) deep += "[";
-    CHECK(reading_error(deep).find("JSON nested more than 100 deep") != std::string::npos);
+    CHECK(has(reading_error(deep), "JSON nested more than 100 deep"));
     CHECK(reading_error(vllm_result(R"(, "x": 1e999)")).starts_with("f:1:1: not readable: "));
-    CHECK(reading_error(vllm_result(", \"x\": \"\xFF\"")).find("not JSON") != std::string::npos);
-    CHECK(reading_error(vllm_result(R"(, "x": "\ud800")")).find("not JSON") != std::string::npos);
-    CHECK(reading_error("}").find("no result in it") != std::string::npos);
+    CHECK(has(reading_error(vllm_result(", \"x\": \"\xFF\"")), "not JSON"));
+    CHECK(has(reading_error(vllm_result(R"(, "x": "\ud800")")), "not JSON"));
+    CHECK(has(reading_error("}"), "no result in it"));
     CHECK(reading_error(std::string(largest_result_bytes + 1, ' ')) ==
           "f: results have at most 268435456 bytes, got 268435457");
     // Names are one line of bounded length: they go into tables.

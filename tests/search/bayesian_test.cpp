@@ -100,7 +100,7 @@ TEST_CASE(
     const SearchSpace space({Parameter::integer("seqs", 16, 4096, Scale::log2).growing_memory(),
                              Parameter::integer("step", 1, 40),
                              Parameter::choice("backend", {"a", "b", "c"})});
-    REQUIRE(space.default_configuration().text().find("seqs=16") != std::string::npos);
+    REQUIRE(has(space.default_configuration().text(), "seqs=16"));
     const Problem problem(space, {metric}, {});
     const auto history = searched(problem, Bayesian(), 4, 1, [](const Configuration&, Rng&) {
         return Measurement{{{metric, {100}}}};
@@ -168,9 +168,8 @@ TEST_CASE(
         const auto drawn = TuningTask::studied(problem, Random(), 30, seed, noisy(0.01));
         regrets.push_back(1 - truth(recommend(problem, history).recommended) / best);
         of_random.push_back(1 - truth(recommend(problem, drawn).recommended) / best);
-        crashes.push_back(
-            double(std::count_if(history.begin(), history.end(),
-                                 [](const Trial& trial) { return trial.failure() != nullptr; })));
+        crashes.push_back(double(
+            count_if(history, [](const Trial& trial) { return trial.failure() != nullptr; })));
     }
     INFO("random: " << median(of_random));
     CHECK(median(regrets) < 0.045);  // 0.030 and 0.027 in the mean, of 25 studies

@@ -142,9 +142,10 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
 
     Observations bad = observations_of(points, 0);
     bad.values(3) = std::nan("");
-    CHECK(message_of<UsageError>([&] {
-              (void)GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1);
-          }).find("finite") != std::string::npos);
+    CHECK(has(message_of<UsageError>([&] {
+                  (void)GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1);
+              }),
+              "finite"));
     bad.values.conservativeResize(5);
     CHECK_THROWS_AS(GaussianProcess(geometry, bad, kernel_of(geometry.dimensions()), 0.1),
                     UsageError);
@@ -259,8 +260,7 @@ TEST_CASE(
         const Surrogate both(geometry, data, 1);
         CHECK(both.belief_weight() == Approx(5.0 / 30));
         const auto believing =
-            std::find_if(both.experts().begin(), both.experts().end(),
-                         [](const Expert& expert) { return !expert.beliefs.empty(); });
+            find_if(both.experts(), [](const Expert& expert) { return !expert.beliefs.empty(); });
         REQUIRE(believing != both.experts().end());
         CHECK(believing->beliefs == std::vector<Eigen::Index>{noise_first ? 1 : 0});
         // Only its own column moves a prediction.

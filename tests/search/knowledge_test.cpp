@@ -27,8 +27,7 @@ namespace {
 std::vector<double> ranks(const std::vector<double>& values) {
     std::vector<std::size_t> order(values.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
     std::vector<double> result(values.size());
     for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = double(i);
     return result;
@@ -375,8 +374,7 @@ TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
           "FOLDER} or {table: FILE}");
     CHECK(knowledge_refusal(folder, "[{stdy: a}]") ==
           "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table");
-    CHECK(knowledge_refusal(folder, "cost_model").find("'knowledge': a list wanted") !=
-          std::string::npos);
+    CHECK(has(knowledge_refusal(folder, "cost_model"), "'knowledge': a list wanted"));
 }
 
 TEST_CASE("knowledge: journals of another aim and without a measurement are refused") {
@@ -427,7 +425,7 @@ TEST_CASE(
     CHECK(at(16) < at(256));
     const std::string twice = knowledge_refusal(folder, "[{study: earlier}, {study: kept.db}]");
     CHECK(twice.find("knowledge: the study 'earlier', 3 trials (") == 0);
-    CHECK(twice.find("is there twice; it would be believed twice") != std::string::npos);
+    CHECK(has(twice, "is there twice; it would be believed twice"));
     std::filesystem::rename(folder.path() / "earlier", folder.path() / "out");
     CHECK(knowledge_refusal(folder, "[{study: out}]") ==
           "knowledge: DIR/out is this study's own journal; what it measured it knows anyway");

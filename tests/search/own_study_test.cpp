@@ -51,7 +51,7 @@ TEST_CASE("own study: it finds the best of a small space and says so in a line")
     CHECK(result.recommended.text("backend") == "b");
     const std::string text = text_shown(result);
     CHECK(text.find("backend = b") == 0);
-    CHECK(text.find(" over the default") != std::string::npos);
+    CHECK(has(text, " over the default"));
 }
 
 TEST_CASE("own study: what throws is a failed trial, and several metrics keep a limit") {

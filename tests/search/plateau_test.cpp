@@ -110,10 +110,9 @@ TEST_CASE("plateau: what fails is no gain, and what is likely to fail is not loo
                 return Failure{FailureKind::unsupported, "too many of a"};
             return flat_task(configuration, noise);
         });
-    const auto far = std::count_if(history.begin(), history.end(), looks_far);
-    const auto failed = std::count_if(history.begin(), history.end(), [](const Trial& trial) {
-        return looks_far(trial) && trial.failure() != nullptr;
-    });
+    const auto far = count_if(history, looks_far);
+    const auto failed = count_if(
+        history, [](const Trial& trial) { return looks_far(trial) && trial.failure() != nullptr; });
     CHECK(far >= 4);
     CHECK(2 * failed < far);  // half of the space fails
 }
@@ -143,7 +142,7 @@ TEST_CASE("plateau: asks beside others under way look at other places") {
         history.push_back(trial);
     }
     CHECK(asked.size() >= 2);
-    std::sort(asked.begin(), asked.end());
+    sort(asked);
     CHECK(std::adjacent_find(asked.begin(), asked.end()) == asked.end());
 }
 

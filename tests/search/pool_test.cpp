@@ -145,10 +145,10 @@ TEST_CASE("the highest of a ranking are those that a sort puts first") {
         Eigen::VectorXf scores(3000);
         for (float& score : scores) score = static_cast<float>(rng.index(400));  // many are equal
         scores(17) = -std::numeric_limits<float>::infinity();
-        if (most == 7) std::sort(scores.begin(), scores.end());  // each is above all before it
+        if (most == 7) sort(scores);  // each is above all before it
         std::vector<std::size_t> sorted(3000);
         std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-        std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+        stable_sort(sorted, [&](std::size_t a, std::size_t b) {
             return scores(static_cast<Eigen::Index>(a)) > scores(static_cast<Eigen::Index>(b));
         });
         sorted.resize(std::min<std::size_t>(most, 3000));

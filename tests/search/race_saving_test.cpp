@@ -162,12 +162,11 @@ TEST_CASE("racing and one start for all workloads: seconds to within 2 % of the 
             std::size_t early = 0;
             double all = 0;
             for (const RacedSearch& search : searches[raced]) {
-                const auto close = std::find_if(
-                    search.history.begin(), search.history.end(), [&](const Trial& trial) {
-                        return trial.measurement() != nullptr &&
-                               trial.measurement()->metrics.at(raced_metric).value > 0.93 * best &&
-                               true_rate(trial.configuration) >= 0.98 * best;
-                    });
+                const auto close = find_if(search.history, [&](const Trial& trial) {
+                    return trial.measurement() != nullptr &&
+                           trial.measurement()->metrics.at(raced_metric).value > 0.93 * best &&
+                           true_rate(trial.configuration) >= 0.98 * best;
+                });
                 const auto place = std::size_t(close - search.history.begin());
                 found += close == search.history.end() ? 0 : 1;
                 until[raced].push_back(close == search.history.end() ? search.seconds.back()

@@ -53,7 +53,7 @@ TEST_CASE(
                 first_asks(folder, strategy, "seed: " + std::to_string(seed) + "\n", 5));
         CHECK(of_seeds.front() == first_asks(folder, strategy, "seed: 1\n", 5));
         CHECK(first_asks(folder, strategy, "", 5) == first_asks(folder, strategy, "seed: 0\n", 5));
-        std::sort(of_seeds.begin(), of_seeds.end());
+        sort(of_seeds);
         const auto different = std::unique(of_seeds.begin(), of_seeds.end()) - of_seeds.begin();
         CHECK(different >= 4);  // of six; some may agree by chance
     }

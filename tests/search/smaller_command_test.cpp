@@ -9,7 +9,6 @@
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -56,7 +55,7 @@ TEST_CASE(
     std::ptrdiff_t proposed = 0;
     for (std::uint64_t seed = 1; seed <= 7; ++seed) {
         const std::vector<Trial> history = searched_to_reduce(problem, seed, only_backend_matters);
-        const auto here = std::count_if(history.begin(), history.end(), drops_settings);
+        const auto here = count_if(history, drops_settings);
         CHECK(here <= 1);
         proposed += here;
         for (std::size_t i = 0; i < history.size(); ++i)
@@ -102,7 +101,7 @@ TEST_CASE(
             TuningTask::studied(problem, Bayesian(options), 60, seed, only_backend_matters,
                                 [](const Configuration&) { return 600.0; });
         CHECK(history.size() < 60 - 6);  // it ended long before the last trials
-        const auto here = std::count_if(history.begin(), history.end(), drops_settings);
+        const auto here = count_if(history, drops_settings);
         CHECK(here <= 3);
         proposed += here;
         settings.push_back(double(

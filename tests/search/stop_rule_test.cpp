@@ -77,7 +77,7 @@ TEST_CASE("stop rule: a flat space is left early, with the reason in figures") {
     const auto* finished = std::get_if<Finished>(&answer);
     REQUIRE(finished != nullptr);
     CHECK(finished->why.starts_with("not worth another trial: the best one is expected to gain "));
-    CHECK(finished->why.find(" in 3 days of serving, and to take ") != std::string::npos);
+    CHECK(has(finished->why, " in 3 days of serving, and to take "));
     std::vector<Trial> one_under_way = history;
     one_under_way.push_back(Trial{history.size(), history.back().configuration});
     CHECK(std::holds_alternative<Waiting>(strategy.ask(problem, one_under_way, draws)));

@@ -10,7 +10,6 @@
 #include "support/tuning_task.hpp"
 #include "support/two_goal_task.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -40,9 +39,8 @@ TEST_CASE("suggestions: a good one is tried in the start, and the rest of the st
     });
     REQUIRE(best);
     const auto history = searched_with(problem, {*best}, 12);
-    const auto found = std::find_if(history.begin(), history.end(), [&](const Trial& trial) {
-        return trial.configuration == *best;
-    });
+    const auto found =
+        find_if(history, [&](const Trial& trial) { return trial.configuration == *best; });
     REQUIRE(found != history.end());
     CHECK(found->id == 3);  // the first trial that is not more than three of ten
     CHECK(found->why == "suggested");
@@ -140,9 +138,8 @@ TEST_CASE("suggestions: a file names parameters as a study does, and a bad one s
         return message.substr(message.find("s.yaml"));
     };
     CHECK(refusal("- {max_num_seqs: 32}\n").starts_with("s.yaml:1:"));
-    CHECK(refusal("- {}\n- {max_num_seq: 64}\n").find("max_num_seqs") != std::string::npos);
+    CHECK(has(refusal("- {}\n- {max_num_seq: 64}\n"), "max_num_seqs"));
     CHECK(refusal("- {}\n- {max_num_seq: 64}\n").starts_with("s.yaml:2:"));
-    CHECK(refusal("- {max_num_seqs: 16, max_num_batched_tokens: 8192}\n").find("too little") !=
-          std::string::npos);
-    CHECK(refusal("max_num_seqs: 64\n").find("a list wanted") != std::string::npos);
+    CHECK(has(refusal("- {max_num_seqs: 16, max_num_batched_tokens: 8192}\n"), "too little"));
+    CHECK(has(refusal("max_num_seqs: 64\n"), "a list wanted"));
 }

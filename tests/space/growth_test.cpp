@@ -153,9 +153,9 @@ TEST_CASE("growth: what a study keeps of its trials is what a walk through all o
         }
         REQUIRE(study.told_in_search() == told);
         for (const Trial& trial : trials) {
-            const auto found = oldest_open.find(trial.configuration);
+            const auto* found = entry_in(oldest_open, trial.configuration);
             REQUIRE(study.open_trial(trial.configuration) ==
-                    (found == oldest_open.end() ? std::nullopt : std::optional(found->second)));
+                    (found == nullptr ? std::nullopt : std::optional(*found)));
         }
     };
     std::vector<std::uint64_t> in_hand;
@@ -163,9 +163,9 @@ TEST_CASE("growth: what a study keeps of its trials is what a walk through all o
         now += 1;
         if (in_hand.empty() || rng.index(2) == 0) {
             const Trial trial = study.propose(problem.feasible.sample(rng), "by hand");
-            const auto same = std::count_if(
-                study.trials().begin(), study.trials().end(),
-                [&](const Trial& other) { return other.configuration == trial.configuration; });
+            const auto same = count_if(study.trials(), [&](const Trial& other) {
+                return other.configuration == trial.configuration;
+            });
             CHECK(trial.seed == derive_seed(0, std::uint64_t(same - 1)));
             in_hand.push_back(trial.id);
             if (rng.index(3) == 0) study.start(trial.id);

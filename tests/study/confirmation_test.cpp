@@ -45,7 +45,7 @@ TEST_CASE(
                 return Measurement{
                     {{metric, {1000 * std::exp(effect * right + 0.003 * draws.normal())}}}};
             });
-        const auto first = std::find_if(history.begin(), history.end(), confirms);
+        const auto first = find_if(history, confirms);
         // A large gain needs one round, and half of the reserve is kept for more.
         CHECK(first - history.begin() ==
               std::ptrdiff_t(search_trials(problem, trials_to_confirm, effect > 0 ? 1 : 12)));
@@ -181,9 +181,9 @@ TEST_CASE(
             const Recommendation result = recommend(problem, history);
             CHECK(result.conclusion == Conclusion::recommended);
             CHECK(number(result.recommended, "mode") == 4);
-            rounds[seed] = std::count_if(history.begin(), history.end(), confirms) / 2;
+            rounds[seed] = count_if(history, confirms) / 2;
         }
-        std::sort(rounds.begin(), rounds.end());
+        sort(rounds);
         return rounds[rounds.size() / 2];
     };
     CHECK(rounds_until_settled(0.78, 0.001) == 1);
@@ -201,7 +201,7 @@ TEST_CASE("confirmation: what a slow trial alone says in one round is not believ
             const bool slow = trial++ >= 6 && number(one, "mode") == 0;
             return Measurement{{{metric, {(slow ? 700 : 1000) * std::exp(0.01 * draws.normal())}}}};
         });
-    CHECK(std::count_if(history.begin(), history.end(), confirms) == 2);
+    CHECK(count_if(history, confirms) == 2);
     CHECK(recommend(problem, history).conclusion != Conclusion::recommended);
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("confirmation: twelve trials search at least eight configurations wher
                 const double gain = number(one, "mode") == 4 ? 1.3 : 1;
                 return Measurement{{{metric, {1000 * gain * std::exp(0.01 * draws.normal())}}}};
             });
-        CHECK(std::count_if(history.begin(), history.end(), confirms) <= 4);
+        CHECK(count_if(history, confirms) <= 4);
         found += number(recommend(problem, history).recommended, "mode") == 4 ? 1 : 0;
     }
     CHECK(found >= 19);

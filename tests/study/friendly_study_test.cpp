@@ -33,8 +33,7 @@ const std::string plain_goal = "objective: {maximize: total_tokens_per_second}\n
 
 const Parameter& parameter_called(const StudyFile& file, const std::string& name) {
     const auto& all = file.composition->parameters();
-    return *std::find_if(all.begin(), all.end(),
-                         [&](const Parameter& one) { return one.name == name; });
+    return *find_if(all, [&](const Parameter& one) { return one.name == name; });
 }
 
 }  // namespace

@@ -20,10 +20,12 @@ using namespace servetune::test;
 
 namespace {
 
+namespace fs = std::filesystem;
+
 const StudyIdentity identity{
     "study", {{"space.seqs", "integer 1..4"}, {"seed", "0"}, {"old", "x"}}, "0.1.0"};
 
-void sql(const std::filesystem::path& file, const char* statement) {
+void sql(const fs::path& file, const char* statement) {
     sqlite3* handle = nullptr;
     REQUIRE(sqlite3_open(file.c_str(), &handle) == SQLITE_OK);
     CHECK(sqlite3_exec(handle, statement, nullptr, nullptr, nullptr) == SQLITE_OK);
@@ -84,9 +86,8 @@ TEST_CASE("a changed study is refused, says what changed, and can be accepted") 
         journal.asked({0, Configuration()});
     }
     CHECK_NOTHROW(SqliteJournal::open(folder.path(), changed));
-    CHECK(message_of<UsageError>([&] {
-              SqliteJournal::open(folder.path(), identity);
-          }).find("was 'integer 1..8', is 'integer 1..4'") != std::string::npos);
+    CHECK(has(message_of<UsageError>([&] { SqliteJournal::open(folder.path(), identity); }),
+              "was 'integer 1..8', is 'integer 1..4'"));
 }
 
 TEST_CASE("a journal that cannot be used is refused with the reason") {
@@ -159,7 +160,7 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         INFO(change);
         const TemporaryFolder copy;
         const auto changed = copy.path() / "study.db";
-        std::filesystem::copy_file(file, changed);
+        fs::copy_file(file, changed);
         sql(changed, ("UPDATE events SET " + std::string(change) + " WHERE sequence = 6").c_str());
         CHECK(message_of<IoError>([&] { SqliteJournal::read(copy.path()); }) ==
               "journal " + changed.string() + " is damaged: event 6, 'told' of trial " +
@@ -177,12 +178,12 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
             CHECK(trial.told() == (trial.id != 1));
             if (trial.told()) CHECK(trial.measurement()->metrics.at("x").value == double(trial.id));
         }
-        std::filesystem::rename(rescued.file, changed);
+        fs::rename(rescued.file, changed);
         CHECK(SqliteJournal::open(copy.path(), identity).trials().size() == 4);
     }
     {
         const TemporaryFolder copy;
-        std::filesystem::copy_file(file, copy.path() / "study.db");
+        fs::copy_file(file, copy.path() / "study.db");
         sql(copy.path() / "study.db", "DELETE FROM events WHERE sequence = 5");
         CHECK(has(message_of<IoError>([&] { SqliteJournal::read(copy.path()); }),
                   " is damaged: event 5 is missing; "));
@@ -191,7 +192,7 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
     {  // an event that asked: its trial is lost, the trials after it have new numbers
         const TemporaryFolder copy;
         const auto changed = copy.path() / "study.db";
-        std::filesystem::copy_file(file, changed);
+        fs::copy_file(file, changed);
         sql(changed, "UPDATE events SET body = replace(body, '1', '3') WHERE sequence = 4");
         const RescuedJournal rescued = SqliteJournal::rescue(copy.path());
         REQUIRE(rescued.left_out.size() == 5);
@@ -201,7 +202,7 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         CHECK(rescued.left_out[4] == "trial 3 is now trial 2");
         REQUIRE(rescued.trials.size() == 3);
         CHECK(rescued.trials[2].measurement()->metrics.at("x").value == 3);
-        std::filesystem::rename(rescued.file, changed);
+        fs::rename(rescued.file, changed);
         CHECK(SqliteJournal::open(copy.path(), identity).trials().size() == 3);
     }
 }
@@ -294,7 +295,7 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
         }
     }
     sql(file, "PRAGMA wal_checkpoint(TRUNCATE)");
-    const auto size = std::filesystem::file_size(file);
+    const auto size = fs::file_size(file);
     REQUIRE(size > 60'000);
     {
         std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -307,8 +308,8 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
     CHECK(why.ends_with(remedy));
     {
         const TemporaryFolder cut;
-        std::filesystem::copy_file(file, cut.path() / "study.db");
-        std::filesystem::resize_file(cut.path() / "study.db", size / 2);
+        fs::copy_file(file, cut.path() / "study.db");
+        fs::resize_file(cut.path() / "study.db", size / 2);
         CHECK(message_of<IoError>([&] { SqliteJournal::read(cut.path()); }).ends_with(remedy));
         CHECK_FALSE(has(SqliteJournal::rescue(cut.path()).stopped_by, "--rescue"));
         CHECK(message_of<IoError>([&] {
@@ -335,8 +336,8 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
               .starts_with("journal " + (folder.path() / "study.rescued.db").string() +
                            ": "));  // a full disk is no damage
     CHECK(SqliteJournal::rescue(folder.path()).trials.size() == rescued.trials.size());
-    std::filesystem::rename(rescued.file, file);
-    for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(file.string() + suffix);
+    fs::rename(rescued.file, file);
+    for (const char* suffix : {"-wal", "-shm"}) fs::remove(file.string() + suffix);
     SqliteJournal again = SqliteJournal::open(folder.path(), identity);
     CHECK(again.trials().size() == rescued.trials.size());
     again.asked({rescued.trials.size(), Configuration()});
@@ -346,8 +347,8 @@ TEST_CASE("a folder that cannot be written is said at once, and a journal in it 
     const TemporaryFolder folder;
     { SqliteJournal::open(folder.path(), identity).asked({0, Configuration()}); }
     // Permissions do not bind every user, a folder in the place of the lock does.
-    std::filesystem::remove(folder.path() / "study.lock");
-    std::filesystem::create_directory(folder.path() / "study.lock");
+    fs::remove(folder.path() / "study.lock");
+    fs::create_directory(folder.path() / "study.lock");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
           "cannot write " + (folder.path() / "study.lock").string() + ": Is a directory");
     CHECK(SqliteJournal::read(folder.path()).trials().size() == 1);
@@ -387,5 +388,5 @@ TEST_CASE("configurations and outcomes survive JSON, bytes that are no UTF-8 do 
           "a configuration is a JSON object, got '[1]'");
     const Outcome broken =
         outcome_from_json(json_of(Outcome(Failure{FailureKind::hung, "log \xff\xfe end"})));
-    CHECK(std::get<Failure>(broken).message.find("end") != std::string::npos);
+    CHECK(has(std::get<Failure>(broken).message, "end"));
 }

@@ -30,8 +30,7 @@ struct StressedStudy : Evaluator {
                      const EvaluationContext& context) override {
         now += 10;
         const std::int64_t level = std::get<std::int64_t>(*configuration.find("level"));
-        if (context.workload == stress_workload &&
-            std::find(dying.begin(), dying.end(), level) != dying.end()) {
+        if (context.workload == stress_workload && contains(dying, level)) {
             if (ends) stop.request_stop();
             return Failure{FailureKind::crashed_under_load, "burst: died"};
         }

@@ -32,7 +32,7 @@ TEST_CASE("study: a limit of time is kept, and what a confirmation takes is kept
             CHECK(now <= limit);
             const std::vector<Trial>& trials = study.trials();
             // At least one whole round, of what the search found to be worth it.
-            if (limit >= 2000) CHECK(std::count_if(trials.begin(), trials.end(), confirms) >= 2);
+            if (limit >= 2000) CHECK(count_if(trials, confirms) >= 2);
             else CHECK(trials.size() == 1);
         }
     // Nothing is started that is expected to last longer than there is time for.

@@ -128,8 +128,9 @@ TEST_CASE(
     Parallel parallel(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });
     const Summary summary = parallel.run(12);
     CHECK(summary.reason == StopReason::trials_spent);
-    CHECK(parallel.said.find("changes by -20 % when the others run too, beyond noise (3.6 %); one "
-                             "trial at a time from here") != std::string::npos);
+    CHECK(has(parallel.said,
+              "changes by -20 % when the others run too, beyond noise (3.6 %); one "
+              "trial at a time from here"));
     std::size_t not_counted = 0;
     for (const Trial& trial : parallel.study->trials()) {
         if (const Failure* failure = trial.failure())
@@ -169,10 +170,8 @@ TEST_CASE("workers: one that differs from the others gets no further trial") {
     Parallel parallel(4);
     parallel.parts[2] = std::make_unique<PartOfMachine>(parallel.machine, [](int) { return 0.93; });
     CHECK(parallel.run(30).reason == StopReason::trials_spent);
-    CHECK(
-        parallel.said.find("worker 3 differs from the others by -7 %: it gets no further trial") !=
-        std::string::npos);
-    CHECK(parallel.said.find("within noise (3.6 %); 3 trials at once") != std::string::npos);
+    CHECK(has(parallel.said, "worker 3 differs from the others by -7 %: it gets no further trial"));
+    CHECK(has(parallel.said, "within noise (3.6 %); 3 trials at once"));
     CHECK(parallel.parts[2]->measured == 1);
     CHECK(parallel.parts[3]->measured > 3);
 }
@@ -181,12 +180,12 @@ TEST_CASE("workers: the first one may be the odd one, of two that differ the sec
     Parallel parallel(4);
     parallel.parts[0] = std::make_unique<PartOfMachine>(parallel.machine, [](int) { return 0.93; });
     CHECK(parallel.run(20).reason == StopReason::trials_spent);
-    CHECK(parallel.said.find("worker 1 differs from the others by -7 %") != std::string::npos);
+    CHECK(has(parallel.said, "worker 1 differs from the others by -7 %"));
     CHECK(parallel.parts[0]->measured == 2);  // alone, and beside the others
     Parallel two(2);
     two.parts[1] = std::make_unique<PartOfMachine>(two.machine, [](int) { return 1.2; });
     CHECK(two.run(12).reason == StopReason::trials_spent);
-    CHECK(two.said.find("worker 2 differs from the others by 20 %") != std::string::npos);
+    CHECK(has(two.said, "worker 2 differs from the others by 20 %"));
     CHECK(two.parts[1]->measured == 1);
 
     Parallel again(4);  // a study that goes on knows which
@@ -208,7 +207,7 @@ TEST_CASE("workers: a check that was interrupted is made again, and its figures 
     take_over(again, trials);
     CHECK(again.run(20).reason == StopReason::trials_spent);
     CHECK(again.study->trials()[2].failure() != nullptr);
-    CHECK(again.said.find("within noise") != std::string::npos);
+    CHECK(has(again.said, "within noise"));
     for (std::size_t id = 4; id < 7; ++id)
         CHECK(again.study->trials()[id].configuration ==
               again.problem.space.default_configuration());
@@ -271,8 +270,7 @@ TEST_CASE(
         return std::exchange(first, false) ? std::nan("") : 1.0;
     });
     CHECK(failing.run(9).reason == StopReason::trials_spent);
-    CHECK(failing.said.find("which gave no sound figure: one trial at a time") !=
-          std::string::npos);
+    CHECK(has(failing.said, "which gave no sound figure: one trial at a time"));
     CHECK(failing.machine.most_at_once == 1);
 }
 
@@ -350,7 +348,7 @@ TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a 
     const Summary summary = WorkersRun(study, evaluators, Budget{.trials = 40}).run();
     CHECK(summary.recommendation.conclusion == Conclusion::recommended);
     const std::vector<Trial>& trials = study.trials();
-    const auto first = std::find_if(trials.begin(), trials.end(), confirms);
+    const auto first = find_if(trials, confirms);
     REQUIRE(first != trials.end());
     CHECK(trials.end() - first >= 2);  // one round proves a large gain
     for (auto at = first; at != trials.end(); ++at) {

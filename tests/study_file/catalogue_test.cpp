@@ -141,27 +141,28 @@ TEST_CASE("the most common mistakes are refused before a GPU is spent, with a he
     CHECK(
         setting_refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"max_num_batched_tokens", few}})
             .starts_with("it breaks the rule: require max_num_batched_tokens >= max_num_seqs ("));
-    CHECK(
-        setting_refusal("vllm", "0.17.0", {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}})
-            .find("fp8_e5m2") != std::string::npos);
+    CHECK(has(setting_refusal("vllm", "0.17.0",
+                              {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}}),
+              "fp8_e5m2"));
     CHECK(setting_refusal("vllm", "0.11.0", {{"performance_mode", "throughput"}}) ==
           "'performance_mode': vllm has it from 0.17, and the study is for 0.11.0");
     CHECK(setting_refusal("vllm", "0.17.0", {{"attention_backend", "fa3"}})
               .starts_with("'attention_backend': vllm does not take fa3 for 'attention_backend'"));
-    CHECK(setting_refusal("vllm", "0.17.0",
-                          {{"speculative_method", "none"}, {"num_speculative_tokens", tokens}})
-              .find("can never be active") != std::string::npos);
-    CHECK(setting_refusal("vllm", "0.17.0",
-                          {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}})
-              .find("draft_model") != std::string::npos);
+    CHECK(has(setting_refusal("vllm", "0.17.0",
+                              {{"speculative_method", "none"}, {"num_speculative_tokens", tokens}}),
+              "can never be active"));
+    CHECK(
+        has(setting_refusal("vllm", "0.17.0",
+                            {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}}),
+            "draft_model"));
     CHECK(setting_refusal("vllm", "0.17.0", {{"max_running_requests", many}})
               .starts_with("'max_running_requests': no parameter or concept of the study's "
                            "engines; known: "));
     CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", "many"}})
               .starts_with("'max_num_seqs': vllm does not take many for 'max_num_seqs'"));
-    CHECK(setting_refusal("sglang", "0.5.9",
-                          {{"enable_hierarchical_cache", true}, {"disable_radix_cache", true}})
-              .find("disable_radix_cache") != std::string::npos);
+    CHECK(has(setting_refusal("sglang", "0.5.9",
+                              {{"enable_hierarchical_cache", true}, {"disable_radix_cache", true}}),
+              "disable_radix_cache"));
     CHECK_FALSE(setting_refusal("llama.cpp", "b11669",
                                 {{"flash_attention", "off"}, {"cache_type_v", "q8_0"}})
                     .empty());
@@ -256,8 +257,8 @@ TEST_CASE("a draft model is passed with the methods of speculation that use one"
         const Configuration drafted = space.completed({{method, with_draft}});
         CHECK(space.feasible(drafted));
         const Command command = composition.render(drafted, {"m"});
-        CHECK((command.text() + (command.files.empty() ? "" : command.files.begin()->second))
-                  .find("org/head") != std::string::npos);
+        CHECK(has((command.text() + (command.files.empty() ? "" : command.files.begin()->second)),
+                  "org/head"));
         CHECK(composition.further_models() == std::vector<std::string>{"org/head"});
         const auto read = composition.parse(command, "m");
         CHECK(read.unknown.empty());

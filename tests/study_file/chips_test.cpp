@@ -15,7 +15,6 @@
 #include "servetune/study_checks.hpp"
 #include "study_file/yaml.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -38,7 +37,7 @@ std::vector<std::string> names_in_folder(const char* folder) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(search_spaces / folder))
         if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-    std::sort(names.begin(), names.end());
+    sort(names);
     return names;
 }
 
@@ -61,7 +60,7 @@ std::string tight_model(const HardwareSpec& chip) {
 /// Chips of one architecture together: their spaces are mostly the same.
 std::vector<HardwareSpec> chips_by_architecture() {
     std::vector<HardwareSpec> chips = shipped_catalogue.all_hardware();
-    std::stable_sort(chips.begin(), chips.end(), [](const HardwareSpec& a, const HardwareSpec& b) {
+    stable_sort(chips, [](const HardwareSpec& a, const HardwareSpec& b) {
         return a.architecture < b.architecture;
     });
     return chips;

@@ -9,7 +9,6 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -56,9 +55,9 @@ Recipe recipe_with(const std::string& flags) {
 /// Read once: a file of an engine is long.
 const Engine& engine_file(const std::string& name) {
     static std::map<std::string, Engine> files;
-    const auto found = files.find(name);
-    return found != files.end() ? found->second
-                                : files.emplace(name, shipped_catalogue.engine(name)).first->second;
+    const auto* found = entry_in(files, name);
+    return found != nullptr ? *found
+                            : files.emplace(name, shipped_catalogue.engine(name)).first->second;
 }
 
 AppliedRecipe applied_to(const Recipe& recipe, const std::string& engine,

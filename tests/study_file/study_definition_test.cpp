@@ -176,8 +176,8 @@ TEST_CASE("definition: a journal of the study as it was before a change is not g
     const auto now = studies.definition(with(plain, evaluator("deploy", "trial_within: 1h")));
     { (void)SqliteJournal::open(folder.path(), {"s", now, "0.1.0"}); }
     const auto changed = studies.definition(with(plain, evaluator("deploy", "trial_within: 2h")));
-    CHECK(message_of<UsageError>([&] {
-              (void)SqliteJournal::open(folder.path(), {"s", changed, "0.1.0"});
-          }).find("\n  file.evaluator.deploy.trial_within: was '1h', is '2h'\n") !=
-          std::string::npos);
+    CHECK(has(message_of<UsageError>([&] {
+                  (void)SqliteJournal::open(folder.path(), {"s", changed, "0.1.0"});
+              }),
+              "\n  file.evaluator.deploy.trial_within: was '1h', is '2h'\n"));
 }

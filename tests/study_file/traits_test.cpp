@@ -50,8 +50,7 @@ TEST_CASE("traits: those that ship are read, and a file of one's own as well") {
         CHECK(
             complaint(read_file(search_spaces / "traits" / (std::string(name) + ".yaml"))).empty());
     }
-    CHECK(message_of<IoError>([] { (void)Catalogue(search_spaces).traits("vlm"); }).find("vllm") !=
-          std::string::npos);
+    CHECK(has(message_of<IoError>([] { (void)Catalogue(search_spaces).traits("vlm"); }), "vllm"));
 }
 
 TEST_CASE("traits: figures that make no sense are refused where they stand") {
@@ -79,7 +78,7 @@ TEST_CASE("traits: figures that make no sense are refused where they stand") {
         INFO(c.key << ": " << c.value);
         const std::string message = complaint(with_value(shipped, c.key, c.value));
         CHECK(message.find(line_of(c.key)) == 0);
-        CHECK(message.find(c.wanted) != std::string::npos);
+        CHECK(has(message, c.wanted));
     }
 }
 
@@ -87,14 +86,13 @@ TEST_CASE("traits: a figure without a source is refused, an unknown key and a mi
     const std::string shipped = read_file(search_spaces / "traits/vllm.yaml");
     const std::string no_source =
         complaint(replaced(shipped, "  step_overhead_seconds: \"", "  step_overhead_second: \""));
-    CHECK(no_source.find("'step_overhead_seconds'") != std::string::npos);
-    CHECK(no_source.find("has no source: say where the figure is from under 'sources'") !=
-          std::string::npos);
+    CHECK(has(no_source, "'step_overhead_seconds'"));
+    CHECK(has(no_source, "has no source: say where the figure is from under 'sources'"));
     const std::string unknown =
         complaint(replaced(shipped, "\nstep_overhead_seconds:", "\nstep_overhead_second:"));
-    CHECK(unknown.find("'step_overhead_second'") != std::string::npos);
-    CHECK(unknown.find("step_overhead_seconds") != std::string::npos);
-    CHECK(complaint(replaced(shipped, "\nengine: vllm", "")).find("'engine'") != std::string::npos);
+    CHECK(has(unknown, "'step_overhead_second'"));
+    CHECK(has(unknown, "step_overhead_seconds"));
+    CHECK(has(complaint(replaced(shipped, "\nengine: vllm", "")), "'engine'"));
     CHECK(complaint("engine: [").find(":1:") == 0);
 }
 
@@ -129,15 +127,14 @@ TEST_CASE("traits: a version has the figures of its time") {
     CHECK(of("0.8.5").compute("bf16") == 0.5);
     CHECK(of("0.8.5").defaults.at("max_num_seqs").size() ==
           1);  // what was before 0.20 was before 0.9 too
-    CHECK(
-        complaint(with("  \"0.9\": {layer_seconds: 1.0e-5}\n  \"0.20\": {layer_seconds: 2.0e-5}\n"))
-            .find("the newest first") != std::string::npos);
-    CHECK(complaint(with("  soon: {layer_seconds: 1.0e-5}\n"))
-              .find("a version of the engine wanted") != std::string::npos);
-    CHECK(complaint(with("  \"0.9\": {compute_efficiency: {bf16: 0.5}}\n"))
-              .find("'other' is missing") != std::string::npos);
-    CHECK(complaint(with("  \"0.9\": {context_bytes: 1}\n")).find("context_bytes") !=
-          std::string::npos);
+    CHECK(has(complaint(with(
+                  "  \"0.9\": {layer_seconds: 1.0e-5}\n  \"0.20\": {layer_seconds: 2.0e-5}\n")),
+              "the newest first"));
+    CHECK(has(complaint(with("  soon: {layer_seconds: 1.0e-5}\n")),
+              "a version of the engine wanted"));
+    CHECK(has(complaint(with("  \"0.9\": {compute_efficiency: {bf16: 0.5}}\n")),
+              "'other' is missing"));
+    CHECK(has(complaint(with("  \"0.9\": {context_bytes: 1}\n")), "context_bytes"));
 }
 
 TEST_CASE(
@@ -185,16 +182,16 @@ TEST_CASE("traits: a study is told where the cost model was never checked, or is
             Catalogue(search_spaces));
     };
     CHECK(doubts_of_cost_model(study_on("h100-sxm")).empty());  // twice, not more
-    CHECK(study_on("h100-sxm").measured_by().find("Take care") == std::string::npos);
+    CHECK_FALSE(has(study_on("h100-sxm").measured_by(), "Take care"));
     const std::string off =
         "the cost model of vllm: measured / predicted output tokens/s are 0.5 to 1.3 (90 % of 70 "
         "measured rows of A, C, none or few of them on h200-sxm)";
     CHECK(doubts_of_cost_model(study_on("h200-sxm")) == std::vector{off});
     CHECK(doubts_of_cost_model(study_on("h100-sxm"), "h200-sxm") == std::vector{off});
-    CHECK(study_on("h200-sxm").measured_by().find("Take care: " + off) != std::string::npos);
+    CHECK(has(study_on("h200-sxm").measured_by(), "Take care: " + off));
     CHECK(doubts_of_cost_model(study_on("l4")) ==
           std::vector<std::string>{"the cost model of vllm was never checked on l4"});
-    CHECK(complaint(replaced(own, "rows: 90", "rows: 0")).find("checked") != std::string::npos);
+    CHECK(has(complaint(replaced(own, "rows: 90", "rows: 0")), "checked"));
 }
 
 TEST_CASE("traits: attention is checked") {
@@ -202,7 +199,7 @@ TEST_CASE("traits: attention is checked") {
     const auto attention = [&](const std::string& said) {
         return complaint(replaced(shipped, "decode_efficiency: 0.8", said));
     };
-    CHECK(attention("decode_efficiency: 0, cache_typ").find("cache_typ") != std::string::npos);
+    CHECK(has(attention("decode_efficiency: 0, cache_typ"), "cache_typ"));
 }
 
 TEST_CASE(
@@ -212,12 +209,12 @@ TEST_CASE(
     const std::string note = catalogue.hardware("a10g").note_of_unverified();
     CHECK(note.find("figures of a10g that were not seen in its maker's data sheet: "
                     "flops_per_second; what is predicted") == 0);
-    CHECK(note.find("from memory") != std::string::npos);
+    CHECK(has(note, "from memory"));
     for (const HardwareSpec& chip :
          catalogue.all_hardware()) {  // who says so in the source says so in the list
         INFO(chip.name);
         for (const char* words : {"not verified", "Not verified", "not seen", "No data sheet"})
-            if (chip.source.find(words) != std::string::npos && chip.name != "a100-pcie-80gb")
+            if (has(chip.source, words) && chip.name != "a100-pcie-80gb")
                 CHECK_FALSE(chip.unverified.empty());
         for (const std::string& figure : chip.unverified) {
             INFO(figure);
@@ -232,10 +229,9 @@ TEST_CASE(
     "hardware: unknown names are answered with the nearest, senseless figures with their place") {
     const Catalogue catalogue(search_spaces);
     const std::string unknown = message_of<IoError>([&] { (void)catalogue.hardware("h100-sx"); });
-    CHECK(unknown.find("h100-sx") != std::string::npos);
-    CHECK(unknown.find("h100-sxm") != std::string::npos);
-    CHECK(message_of<IoError>([&] { (void)catalogue.model("Qwen/Qwen3-14"); }).find("Qwen3-14B") !=
-          std::string::npos);
+    CHECK(has(unknown, "h100-sx"));
+    CHECK(has(unknown, "h100-sxm"));
+    CHECK(has(message_of<IoError>([&] { (void)catalogue.model("Qwen/Qwen3-14"); }), "Qwen3-14B"));
     const TemporaryFolder folder;
     const std::string shipped = read_file(search_spaces / "hardware/l4.yaml");
     std::filesystem::create_directories(folder.path() / "hardware");
@@ -244,7 +240,7 @@ TEST_CASE(
     const std::string message =
         message_of<ParseError>([&] { (void)Catalogue(folder.path()).hardware("l4"); });
     CHECK(message.find(file.string() + ":") == 0);
-    CHECK(message.find("link_bytes_per_second") != std::string::npos);
+    CHECK(has(message, "link_bytes_per_second"));
 }
 
 TEST_CASE("kernels: of each the newest counts that is not newer than the engine, else the oldest") {
@@ -281,8 +277,8 @@ TEST_CASE("kernels: of each the newest counts that is not newer than the engine,
         folder.write("kernels/vllm.yaml", head + "  \"0.9\": {gemm.bf16: " + row + "}\n");
         return message_of<ParseError>([&] { (void)of(""); });
     };
-    CHECK(complaint_of("[0.5, 0.6, 1e-6]").find("vllm.yaml:6:") != std::string::npos);
-    CHECK(complaint_of("[0.5, -1, 1e-6, 1]").find("at least 0") != std::string::npos);
+    CHECK(has(complaint_of("[0.5, 0.6, 1e-6]"), "vllm.yaml:6:"));
+    CHECK(has(complaint_of("[0.5, -1, 1e-6, 1]"), "at least 0"));
     CHECK(complaint_of("[0.5, 0.6, 1e-6, 1]").empty());
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/base/ranges.hpp"
 #include "support/http.hpp"
 
 #include <netinet/tcp.h>
 #include <poll.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -91,9 +91,8 @@ private:
             if (!(in.empty() ? readable(id) : true) || canned.then == Canned::Then::leave ||
                 !read_request(id, in, path))
                 break;
-            const auto page = pages_.find(path);
-            canned =
-                page == pages_.end() ? other_ : answer(page->second.first, page->second.second);
+            const auto* page = entry_in(pages_, path);
+            canned = page == nullptr ? other_ : answer(page->first, page->second);
         } while (write_answer(id, canned));
         if (canned.then == Canned::Then::reset) {
             const linger at_once{1, 0};

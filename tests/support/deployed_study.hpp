@@ -60,11 +60,11 @@ inline std::vector<std::string> listeners(std::uint16_t port) {
 inline std::size_t most_trials_at_once(const std::vector<Trial>& trials) {
     std::size_t most = 0;
     for (const Trial& one : trials)
-        most = std::max(
-            most, std::size_t(std::count_if(trials.begin(), trials.end(), [&](const Trial& other) {
-                return other.started_at && *other.started_at <= one.started_at.value_or(0) &&
-                       other.told_at.value_or(1e18) > one.started_at.value_or(0);
-            })));
+        most = std::max(most, std::size_t(count_if(trials, [&](const Trial& other) {
+                            return other.started_at &&
+                                   *other.started_at <= one.started_at.value_or(0) &&
+                                   other.told_at.value_or(1e18) > one.started_at.value_or(0);
+                        })));
     return most;
 }
 

@@ -4,6 +4,7 @@
 // The texts of planned requests: where they begin alike, and which of two plans are the same but
 // for their words.
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "support/test.hpp"
 #include "support/tokenize_server.hpp"
@@ -27,7 +28,7 @@ std::size_t common_start(const Sequence& a, const Sequence& b) {
 inline std::size_t longest_common_start(const std::vector<std::string>& texts) {
     std::vector<std::vector<std::string>> all;
     for (const std::string& text : texts) all.push_back(words_of(text));
-    std::sort(all.begin(), all.end());
+    sort(all);
     std::size_t most = 0;
     for (std::size_t i = 1; i < all.size(); ++i)
         most = std::max(most, common_start(all[i - 1], all[i]));

@@ -4,6 +4,7 @@
 // A dashboard of Ray that is none: an HTTP server on the loopback that knows the jobs REST API as
 // Ray 2.60.0 was seen to answer it, and runs jobs as processes of this machine.
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "support/http.hpp"
 #include "support/temporary_folder.hpp"
@@ -11,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include <poll.h>
-#include <algorithm>
 
 #include <atomic>
 #include <chrono>
@@ -74,7 +74,7 @@ public:
     /// Without those that Ray only remembers.
     [[nodiscard]] std::size_t running() const {
         const std::scoped_lock lock(mutex_);
-        return std::size_t(std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
+        return std::size_t(count_if(jobs_, [](const auto& one) {
             const std::string status = one.second->told().at("status");
             return status == "PENDING" || status == "RUNNING";
         }));

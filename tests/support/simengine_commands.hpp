@@ -6,11 +6,11 @@
 
 #include "support/simengine.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/load_generator.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -83,8 +83,7 @@ inline LoadRun load(const SimEngine& engine, std::size_t requests, std::int64_t 
 
 inline std::size_t succeeded(const LoadRun& run) {
     return std::size_t(
-        std::count_if(run.records.begin(), run.records.end(),
-                      [](const RequestRecord& record) { return record.succeeded(); }));
+        count_if(run.records, [](const RequestRecord& record) { return record.succeeded(); }));
 }
 
 /// Waits until the log says so; false after ten seconds.

@@ -14,6 +14,7 @@ using Catch::Approx;  // where version 2 puts it
 #include "support/temporary_folder.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace servetune::test {
 
@@ -41,8 +42,8 @@ std::string message_of(const Action& action) {
     return "";
 }
 
-[[nodiscard]] inline bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
+[[nodiscard]] inline bool has(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
 }
 
 /// `text` with its first `what` replaced.

@@ -3,22 +3,14 @@
 
 // A made-up server that counts the tokens of a text, to be calibrated against.
 
+#include "base/text.hpp"
 #include "servetune/detail/load/calibration.hpp"
 
 #include <cstdint>
 #include <set>
-#include <sstream>
 #include <string>
-#include <vector>
 
 namespace servetune::test {
-
-inline std::vector<std::string> words_of(const std::string& text) {
-    std::istringstream stream(text);
-    std::vector<std::string> words;
-    for (std::string word; stream >> word;) words.push_back(word);
-    return words;
-}
 
 /// A server: 11 tokens around a text, one a word but for these, which are two.
 struct TokenizeServer {

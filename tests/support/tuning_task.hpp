@@ -24,7 +24,7 @@ inline const std::string metric = "total_tokens_per_second";
 }
 
 [[nodiscard]] inline double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
+    sort(values);
     return values[values.size() / 2];
 }
 

@@ -84,7 +84,7 @@ public:
         std::ifstream stream(folder_.path() / "calls");
         Words result;
         for (std::string line; std::getline(stream, line);)
-            if (line.find(with) != std::string::npos) result.push_back(line);
+            if (has(line, with)) result.push_back(line);
         return result;
     }
     /// Until it was asked about GPUs so many more times, and the last answer is over.

@@ -174,7 +174,7 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
     CHECK(refused(whole, {two({})}).empty());
     CHECK(refused(two({}), {whole}) == unjudged + "@b");
     CHECK(refused(two({})).empty());  // as answers of one token have no time per token
-    CHECK(refused(two({{first + "@b", 0.2}})).find("broken") != std::string::npos);
+    CHECK(has(refused(two({{first + "@b", 0.2}})), "broken"));
 
     // What the audit refuses, and what was ended early, is refused for that.
     Measurement unsound = with(100, {});
@@ -184,7 +184,7 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
     CHECK(refused(unsound) == "unsound measurement: order, client, physics");
     Measurement lost = with(100, {});
     lost.validity = {Verdict::suspect, {{"given_up"}}};
-    CHECK(refused(lost).find("ended early") != std::string::npos);
+    CHECK(has(refused(lost), "ended early"));
 }
 
 TEST_CASE(
