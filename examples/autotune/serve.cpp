@@ -133,7 +133,7 @@ int serve_study(const ServeArguments& arguments) {
     const bool proven = result.conclusion == Conclusion::recommended;
     EngineEvaluator::Options as_trials = std::get<DeployChoice>(setup.file.measuring).options;
     as_trials.quality.reset();
-    as_trials.weight_cache = false;
+    as_trials.weight_cache = as_trials.reuse_cache_size = false;
     const Configuration chosen = without_load_level(
         proven ? result.recommended : setup.problem->space.default_configuration());
     const std::vector<PlacedServer> placed =

@@ -27,8 +27,9 @@ struct AnswerFaults {
 /// seconds, whatever the time scale; 0: never.
 struct Faults : AnswerFaults {
     std::optional<int> exit_at_once{}, exit_at_load{};
-    bool oom_then_hang = false, never_ready = false;
-    double slow_start_seconds = 0, listen_late_seconds = 0, answer_503_seconds = 0;
+    bool oom_then_hang = false, never_ready = false, told_size_fails = false;
+    double slow_start_seconds = 0, slow_profiling_seconds = 0, listen_late_seconds = 0,
+           answer_503_seconds = 0;
     std::string wrong_model{};
     double flood_log_bytes_per_second = 0;
     std::int64_t die_at_requests = 0, die_at_tokens = 0, die_in_flight = 0, restart_mid_run = 0,

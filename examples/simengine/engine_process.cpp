@@ -96,6 +96,8 @@ private:
     bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
     bool from_cache_ = false;   ///< a daemon has its weights
+    const bool told_size_ = setup_.engine.cache_size &&
+                            setup_.command.value(setup_.engine.cache_size->flag).has_value();
     std::size_t flooded_ = 0;
     int exit_code_ = 0;
 };
@@ -175,14 +177,19 @@ bool Life::take_port() {
 void Life::begin_start() {
     const double all =
         std::max(0.0, setup_.start.seconds - (from_cache_ ? seconds_of_weights(setup_) : 0));
-    const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds;
+    const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds +
+                           (told_size_ ? 0 : options_.faults.slow_profiling_seconds);
     if (from_cache_) say({"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"});
-    const std::vector<std::string>& lines = setup_.start.log;
+    std::vector<std::string> lines = setup_.start.log;
+    if (told_size_ && setup_.start.serves)
+        std::erase_if(lines, [&](const std::string& line) {
+            return line.find(setup_.engine.cache_size->log) != std::string::npos;
+        });
     // A start that goes well says what it does while it does it; one that fails says so at its end.
     const std::size_t soon = setup_.start.serves && !lines.empty() ? lines.size() - 1 : 0;
     for (std::size_t i = 0; i < soon; ++i)
-        after(seconds * double(i + 1) / double(lines.size()), [this, i] {
-            if (!options_.quiet) say({setup_.start.log[i]});
+        after(seconds * double(i + 1) / double(lines.size()), [this, line = lines[i]] {
+            if (!options_.quiet) say({line});
         });
     plan_end_of_start(seconds);
 }
@@ -194,6 +201,11 @@ void Life::plan_end_of_start(double seconds) {
     if (faults.oom_then_hang)
         return after(seconds / 2, [this] { say(log_lines(*setup_.cost, "weights")); });
     if (faults.never_ready) return;
+    if (told_size_ && faults.told_size_fails)
+        return after(seconds, [this] {
+            say(log_lines(*setup_.cost, "graphs"));
+            finish(1);
+        });
     after(seconds, [this] {
         const StartResult& start = setup_.start;
         if (start.serves) return be_ready();

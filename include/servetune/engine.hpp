@@ -105,6 +105,20 @@ struct WeightCacheDaemon {
     std::string since{};  ///< first engine version that has it
 };
 
+/// How a start is told how large a cache an earlier one has found room for, so that it need not
+/// find out.
+struct CacheSize {
+    std::string log{};      ///< stands before the number, in the line that tells the size
+    double unit_bytes = 1;  ///< of that number
+    std::string flag{};     ///< takes the size in bytes
+    /// A log with one of these tells the size for its own start only.
+    std::vector<std::string> unless{};
+    std::vector<std::string> free{};  ///< parameters that leave it as it is; all others may not
+    std::vector<Condition> when{};    ///< all must hold, or no start is told
+    std::string since{};              ///< first engine version that is told
+    std::string source{};
+};
+
 /// What the command of one role has more, where prefill and decode run apart. Words and values may
 /// hold {host}, and {side_port}: the first of as many free ports in a row as the server has
 /// devices.
@@ -187,7 +201,8 @@ struct Engine {
     std::vector<std::string>
         architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
-    std::optional<EngineRoles> roles{};  ///< nothing: it does not run prefill and decode apart
+    std::optional<CacheSize> cache_size{};  ///< nothing: telling it saves nothing
+    std::optional<EngineRoles> roles{};     ///< nothing: it does not run prefill and decode apart
     std::vector<DeviceFactor>
         devices{};  ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};

@@ -58,7 +58,13 @@ class WeightCache;
 /// cache is measured from a cold start before it is told. A measurement has `weight_cache`, 1 where
 /// it took them, and `trial_weight_cache_seconds`, for which the trial waited for the daemon.
 ///
-/// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`,
+/// With `reuse_cache_size` a first measurement's engine is told how large a cache an earlier start
+/// has found room for, where all that may change it is equal (Engine::cache_size). Cold starts
+/// decide as above, and what fails is measured from one. Such a measurement has
+/// `cache_size_reused`, 1.
+///
+/// A measurement has beside its figures `ready_seconds` of its server's start, and
+/// `trial_start_seconds`, `trial_warm_up_seconds`,
 /// `trial_measure_seconds` and `trial_stop_seconds`: where the trial's time went; 0 for a start
 /// that an earlier trial paid for.
 class EngineEvaluator : public Evaluator {
@@ -77,8 +83,9 @@ public:
         bool fill_devices =
             false;  ///< as many copies of the engine as the devices hold, loaded as one server
         std::optional<std::int64_t>
-            most_devices{};         ///< for all copies together; nothing: all that there are
-        bool weight_cache = false;  ///< on this machine only, and without containers
+            most_devices{};             ///< for all copies together; nothing: all that there are
+        bool weight_cache = false;      ///< on this machine only, and without containers
+        bool reuse_cache_size = false;  ///< on this machine only
         std::size_t all_logs_bytes = 1UL
                                      << 30UL;  ///< of all trials together; over it the oldest go
         std::shared_ptr<TrialFolders>
@@ -118,6 +125,8 @@ private:
     Configuration default_;                      ///< the space's default
     std::unique_ptr<WeightCache> weight_cache_;  ///< null: not asked for
     std::string why_no_cache_{};                 ///< as it was said last
+    bool tells_cache_size_;
+    std::map<std::string, std::int64_t> cache_bytes_{};  ///< of earlier starts, by what decides it
     std::unique_ptr<Running> running_;
 };
 

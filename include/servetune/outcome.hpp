@@ -86,6 +86,13 @@ inline constexpr std::string_view trial_had_to_reach = "trial_had_to_reach";
 /// loaded them itself. Not there: the study has no weight cache.
 inline constexpr std::string_view weight_cache_metric = "weight_cache";
 
+/// 1: the engine was told how large a cache an earlier start had found room for. Not there: it
+/// found out itself.
+inline constexpr std::string_view cache_size_metric = "cache_size_reused";
+
+/// Seconds from an engine's launch until it answered as ready.
+inline constexpr std::string_view ready_seconds_metric = "ready_seconds";
+
 /// Where a trial ran, where a cluster chose its machine: what of that can change its speed, by name
 /// (`node`, `node devices`, `node type`). Empty: on the machine that the study says.
 using Place = std::map<std::string, std::string>;
@@ -99,9 +106,14 @@ struct Measurement {
     Validity validity{};
     Place place{};
 
-    [[nodiscard]] bool with_cached_weights() const {
-        const auto found = metrics.find(weight_cache_metric);
-        return found != metrics.end() && found->second.value == 1;
+    /// Whether its engine took from earlier starts what it finds out or loads itself where it
+    /// serves.
+    [[nodiscard]] bool warm_start() const {
+        const auto is_1 = [this](std::string_view metric) {
+            const auto found = metrics.find(metric);
+            return found != metrics.end() && found->second.value == 1;
+        };
+        return is_1(weight_cache_metric) || is_1(cache_size_metric);
     }
 
     friend bool operator==(const Measurement&, const Measurement&) = default;

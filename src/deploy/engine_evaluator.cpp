@@ -5,6 +5,7 @@
 #include "base/present.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
+#include "engine_log.hpp"
 #include "host/elapsed.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/process_table.hpp"
@@ -48,18 +49,32 @@ std::string list_of_devices(const std::vector<std::string>& names) {
 struct EngineEvaluator::Running {
     Running(const Composition& composition, const Configuration& its_configuration,
             const std::string& model, std::vector<PlacedServer> placed, ServerSet::Options options,
-            std::optional<WeightCacheCommands> its_cache, const std::stop_token& stop)
+            std::optional<WeightCacheCommands> its_cache, bool was_told_size,
+            const std::stop_token& stop)
         : configuration(its_configuration),
           log(options.deploy.folder / "engine.log"),
           cache(std::move(its_cache)),
+          told_size(was_told_size),
           servers(composition, configuration, model, std::move(placed), std::move(options), stop) {}
 
     const Configuration configuration;  ///< without levels of load
     const std::filesystem::path log;
     const std::optional<WeightCacheCommands> cache;  ///< that it takes its weights from
+    const bool told_size;                            ///< that of its cache
     ServerSet servers;
     std::optional<Calibration> calibration{};
     Configuration last{};  ///< what was measured on it
+
+    /// Of each server.
+    [[nodiscard]] std::vector<std::string> logs() const {
+        std::vector<std::string> result;
+        for (std::size_t i = 0; i < servers.count(); ++i) {
+            const std::string copy = i == 0 ? "" : "replica-" + std::to_string(i);
+            std::ifstream stream(log.parent_path() / copy / "engine.log", std::ios::binary);
+            result.push_back(rest_of(stream));
+        }
+        return result;
+    }
 };
 
 /// What happens in one attempt of a trial.
@@ -87,6 +102,7 @@ public:
         }
         Running& running = *e_.running_;
         from_cache_ = running.cache.has_value();  // it may have been started by an earlier trial
+        told_size_ = running.told_size;
         running.last = configuration_;
         std::optional<Failure> no_start = running.servers.started().failure;
         if (!no_start && took_no_weights())
@@ -102,6 +118,7 @@ public:
             if (failure->log_lines.empty()) failure->log_lines = running.servers.decisive();
         }
         std::visit([&](auto& one) { one.place = running.servers.started().place; }, outcome);
+        const double ready_seconds = running.servers.started().seconds;
         // Asked before it is ended. The composition counts the devices of several groups together.
         const auto copies = e_.composition_.needs_router(running.configuration)
                                 ? std::int64_t{1}
@@ -115,6 +132,8 @@ public:
             add_per_device(measurement->metrics,
                            copies * e_.composition_.devices_of(configuration_),
                            e_.options_.usd_per_device_hour);
+            measurement->metrics[std::string(ready_seconds_metric)] = {ready_seconds};
+            if (told_size_) measurement->metrics[std::string(cache_size_metric)] = {1};
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
             if (e_.weight_cache_) {
@@ -125,6 +144,7 @@ public:
         return outcome;
     }
     [[nodiscard]] bool from_cache() const { return from_cache_; }
+    [[nodiscard]] bool told_size() const { return told_size_; }
     void say(const std::string& line) const { measurement_.say(line); }
 
 private:
@@ -149,21 +169,17 @@ private:
     /// starts differ.
     [[nodiscard]] bool usable() const {
         return e_.running_ && e_.running_->configuration == without_load_level(configuration_) &&
-               e_.running_->last != configuration_ && !(cold_ && e_.running_->cache) &&
+               e_.running_->last != configuration_ &&
+               !(cold_ && (e_.running_->cache || e_.running_->told_size)) &&
                !e_.running_->servers.changed();
     }
     /// Whether its weights were to come from the cache, and it serves with its own: two copies
     /// leave less memory.
     [[nodiscard]] bool took_no_weights() const {
         const Running& running = *e_.running_;
-        if (!running.cache) return false;
-        for (std::size_t i = 0; i < running.servers.count(); ++i) {
-            const std::string copy = i == 0 ? "" : "replica-" + std::to_string(i);
-            std::ifstream log(running.log.parent_path() / copy / "engine.log", std::ios::binary);
-            const std::string text = rest_of(log);
-            if (text.find(running.cache->used) == std::string::npos) return true;
-        }
-        return false;
+        return running.cache && any_of(running.logs(), [&](const std::string& log) {
+                   return log.find(running.cache->used) == std::string::npos;
+               });
     }
 
     /// The quality gate compares with the default, and has no answers of it: its trial failed, or
@@ -200,11 +216,14 @@ private:
             from_cache_ = cache.has_value();
             const std::string host =
                 options.launcher ? options.launcher->listen_address() : "127.0.0.1";
+            auto adds = cache ? cache->engine_adds : std::vector<std::string>();
+            const auto size = size_key(configuration, placed);
+            const bool told = size && tell_size(*size, configuration, adds);
             e_.running_ = std::make_unique<Running>(
                 e_.composition_, without_load_level(configuration), e_.model_, std::move(placed),
-                ServerSet::Options{options, host, host, 0,
-                                   cache ? cache->engine_adds : std::vector<std::string>()},
-                cache, context_.stop);
+                ServerSet::Options{options, host, host, 0, std::move(adds)}, cache, told,
+                context_.stop);
+            if (size && !told) learn_size(*size);
         } catch (...) {
             e_.options_.trial_folders->end(options.folder);
             throw;
@@ -215,6 +234,41 @@ private:
         if (!e_.running_->servers.started().failure)
             measurement_.say(serves_text(configuration) + " after " +
                              seconds_text(e_.running_->servers.started().seconds));
+    }
+
+    /// What decides how large a cache an engine finds room for; nothing: it is never told.
+    [[nodiscard]] std::optional<std::string> size_key(
+        const Configuration& configuration, const std::vector<PlacedServer>& placed) const {
+        if (!e_.tells_cache_size_) return std::nullopt;
+        auto key = e_.composition_.cache_size_key(without_load_level(configuration));
+        if (!key) return key;
+        if (from_cache_) *key += "; cached weights";
+        for (const PlacedServer& server : placed) *key += "; " + server.gpus;
+        return key;
+    }
+    /// Whether this start is told a size. Before a cold one it is forgotten.
+    bool tell_size(const std::string& key, const Configuration& configuration,
+                   std::vector<std::string>& adds) {
+        if (cold_) e_.cache_bytes_.erase(key);
+        const auto found = e_.cache_bytes_.find(key);
+        if (found == e_.cache_bytes_.end()) return false;
+        const std::string& flag = present(e_.composition_.engine_of(configuration).cache_size).flag;
+        adds.insert(adds.end(), {flag, std::to_string(found->second)});
+        measurement_.say("is told the size of its cache, which an earlier start has found: " +
+                         flag + ' ' + adds.back());
+        return true;
+    }
+    void learn_size(const std::string& key) {
+        const Running& running = *e_.running_;
+        if (running.servers.started().failure) return;
+        const auto& size = e_.composition_.engine_of(running.configuration).cache_size;
+        std::optional<std::int64_t> least;
+        for (const std::string& log : running.logs()) {
+            const auto bytes = cache_bytes_in(log, present(size));
+            if (!bytes) return;
+            least = std::min(least.value_or(*bytes), *bytes);
+        }
+        e_.cache_bytes_[key] = present(least);
     }
 
     [[nodiscard]] std::string serves_text(const Configuration& configuration) const {
@@ -271,8 +325,9 @@ private:
     EngineEvaluator& e_;
     const Configuration& configuration_;
     const EvaluationContext& context_;
-    const bool cold_;          ///< weights do not come from the cache
+    const bool cold_;          ///< nothing comes from earlier starts
     bool from_cache_ = false;  ///< those of the engine that was started last did
+    bool told_size_ = false;   ///< it was told that of its cache
     double cache_seconds_ = 0;
     ServerMeasurement measurement_;
 };
@@ -283,15 +338,18 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
       model_(std::move(model)),
       workloads_(std::move(workloads)),
       options_(std::move(options)),
-      has_load_levels_(any_of(composition.parameters(), [](const Parameter& parameter) {
-          return is_load_level(parameter.name);
-      })) {
+      has_load_levels_(
+          any_of(composition.parameters(),
+                 [](const Parameter& parameter) { return is_load_level(parameter.name); })),
+      tells_cache_size_(
+          options_.reuse_cache_size &&
+          (!options_.deploy.launcher || options_.deploy.launcher->on_this_machine())) {
     check_options("deploying", options_.why_invalid());
     check_options("deploying", workloads_.why_invalid());
     if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
     if (options_.quality) quality_.emplace(*options_.quality);
     if (options_.answers) answers_.emplace(*options_.answers);
-    if (options_.quality || options_.weight_cache)
+    if (options_.quality || options_.weight_cache || tells_cache_size_)
         default_ = SearchSpace(composition.parameters(), composition.constraints())
                        .default_configuration();
     const DeployOptions& deploy = options_.deploy;
@@ -304,11 +362,13 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
 
 EngineEvaluator::~EngineEvaluator() = default;
 
-/// Why what was measured with weights of the cache is not believed; empty: it is.
+/// Why what was measured after a warm start is not believed; empty: it is.
 std::string EngineEvaluator::doubt_of(const Outcome& outcome) const {
     const auto* failure = std::get_if<Failure>(&outcome);
     if (failure == nullptr)
-        return weight_cache_->alive() ? "" : "a daemon of the weight cache died meanwhile";
+        return !weight_cache_ || weight_cache_->alive()
+                   ? ""
+                   : "a daemon of the weight cache died meanwhile";
     return teaches(failure->kind) ? failure->message : "";
 }
 
@@ -316,18 +376,20 @@ Outcome EngineEvaluator::evaluated(const Configuration& configuration,
                                    const EvaluationContext& context, std::size_t attempt) {
     OneTrial trial(*this, configuration, context, attempt, false);
     Outcome first = trial.run();
-    const std::string doubt = trial.from_cache() ? doubt_of(first) : "";
+    const std::string doubt = trial.from_cache() || trial.told_size() ? doubt_of(first) : "";
     if (doubt.empty()) return first;
-    trial.say("measured with weights of the cache: " + doubt + "; once more from a cold start");
+    trial.say("measured after a warm start: " + doubt + "; once more from a cold start");
     const std::filesystem::path log =
         options_.folder / "trials" / std::to_string(context.trial) / "engine.log";
     std::error_code gone;
-    std::filesystem::rename(log, log.parent_path() / "engine-with-cached-weights.log", gone);
+    std::filesystem::rename(log, log.parent_path() / "engine-warm-start.log", gone);
     OneTrial cold(*this, configuration, context, attempt, true);
     Outcome outcome = cold.run();
     if (std::holds_alternative<Failure>(first) && !std::holds_alternative<Failure>(outcome)) {
-        weight_cache_->give_up("an engine failed with them and not without: " + doubt);
-        cold.say("it serves without: these weights are not kept any more");
+        if (trial.told_size()) tells_cache_size_ = false;
+        if (trial.from_cache())
+            weight_cache_->give_up("an engine failed with them and not without: " + doubt);
+        cold.say("it serves without: later starts of this study do without, too");
     }
     return outcome;
 }

@@ -3,6 +3,9 @@
 
 #include "base/text.hpp"
 #include "host/kept_output.hpp"
+#include "servetune/value.hpp"
+
+#include <algorithm>
 
 namespace servetune {
 namespace {
@@ -39,6 +42,22 @@ std::vector<std::string> names_set(const Command& command) {
     for (const auto& [name, value] : command.environment) result.push_back(name);
     for (const auto& [path, value] : command.options()) add(path);
     return result;
+}
+
+std::optional<std::int64_t> cache_bytes_in(std::string_view log, const CacheSize& size) {
+    const auto holds = [&](const std::string& text) {
+        return log.find(text) != std::string_view::npos;
+    };
+    std::optional<std::int64_t> least;
+    if (any_of(size.unless, holds)) return least;
+    for (auto at = log.find(size.log); at != std::string_view::npos; at = log.find(size.log, at)) {
+        at += size.log.size();
+        const auto number = real_of(log.substr(at, log.find_first_not_of("0123456789.", at) - at));
+        if (!number || *number <= 0) return std::nullopt;
+        const auto bytes = std::int64_t(*number * size.unit_bytes);
+        least = std::min(least.value_or(bytes), bytes);
+    }
+    return least;
 }
 
 void EngineLog::read() {

@@ -6,9 +6,11 @@
 #include "servetune/detail/host/process.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,10 @@ namespace servetune {
 /// What a command sets, by the names that a log may use: `--max-tokens` and `max_tokens`,
 /// variables, words of JSON, keys of the options file. Not what `=false` turns off.
 std::vector<std::string> names_set(const Command& command);
+
+/// How large a cache an engine's start has found room for, in bytes: the smallest that its log
+/// tells. Nothing: it tells none, or none that later starts may be told.
+std::optional<std::int64_t> cache_bytes_in(std::string_view log, const CacheSize& size);
 
 /// What an engine prints, read as it comes for the lines that its file knows. Any thread may ask.
 class EngineLog {

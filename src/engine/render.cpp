@@ -362,6 +362,27 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
     return result;
 }
 
+std::optional<std::string> Composition::cache_size_key(const Configuration& configuration) const {
+    const Engine& engine = engine_of(configuration);
+    const auto& size = engine.cache_size;
+    if (!size || needs_router(configuration) ||
+        !version_within(version_of(engine), size->since, ""))
+        return std::nullopt;
+    const auto sets_it = [&](const auto& setting) { return setting.flag == size->flag; };
+    const auto says_it = [&](const Setting& setting) { return setting.name == size->flag; };
+    const Rendering rendering(*space_, configuration, "");
+    const auto holds = [&](const Condition& condition) {
+        return engine.find(condition.parent) == nullptr || rendering.holds(condition, true);
+    };
+    if (any_of(passed(engine), sets_it) || !all_of(size->when, holds) ||
+        any_of(space_->commands().flags(arguments_of(engine), engine).settings, says_it))
+        return std::nullopt;
+    Assignment key = configuration.assignment();
+    for (const std::string& name : size->free)
+        if (engine.find(name) != nullptr) key.erase(space_->locals(engine).at(name).name_in_space);
+    return engine.name + ' ' + Configuration::of(key).text();
+}
+
 std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
     std::vector<PassedSetting> result;
     for (std::size_t i = 0; i + 1 < engine.launch.size(); ++i)

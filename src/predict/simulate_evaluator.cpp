@@ -226,7 +226,9 @@ Outcome SimulateEvaluator::predicted_rates(const Configuration& configuration,
                 return measured(on_paper, at_level(workload), seed);
         throw UsageError("there is no workload '" + context.workload + "' to simulate");
     }
-    return Measurement{combined(parts), std::move(validity)};
+    Metrics metrics = combined(parts);
+    metrics[std::string(ready_seconds_metric)] = {on_paper.start.seconds};
+    return Measurement{std::move(metrics), std::move(validity)};
 }
 
 std::string SimulateEvaluator::Options::why_invalid() const {

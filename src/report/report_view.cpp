@@ -247,7 +247,8 @@ TimeSpent time_spent_in(std::span<const Trial> trials) {
         for (const auto& [name, sum] : {std::pair("trial_start_seconds", &spent.starts),
                                         {"trial_warm_up_seconds", &spent.warm_up},
                                         {"trial_measure_seconds", &spent.loads},
-                                        {"trial_saved_seconds", &spent.saved}})
+                                        {"trial_saved_seconds", &spent.saved},
+                                        {cache_size_metric.data(), &spent.told}})
             *sum += value_in(measured->metrics, name).value_or(0);
     }
     return spent;
@@ -256,8 +257,12 @@ TimeSpent time_spent_in(std::span<const Trial> trials) {
 std::string TimeSpent::text() const {
     std::string result = spent_text(trials);
     if (loads > 0)
-        result += ": starts " + spent_text(starts) + ", warm-up " + spent_text(warm_up) +
-                  ", load tests " + spent_text(loads);
+        result += ": starts " + spent_text(starts) +
+                  (told > 0 ? fmt::format(" ({:.0f} of them told the size of their cache by an "
+                                          "earlier one)",
+                                          told)
+                            : "") +
+                  ", warm-up " + spent_text(warm_up) + ", load tests " + spent_text(loads);
     if (saved > 0) result += "; early ends saved " + spent_text(saved);
     return result;
 }

@@ -88,8 +88,10 @@ struct TimeSpent {
     double warm_up = 0;
     double loads = 0;
     double saved = 0;  ///< by load tests that were ended early
+    double told = 0;   ///< starts that were told the size of their cache
 
-    /// `3.5 h: starts 3.2 h, warm-up 20.0 min, load tests 1.0 h; early ends saved 12.0 min`.
+    /// `3.5 h: starts 3.2 h (2 of them told the size of their cache by an earlier one), warm-up
+    /// 20.0 min, load tests 1.0 h; early ends saved 12.0 min`.
     [[nodiscard]] std::string text() const;
 };
 [[nodiscard]] TimeSpent time_spent_in(std::span<const Trial> trials);

@@ -273,7 +273,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     if ((result.results - result.unsound - result.disturbed) * 4 <= result.results)
         return inconclusive(InconclusiveReason::most_unreliable);
     for (const Standing* one : {smallest, winner, base})
-        if (!not_confirmed && one != nullptr && only_with_cached_weights(*one)) {
+        if (!not_confirmed && one != nullptr && only_warm_starts(*one)) {
             constexpr std::size_t most_trials =
                 3;  // the one that was measured, and two that came to nothing
             if (one->measured() == 1 && one->trials.size() <= most_trials)
@@ -289,7 +289,7 @@ Recommendation recommend(const Problem& problem, std::span<const Trial> history)
     result.recommended = smallest->configuration;
     result.keep_default = smallest == base;
     result.conclusion = result.keep_default ? Conclusion::keep_default : Conclusion::recommended;
-    if (best != smallest && !only_with_cached_weights(*best))
+    if (best != smallest && !only_warm_starts(*best))
         result.given_away = judged_gain(problem, standings, *best, *smallest);
     if (result.default_passes) result.gain = judged_gain(problem, standings, *smallest, *base);
     std::vector<Estimate> estimates;

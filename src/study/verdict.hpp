@@ -36,11 +36,10 @@ bool only_unsound(const Standing& standing, const Problem& problem);
 /// used the machine.
 bool mostly_disturbed(const Standing& standing, const Decision& decision);
 
-/// Whether all that was measured of a configuration was with weights of a cache.
-inline bool only_with_cached_weights(const Standing& standing) {
+/// Whether all that was measured of a configuration were warm starts.
+inline bool only_warm_starts(const Standing& standing) {
     return standing.measured() > 0 && none_of(standing.trials, [](const Trial* trial) {
-               return trial->measurement() != nullptr &&
-                      !trial->measurement()->with_cached_weights();
+               return trial->measurement() != nullptr && !trial->measurement()->warm_start();
            });
 }
 

@@ -341,11 +341,14 @@ void check_names(const Engine& engine, const Yaml& file) {
                 check_keys_of(&unless);
             }
     }
-    if (const Yaml* cache = file.find(table.weight_cache)) {
-        for (const Yaml& name : cache->at(keys::weight_cache.parameters).items())
-            check(name.text(), name);
-        check_keys_of(cache->find(keys::weight_cache.when));
-    }
+    const auto check_part = [&](const Key& part, const Key& names, const Key& when) {
+        const Yaml* node = file.find(part);
+        if (node == nullptr) return;
+        for (const Yaml& name : node->at(names).items()) check(name.text(), name);
+        check_keys_of(node->find(when));
+    };
+    check_part(table.weight_cache, keys::weight_cache.parameters, keys::weight_cache.when);
+    check_part(table.cache_size, keys::cache_size.free, keys::cache_size.when);
     if (const Yaml* render = file.find(table.render))
         for (std::size_t i = 0; i < engine.json_flags.size(); ++i)
             for (const auto& [key, name] : engine.json_flags[i].fields)

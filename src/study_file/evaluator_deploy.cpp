@@ -223,12 +223,19 @@ std::shared_ptr<const Launcher> launcher_of_study(WrappedOptions options, const 
     return result;
 }
 
+bool names_ready_seconds(const Objective& objective) {
+    const auto names = [](const auto& one) { return one.metric == ready_seconds_metric; };
+    return any_of(objective.goals, names) || any_of(objective.limits, names);
+}
+
 void check_weight_cache(const StudyFile& file) {
     const std::string place = file.source.at() + "`weight_cache` of `deploy`: ";
     if (file.objective.several())
         throw UsageError(place +
                          "of several goals the whole front would have to be confirmed from cold "
                          "starts: state one goal");
+    if (names_ready_seconds(file.objective))
+        throw UsageError(place + "`ready_seconds` is the time of a start that loads its weights");
     std::string none;
     for (const Engine& engine : file.composition->engines()) {
         const std::string why = file.composition->why_no_weight_cache(engine);
@@ -321,6 +328,9 @@ public:
                 file.source.at() +
                 "`quality` keeps what it found in one place: give `deploy` one worker");
         if (options.weight_cache) check_weight_cache(file);
+        // Of several goals no cold start confirms the whole front.
+        options.reuse_cache_size =
+            !file.objective.several() && !names_ready_seconds(file.objective);
         if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() &&
             flags_take_devices(file) && !file.machine.gpus().empty())
             throw UsageError(

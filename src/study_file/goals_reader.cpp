@@ -227,6 +227,8 @@ struct LoadTestMetrics {
         const std::string no_power = never_measures_power(file);
         for (const std::string& name : power_metrics())
             add(name, no_power.empty() ? "" : "cannot be had: " + no_power);
+        add(std::string(ready_seconds_metric),
+            own_devices ? "" : "cannot be had: `attach` measures a server that runs already");
         missing.emplace(quality_drop, "cannot be had: " + why_no_quality(file));
     }
 

@@ -323,6 +323,18 @@ inline constexpr struct WeightCacheKeys : WhenKeys<&WeightCacheDaemon::when>,
     BOUND_KEY(used, is::some<is::text>, required);
 } weight_cache{};
 
+inline constexpr struct CacheSizeKeys : WhenKeys<&CacheSize::when>,
+                                        SinceKeys<&CacheSize::since>,
+                                        SourceKeys<&CacheSize::source> {
+    using T = CacheSize;
+    static constexpr std::string_view called = "cache_size";
+    BOUND_KEY(log, is::some<is::text>, required);
+    BOUND_KEY(unit_bytes, is::number_from<1>);
+    BOUND_KEY(flag, is::word, required);
+    BOUND_KEY(unless, is::list_of<is::some<is::text>>);
+    BOUND_KEY(free, is::list_of<is::name>, required);
+} cache_size{};
+
 inline constexpr struct RoleKeys : EnvironmentKeys<&EngineRole::environment> {
     using T = EngineRole;
     static constexpr std::string_view called = "role";
@@ -370,6 +382,7 @@ inline constexpr struct EngineKeys : ReadyWithinKeys<&Engine::ready_within_secon
     FREE_KEY(parameters, is::mapping_of<is::keyed<keys::parameter>>, required);
     FREE_KEY(render, is::list_of<is::keyed<keys::render>>);
     BOUND_KEY(weight_cache, is::keyed<keys::weight_cache>);
+    BOUND_KEY(cache_size, is::keyed<keys::cache_size>);
     FREE_KEY(devices, is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>);
     FREE_KEY(roles, is::keyed<keys::roles>);
 } engine{};

@@ -155,18 +155,18 @@ Standings::Standings(std::span<const Trial> history, const Objective& objective,
                 {trial->configuration, {}, std::vector<GoalFigures>(goals_.size())});
         standings_[at->second].trials.push_back(trial);
     }
-    // A cold start is what will be served: once one was measured or failed, measurements with
-    // cached weights count no more.
-    const auto with_cache = [](const Trial* trial) {
-        return trial->measurement() != nullptr && trial->measurement()->with_cached_weights();
+    // A cold start is what will be served: once one was measured or failed, warm ones count no
+    // more.
+    const auto warm = [](const Trial* trial) {
+        return trial->measurement() != nullptr && trial->measurement()->warm_start();
     };
     const auto cold = [](const Trial* trial) {
-        return trial->failure() != nullptr ? teaches(trial->failure()->kind)
-                                           : trial->measurement() != nullptr &&
-                                                 !trial->measurement()->with_cached_weights();
+        return trial->failure() != nullptr
+                   ? teaches(trial->failure()->kind)
+                   : trial->measurement() != nullptr && !trial->measurement()->warm_start();
     };
     for (Standing& standing : standings_)
-        if (any_of(standing.trials, cold)) std::erase_if(standing.trials, with_cache);
+        if (any_of(standing.trials, cold)) std::erase_if(standing.trials, warm);
     const Judged judged = judged_anywhere(standings_, objective);
     for (Standing& standing : standings_) judge(standing, objective, decision, judged);
     for (std::size_t i = 0; i < standings_.size() && !default_; ++i)

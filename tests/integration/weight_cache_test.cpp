@@ -337,7 +337,7 @@ TEST_CASE("weight cache: what fails with it is measured without it before it is 
         for (const Trial& trial : cached.study.trials())
             CHECK(figure_of(trial, "weight_cache") == 0);
         CHECK(cached.started(from_the_cache).size() == 1);  // given up
-        CHECK(fs::exists(cached.study.directory() / "trials/1/engine-with-cached-weights.log"));
+        CHECK(fs::exists(cached.study.directory() / "trials/1/engine-warm-start.log"));
         CHECK(words_hold(ran.err, "once more from a cold start"));
     }
     SECTION("the configuration's fault") {

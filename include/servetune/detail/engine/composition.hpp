@@ -225,6 +225,10 @@ public:
     [[nodiscard]] WeightCacheCommands render_weight_cache(const Configuration& configuration,
                                                           const std::string& model,
                                                           const std::string& folder) const;
+    /// What decides how large a cache this configuration's engine finds room for, as a text.
+    /// Nothing: it cannot be told (Engine::cache_size), or the study sets the size itself.
+    [[nodiscard]] std::optional<std::string> cache_size_key(
+        const Configuration& configuration) const;
     /// The study's own words at the end of each command of this engine.
     [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
     /// How many devices its layout takes, of all groups together; 1 where the engine's flags do not
