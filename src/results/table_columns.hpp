@@ -5,8 +5,8 @@
 
 namespace servetune {
 
-// Files in tables/. What trackers of experiments (W&B, MLflow, Ray Tune, Optuna) call columns: words
-// between blanks, in lower case, `_` for a blank, `x*` for all that begin with x.
+// Files in tables/. What trackers of experiments (W&B, MLflow, Ray Tune, Optuna) call columns:
+// words between blanks, in lower case, `_` for a blank, `x*` for all that begin with x.
 
 /// Which row it is, who made it, when it ran, how it ended: no parameter and no figure.
 extern const EmbeddedFile columns_about_rows_txt;

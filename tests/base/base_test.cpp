@@ -8,15 +8,18 @@
 #include "base/waiting.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/rng.hpp"
 
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -136,4 +139,21 @@ TEST_CASE(
     const int line = __LINE__ + 1;
     const std::string message = message_of<std::logic_error>([&] { (void)present(nothing); });
     CHECK(message == std::string(__FILE__) + ":" + std::to_string(line) + ": a value is missing");
+}
+
+TEST_CASE("base: a text is split as std::getline and a stream would split it") {
+    using Words = std::vector<std::string>;
+    CHECK(parts_of("a,,b c,", ',') == Words{"a", "", "b c"});
+    CHECK(parts_of(",", ',') == Words{""});
+    CHECK(parts_of("", ',').empty());
+    CHECK(words_of(" a\t b,c\r\n") == Words{"a", "b,c"});
+    CHECK(words_of(" \n").empty());
+}
+
+TEST_CASE("base: what a key stands for, and what entries are called") {
+    std::map<std::string, int> counts{{"b", 2}, {"a", 1}};
+    CHECK(names_in(counts) == std::vector<std::string>{"a", "b"});
+    CHECK(entry_in(counts, "c") == nullptr);
+    *entry_in(counts, "a") = 3;
+    CHECK(*entry_in(std::as_const(counts), "a") == 3);
 }
