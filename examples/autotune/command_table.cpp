@@ -61,9 +61,10 @@ Targets targets_of(RunArguments& a) {
 }
 
 Targets targets_of(InitArguments& a) {
-    return {OPTION(engine),      OPTION(model),  OPTION(hardware), OPTION(gpus),   OPTION(traffic),
-            OPTION(concurrency), OPTION(goal),   OPTION(budget),   OPTION(attach), OPTION(as),
-            OPTION(image),       OPTION(output), OPTION(yes),      OPTION(force)};
+    return {OPTION(preset),   OPTION(recipes), OPTION(engine),  OPTION(model),
+            OPTION(hardware), OPTION(gpus),    OPTION(traffic), OPTION(concurrency),
+            OPTION(goal),     OPTION(budget),  OPTION(attach),  OPTION(as),
+            OPTION(image),    OPTION(output),  OPTION(yes),     OPTION(force)};
 }
 
 Targets targets_of(ValidateArguments& a) {

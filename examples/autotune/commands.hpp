@@ -106,7 +106,8 @@ struct WatchArguments : StudyArguments {
 
 /// Answers to the questions of `init`; empty: to be asked, or found on this machine.
 struct InitArguments {
-    std::string engine{}, model{}, hardware{}, traffic{}, goal{}, budget{}, attach{};
+    std::string engine{}, model{}, hardware{}, traffic{}, goal{}, budget{}, attach{}, preset{};
+    std::filesystem::path recipes{};
     std::string as{};     ///< `kubernetes`: the run itself in a cluster; empty: here
     std::string image{};  ///< of autotune there
     std::optional<std::size_t> gpus{}, concurrency{};

@@ -106,10 +106,13 @@ std::string FirstStudy::text() const {
           {"workload", workload_text(*this)},
           {"objective", objective_of(goal)},
           {"attach", attach},
-          {"preset", attach.empty() ? preset : ""},
-          {"layout", layout > 1 || (all_said && !spread_by.empty()) ? std::to_string(layout) : ""},
+          {"preset", attach.empty() && known.empty() ? preset : ""},
+          {"known", known},
+          {"layout", known.empty() && (layout > 1 || (all_said && !spread_by.empty()))
+                         ? std::to_string(layout)
+                         : ""},
           {"spread", fmt::format("{{{}: {}}}", spread_by, layout)},
-          {"budget", budget},
+          {"budget", budget.empty() ? "30 trials" : budget},
           {"why", why},
           {"evaluator", evaluator}}});
 }

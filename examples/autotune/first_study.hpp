@@ -21,8 +21,9 @@ struct FirstStudy {
     std::string model, engine, hardware{};      ///< `hardware`: empty where it is not known
     std::string traffic = "chat";               ///< a workload's name or file, or `512x128`
     std::string goal = "throughput";            ///< `latency`, or a limit
-    std::string budget = "30 trials";
-    std::string preset{};  ///< empty: there is none for the engine
+    std::string budget{};                       ///< empty: 30 trials
+    std::string preset{};                       ///< empty: there is none for the engine
+    std::string known{};   ///< in its place: keys of YAML with the space and the strategy
     std::string attach{};  ///< URL of a server whose load is tuned
     std::string as{};      ///< where it is measured: `kubernetes`, `ray`, `simulate`; empty: here
     std::size_t gpus = 0, concurrency = 64;

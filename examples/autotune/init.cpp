@@ -2,6 +2,7 @@
 // `autotune init`: a first study from five answers and from what is on this machine.
 #include "commands.hpp"
 #include "first_study.hpp"
+#include "known_study.hpp"
 #include "machine_facts.hpp"
 #include "output.hpp"
 #include "plan.hpp"
@@ -167,10 +168,15 @@ FirstStudy answered(const InitArguments& arguments, const InitFound& found,
         found.installed.empty() ? "" : found.installed.front(),
         [&](const std::string& said) { return engine_answered(said, found, catalogue); });
     const Engine engine = catalogue.engine(study.engine);
-    const char* preset = no_gpus && !attaches ? "cpu" : "quick";
+    const std::string preset = !arguments.preset.empty() && arguments.preset != "known"
+                                   ? arguments.preset
+                               : no_gpus && !attaches ? "cpu"
+                                                      : "quick";
     if (preset_knows(catalogue, preset, study.engine)) study.preset = preset;
     if (no_gpus && !attaches && study.preset.empty())
         throw UsageError("--gpus 0: " + study.engine + " needs at least one GPU");
+    if (study.preset.empty() && preset == arguments.preset)
+        throw UsageError("--preset " + preset + ": " + study.engine + " has no such preset");
     if (no_gpus && !arguments.hardware.empty())
         throw UsageError("--gpus 0 and --hardware " + arguments.hardware +
                          " contradict each other: leave one out");
@@ -365,9 +371,20 @@ int init(const InitArguments& arguments) {
         pod.emplace(output.parent_path() / "pod.yaml");
         pod->write(filled_yaml(pod_yaml_in, cluster));
     }
+    std::optional<KnownStudy> known;
+    if (arguments.preset == "known")
+        known.emplace(study, arguments.recipes, arguments.gpus || !found.gpus.empty(), catalogue);
+    else if (!arguments.recipes.empty()) throw UsageError("--recipes belongs to --preset known");
     const DevicesNeeded needed = devices_needed(study, catalogue);
+    if (known && !arguments.gpus && found.gpus.empty())
+        study.gpus = std::max(study.gpus, needed.by_default.value_or(needed.by_any.value_or(1)));
     for (const auto& devices : {needed.by_any, needed.by_default})
         if (devices && *devices <= study.gpus) study.layout = *devices;
+    if (known) {
+        known->write_into(study,
+                          [&](const FirstStudy& draft) { return drafted(draft, catalogue); });
+        put_each(stdout, "", known->notes());
+    }
     const StudySetup setup = drafted(study, catalogue);
     write_file(output, study.text());
     if (pod) {

@@ -2,6 +2,7 @@
 // `autotune suggest`: the best command that is known for a model on a chip, without a trial.
 #include "commands.hpp"
 #include "first_study.hpp"
+#include "known_study.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 #include "templates.hpp"
@@ -273,7 +274,8 @@ std::optional<MeasuredElsewhere> best_measured(const SuggestQuery& wanted) {
     return best;
 }
 
-/// The configuration of which the cost model expects most, of the default and those drawn.
+}  // namespace
+
 Configuration best_believed(const StudySetup& setup, std::optional<double>& gain,
                             std::optional<double>& predicted) {
     const CostBelief belief(simulated(setup.file), setup.problem->objective,
@@ -310,6 +312,8 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
     if (highest) predicted = std::exp(*highest);
     return best;
 }
+
+namespace {
 
 /// Where the study of a guess stands: on no disk.
 const std::string draft_name = "/suggest.yaml";

@@ -86,6 +86,7 @@ public:
     DeployEditor(const DeployFile& file, const DeployCommand& command, const DeploySpec& spec)
         : text_(file.text),
           words_(command.words),
+          empty_list_(command.empty_list),
           now_(command.texts()),
           gone_(words_.size(), false),
           units_(flag_units(now_, spec.engine, *spec.reader)),
@@ -200,6 +201,13 @@ private:
         while (stay > 0 && gone_[stay - 1]) --stay;
         if (stay == 0)
             throw ParseError("no word of it stays: write " + added_.front() + " into it by hand");
+        if (empty_list_ > 0) {
+            std::string text;
+            for (const std::string& word : added_)
+                text += (text.empty() ? "" : ", ") + written(word, {.end = 1});
+            edits_.emplace_back(empty_list_, empty_list_, text);
+            return;
+        }
         const DeployWord& last = changeable(stay - 1);
         std::string before = last.stands == Stands::flow_item ? ", " : " ", text;
         std::size_t at = last.end;
@@ -214,6 +222,7 @@ private:
 
     const std::string& text_;
     const std::vector<DeployWord>& words_;
+    const std::size_t empty_list_;
     std::vector<std::string> now_;
     std::vector<bool> gone_;
     std::vector<FlagUnit> units_, wanted_;
@@ -333,6 +342,16 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     DeployDifference result{.unknown = spec.unknown};
     const std::vector<FlagUnit> wanted = flag_units(spec.flags, spec.engine, *spec.reader);
     const std::vector<FlagUnit> there = flag_units(command.texts(), spec.engine, *spec.reader);
+    std::set<std::string> said;  // by a feature of the file, as it is recommended
+    for (const auto& [place, words] : command.added)
+        for (const FlagUnit& unit : flag_units(words, spec.engine, *spec.reader)) {
+            const FlagUnit* to = last_with(wanted, unit.key);
+            if (place.starts_with("features.") && to != nullptr && same_setting(*to, unit))
+                said.insert(unit.key);
+            else if (spec.tuned.contains(unit.key))
+                result.unknown.push_back(place + " sets " + unit.name() +
+                                         " too, for some of the file's commands.");
+        }
     bool devices = false;
     const auto change = [&](const FlagUnit& unit, const std::string& before,
                             const std::string& after) {
@@ -344,7 +363,8 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
     for (const FlagUnit& unit : wanted) {
         const FlagUnit* now = last_with(there, unit.key);
         if (&unit != last_with(wanted, unit.key) ||
-            (now != nullptr && !now->dotted() && same_setting(unit, *now)))
+            (now != nullptr && !now->dotted() && same_setting(unit, *now)) ||
+            (now == nullptr && said.contains(unit.key)))
             continue;
         change(unit, now == nullptr ? "" : now->text(true), unit.text());
     }

@@ -55,6 +55,7 @@ public:
         for (const YAML::Node& document : documents) {
             document_ = document;
             walk(document_, "");
+            if (document_.IsMap()) recipe_in(document_["model"], engine_);
         }
     }
 
@@ -84,8 +85,38 @@ private:
         for (const auto& entry : node) {
             const std::string& its = entry.first.Scalar();
             walk(entry.second, its,
-                 has_command && std::count(word_keys.begin(), word_keys.end(), its) > 0);
+                 (has_command && std::count(word_keys.begin(), word_keys.end(), its) > 0) ||
+                     its == "base_args");
         }
+    }
+
+    /// The words that a recipe of vllm-project/recipes has for all chips.
+    void recipe_in(const YAML::Node& model, const Engine& engine) {
+        const std::string name = deploy_text_at(model, "model_id");
+        if (name.empty() || !model["base_args"].IsSequence() || engine.name != "vllm") return;
+        DeployCommand& found = file_.commands.emplace_back();
+        found.label = start_of(name, 100);
+        found.words.push_back({.text = name});
+        std::erase(file_.checkpoints,  // it is read
+                   fmt::format("line {}: model_id", model["model_id"].Mark().line + 1));
+        gather(model["base_args"], 1, found);
+        const std::size_t at = offset_ + std::size_t(model["base_args"].Mark().pos);
+        if (found.words.size() == 1 && file_.text.compare(at, 2, "[]") == 0)
+            found.empty_list = at + 1;
+        for (const char* part :
+             {"variants", "hardware_overrides", "strategy_overrides", "features"})
+            lists_in(document_[part], part, found);
+    }
+    void lists_in(const YAML::Node& node, const std::string& place, DeployCommand& of) const {
+        if (!node.IsDefined() || node.IsScalar() || node.IsNull()) return;
+        if (node.IsSequence()) {
+            std::vector<std::string> words;
+            for (const YAML::Node& item : node) words.push_back(text_of_scalar(item));
+            of.added.emplace_back(place, std::move(words));
+            return;
+        }
+        for (const auto& entry : node)
+            lists_in(entry.second, place + "." + text_of_scalar(entry.first), of);
     }
 
     void command_in(const YAML::Node& node, const std::string& key) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -69,6 +70,11 @@ struct DeployCommand {
     std::vector<DeployWord> words{};  ///< behind the words that start the engine
     std::map<std::string, std::string> environment{};
     bool more_variables = false;  ///< others come from where the file does not say them
+    /// Of a recipe of vllm-project/recipes: lists that its site adds for some chips, variants and
+    /// features, by their place in the file; and where words go into its empty list (0: it has
+    /// some).
+    std::vector<std::pair<std::string, std::vector<std::string>>> added{};
+    std::size_t empty_list = 0;
     std::string
         unsure{};  ///< why its flags are not known, or not to be changed; empty: they may be
 

@@ -208,6 +208,21 @@ void add_recommended(OrderedJson& object, const ReportView& view) {
     }
 }
 
+/// What each change of a recipe does; null: the study is of none.
+OrderedJson recipe_json(const ReportView& view) {
+    const RecipeChanges found = recipe_changes(view);
+    if (found.changes.empty()) return nullptr;
+    OrderedJson result{{"configuration", to_json(found.recipe)}, {"changes", OrderedJson::array()}};
+    for (const RecipeChange& one : found.changes)
+        result["changes"].push_back({{"parameter", one.parameter},
+                                     {"recipe", to_json(one.value)},
+                                     {"without", to_json(one.without)},
+                                     {"gain", one.gain ? gain_json(*one.gain) : OrderedJson()},
+                                     {"verdict", one.verdict},
+                                     {"reason", text_or_null(one.reason)}});
+    return result;
+}
+
 OrderedJson gain_json(const CredibleInterval& gain, const FigureScale& scale) {
     return {{"value", scale.stated(gain.value)},
             {"low", scale.stated(gain.low)},
@@ -304,6 +319,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason,
     object["strategy"] = file.strategy.name;
     object["objective"] = {{view.goal().direction == Direction::maximize ? "maximize" : "minimize",
                             view.goal().metric}};
+    if (auto recipe = recipe_json(view); !recipe.is_null()) object["recipe"] = std::move(recipe);
     if (file.objective.several()) add_front(object, view);
     object["verdict"] = name_in(conclusions, headline.conclusion);
     object["headline"] = headline.title;

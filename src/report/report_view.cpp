@@ -267,4 +267,75 @@ std::string TimeSpent::text() const {
     return result;
 }
 
+namespace {
+
+/// The configurations that the lists of a study in stages name.
+std::vector<Configuration> listed_in_stages(const ReportView& view) {
+    std::vector<Configuration> result;
+    if (const auto* staged = dynamic_cast<const Staged*>(view.setup.strategy.get()))
+        for (const Staged::Step& step : staged->walk(view.problem(), view.search).steps)
+            for (const Staged::Candidate& candidate : step.candidates)
+                if (step.stage->product.empty() && candidate.excluded.empty())
+                    result.push_back(candidate.configuration);
+    return result;
+}
+
+/// Null: it was not tried.
+const Standing* told_standing(const ReportView& view, const Configuration& configuration) {
+    const Standing* standing = view.standings.find(configuration);
+    return standing != nullptr && standing->told() ? standing : nullptr;
+}
+
+/// Whether it is refused for what it is, not for what disturbed its measurement.
+bool is_at_fault(const Standing& standing) {
+    return standing.refusal == Refusal::failed || standing.refusal == Refusal::limit ||
+           standing.refusal == Refusal::guard;
+}
+
+void judge(RecipeChange& change, const Standing* with, const Standing* without,
+           const ReportView& view, std::size_t comparisons) {
+    change.verdict = "nothing seen";
+    if (without == nullptr) change.verdict = "not measured";
+    else if (!with->passes() || !without->passes()) {
+        change.reason = with->passes() ? "without it: " + without->refused : with->refused;
+        if (with->passes() && is_at_fault(*without)) change.verdict = "earns its place";
+        if (without->passes() && is_at_fault(*with)) change.verdict = "costs";
+    } else {
+        Gain& gain = change.gain.emplace(
+            gain_between(view.goal(), with->estimate(), without->estimate(), comparisons));
+        gain.assumed = view.standings.replicated() == 0;
+        if (gain.assumed) return;
+        if (meets_min_gain(view.problem().decision, gain)) change.verdict = "earns its place";
+        else if (gain.high < 0) change.verdict = "costs";
+    }
+}
+
+}  // namespace
+
+RecipeChanges recipe_changes(const ReportView& view) {
+    const SearchSpace& space = view.problem().space;
+    RecipeChanges result;
+    std::vector<const Standing*> neighbours;
+    std::size_t most = 1;
+    for (const Configuration& recipe : listed_in_stages(view)) {
+        RecipeChanges here{recipe};
+        std::vector<const Standing*> found;
+        for (const auto& [name, value] : recipe.entries()) {
+            const Value& without = space.at(name).default_value;
+            if (value == without) continue;
+            here.changes.push_back({name, value, without});
+            found.push_back(told_standing(view, space.changed(recipe, {{name, without}})));
+        }
+        const auto measured = std::size_t(std::count_if(
+            found.begin(), found.end(), [](const Standing* one) { return one != nullptr; }));
+        if (measured <= most || told_standing(view, recipe) == nullptr) continue;
+        most = measured;
+        result = std::move(here);
+        neighbours = std::move(found);
+    }
+    for (std::size_t i = 0; i < neighbours.size(); ++i)
+        judge(result.changes[i], told_standing(view, result.recipe), neighbours[i], view, most);
+    return result;
+}
+
 }  // namespace servetune

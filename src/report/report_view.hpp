@@ -147,4 +147,20 @@ std::vector<std::string> other_work_notes(const ReportView& view);
 std::vector<std::string> knowledge_notes(const ReportView& view);
 /// Settings of the recommendation that change answers which nobody compared.
 std::vector<std::string> quality_notes(const ReportView& view);
+/// What one change of a recipe does here: the recipe against the same without it.
+struct RecipeChange {
+    std::string parameter;
+    Value value{}, without{};    ///< in the recipe; the default
+    std::optional<Gain> gain{};  ///< of keeping it; nothing: not both give a figure
+    /// `earns its place`, `costs`, `nothing seen`, `not measured`; and why, where that is no gain.
+    std::string verdict{}, reason{};
+};
+/// Of a study in stages the configuration of a list that has most measured neighbours, each with
+/// one of its values put back to the default; of equals the first. No changes: none has two.
+struct RecipeChanges {
+    Configuration recipe{};
+    std::vector<RecipeChange> changes{};
+};
+RecipeChanges recipe_changes(const ReportView& view);
+
 }  // namespace servetune

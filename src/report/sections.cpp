@@ -46,6 +46,31 @@ std::size_t passing_in(const ReportView& view) {
                                      [](const Standing& one) { return one.passes(); }));
 }
 
+/// Of a study of a published recipe: what each of its changes does here.
+Section recipe_section(const Content& content) {
+    const ReportView& view = content.view;
+    Section section{"recipe", "Which of the recipe's changes earn their place"};
+    section.kind = "brief";
+    const RecipeChanges found = recipe_changes(view);
+    Table table{section.title,
+                {"change", "in the recipe", "without", "gain of keeping it", "", "verdict"}};
+    table.texts = 3;
+    std::vector<std::string> idle;
+    for (const RecipeChange& one : found.changes) {
+        if (one.gain) table.header[4] = interval_name(*one.gain);
+        if (one.verdict == "nothing seen" && one.gain) idle.push_back(one.parameter);
+        table.rows.push_back({{one.parameter, text_of(one.value), text_of(one.without),
+                               one.gain ? gain_text(one.gain->value, view.scale()) : "-",
+                               one.gain ? interval_or_none(*one.gain) : one.reason, one.verdict}});
+    }
+    if (!table.rows.empty()) section.say("The recipe: " + view.setup.command_text(found.recipe));
+    section.show(std::move(table));
+    if (!idle.empty())
+        section.say("Nothing was seen of " + joined(idle) +
+                    ": without it the recipe is as fast, as far as these measurements tell.");
+    return section;
+}
+
 Section verdict_section(const Content& content) {
     const ReportView& view = content.view;
     const Headline headline = headline_of(view);
@@ -794,10 +819,11 @@ Document document_of(const Content& content) {
     Document document{file.name + (file.model.empty() ? "" : ": " + file.model) +
                       (file.machine.hardware.empty() ? "" : " on " + file.machine.hardware)};
     for (const auto& section :
-         {verdict_section, gains_section, search_section, command_section, study_section,
-          limits_section, more_section, confidence_section, front_section, trade_section,
-          latency_section, steps_section, results_section, interactions_section, effects_section,
-          failures_section, audit_section, notes_section, glossary_section})
+         {recipe_section,     verdict_section, gains_section,        search_section,
+          command_section,    study_section,   limits_section,       more_section,
+          confidence_section, front_section,   trade_section,        latency_section,
+          steps_section,      results_section, interactions_section, effects_section,
+          failures_section,   audit_section,   notes_section,        glossary_section})
         document.add(section(content));
     return document;
 }

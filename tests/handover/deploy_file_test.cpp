@@ -371,3 +371,39 @@ TEST_CASE("deploy file: a changed file takes the place of what was read, and of 
         CHECK(refused("extended attributes would change"));
     CHECK(read_file(file) == "new\n");
 }
+
+namespace {
+
+std::string recipe_with(const std::string& base_args, const std::string& more = "") {
+    return "meta: {title: ours}\nmodel:\n  model_id: Qwen/Qwen3-8B\n  base_args:" + base_args +
+           "\n  base_env: {}\n" + more + "guide: |\n  Serve it.\n";
+}
+
+}  // namespace
+
+TEST_CASE("recipe file: its base_args become the recommended ones, and nothing else changes") {
+    CHECK(edited(recipe_with("\n    - \"--max-num-seqs\"\n    - \"64\"  # few")).text ==
+          recipe_with("\n    - \"--max-num-seqs\"\n    - \"512\"  # few"));
+    CHECK(edited(recipe_with(" [--trust-remote-code, \"--max-num-batched-tokens=4096\"]")).text ==
+          recipe_with(" [--trust-remote-code, \"--max-num-seqs=512\"]"));
+    CHECK(edited(recipe_with(" []")).text == recipe_with(" [\"--max-num-seqs=512\"]"));
+}
+
+TEST_CASE("recipe file: where another of its lists sets what was tuned it is left as it is") {
+    const std::string seqs = "hardware_overrides:\n  amd: {extra_args: [--max-num-seqs, \"64\"]}\n";
+    CHECK(has(edited(recipe_with(" []", seqs)).unsafe,
+              "hardware_overrides.amd.extra_args sets --max-num-seqs too"));
+    CHECK(edited(recipe_with(" []", seqs)).text.empty());
+    const std::string other = "hardware_overrides:\n  amd: {extra_args: [--block-size, \"64\"]}\n";
+    CHECK(edited(recipe_with(" []", other)).unsafe.empty());
+    // A feature that already says what is recommended is no change.
+    const std::string feature = "features: {many: {args: [--max-num-seqs, \"512\"]}}\n";
+    CHECK(edited(recipe_with(" []", feature)).text == recipe_with(" []", feature));
+}
+
+TEST_CASE("recipe file: another checkpoint than the study's is said") {
+    DeploySpec wish = more_seqs;
+    wish.model = "org/other";
+    CHECK(has(edited(recipe_with(" []"), wish).difference.risks.at(0),
+              "The file serves Qwen/Qwen3-8B; the study measured org/other"));
+}
