@@ -385,7 +385,7 @@ TEST_CASE("recipe file: its base_args become the recommended ones, and nothing e
     CHECK(edited(recipe_with("\n    - \"--max-num-seqs\"\n    - \"64\"  # few")).text ==
           recipe_with("\n    - \"--max-num-seqs\"\n    - \"512\"  # few"));
     CHECK(edited(recipe_with(" [--trust-remote-code, \"--max-num-batched-tokens=4096\"]")).text ==
-          recipe_with(" [--trust-remote-code, \"--max-num-seqs=512\"]"));
+          recipe_with(" [--trust-remote-code, --max-num-seqs=512]"));
     CHECK(edited(recipe_with(" []")).text == recipe_with(" [\"--max-num-seqs=512\"]"));
 }
 
