@@ -14,7 +14,6 @@
 //   jobs/NAME        of each Job: `job` and `pod` as JSON, `log` with a time before each line,
 //                    `deleted` once it is to go, `disrupted` (a reason) by the test; `files`
 #include "fake_kubectl_jobs.hpp"
-#include "servetune/detail/base/ranges.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -330,8 +329,9 @@ int logs(const Words& words) {
     must_answer();
     const std::string pod = words.word(1);
     const std::vector<Job> all = all_jobs();
-    const auto found = find_if(
-        all, [&](const Job& one) { return one.pod_name() == pod && fs::exists(one.file("pod")); });
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Job& one) {
+        return one.pod_name() == pod && fs::exists(one.file("pod"));
+    });
     if (found == all.end())
         end_with("Error from server (NotFound): pods \"" + pod + "\" not found");
     const Job& job = *found;
