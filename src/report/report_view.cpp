@@ -269,13 +269,13 @@ std::string TimeSpent::text() const {
 
 namespace {
 
-/// The configurations that the lists of a study in stages name.
-std::vector<Configuration> listed_in_stages(const ReportView& view) {
+/// The configurations that stages named `recipe` list.
+std::vector<Configuration> listed_as_recipe(const ReportView& view) {
     std::vector<Configuration> result;
     if (const auto* staged = dynamic_cast<const Staged*>(view.setup.strategy.get()))
         for (const Staged::Step& step : staged->walk(view.problem(), view.search).steps)
             for (const Staged::Candidate& candidate : step.candidates)
-                if (step.stage->product.empty() && candidate.excluded.empty())
+                if (step.stage->name == "recipe" && candidate.excluded.empty())
                     result.push_back(candidate.configuration);
     return result;
 }
@@ -292,7 +292,7 @@ bool is_at_fault(const Standing& standing) {
            standing.refusal == Refusal::guard;
 }
 
-void judge(RecipeChange& change, const Standing* with, const Standing* without,
+void judge_change(RecipeChange& change, const Standing* with, const Standing* without,
            const ReportView& view, std::size_t comparisons) {
     change.verdict = "nothing seen";
     if (without == nullptr) change.verdict = "not measured";
@@ -317,7 +317,7 @@ RecipeChanges recipe_changes(const ReportView& view) {
     RecipeChanges result;
     std::vector<const Standing*> neighbours;
     std::size_t most = 1;
-    for (const Configuration& recipe : listed_in_stages(view)) {
+    for (const Configuration& recipe : listed_as_recipe(view)) {
         RecipeChanges here{recipe};
         std::vector<const Standing*> found;
         for (const auto& [name, value] : recipe.entries()) {
@@ -334,7 +334,7 @@ RecipeChanges recipe_changes(const ReportView& view) {
         neighbours = std::move(found);
     }
     for (std::size_t i = 0; i < neighbours.size(); ++i)
-        judge(result.changes[i], told_standing(view, result.recipe), neighbours[i], view, most);
+        judge_change(result.changes[i], told_standing(view, result.recipe), neighbours[i], view, most);
     return result;
 }
 

@@ -155,8 +155,8 @@ struct RecipeChange {
     /// `earns its place`, `costs`, `nothing seen`, `not measured`; and why, where that is no gain.
     std::string verdict{}, reason{};
 };
-/// Of a study in stages the configuration of a list that has most measured neighbours, each with
-/// one of its values put back to the default; of equals the first. No changes: none has two.
+/// Of what a stage named `recipe` lists the configuration that has most measured neighbours, each
+/// with one of its values put back to the default; of equals the first. No changes: none has two.
 struct RecipeChanges {
     Configuration recipe{};
     std::vector<RecipeChange> changes{};

@@ -148,8 +148,8 @@ TEST_CASE("cache size: a study tells it to what looks, and the report says how m
     CHECK(text_holds(ran.out, "--max-num-seqs=32"));
     const std::vector<Trial> trials = study.trials();
     const auto engines = study.engines();
-    REQUIRE(trials.size() == 4);
-    REQUIRE(engines.size() == 4);
+    REQUIRE(trials.size() >= 4);  // the fifth confirms what was never measured cold, where that won
+    REQUIRE(engines.size() == trials.size());
     const std::vector<bool> told{false, false, true, true};
     for (std::size_t i = 0; i < 4; ++i) {
         INFO(engines[i].words);
