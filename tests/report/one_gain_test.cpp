@@ -41,13 +41,12 @@ TEST_CASE("one gain: headline, JSON, tables and page agree, in a search by any s
     for (const std::string strategy : {"exhaustive", "{staged: {stages: [mode]}}"}) {
         INFO(strategy);
         const TemporaryFolder folder;
-        const Catalogue catalogue(search_spaces);
         const std::filesystem::path file = folder.write(
             "study.yaml",
             "space: {mode: {choice: [slow, fast]}}\nobjective: {maximize: rate}\nstrategy: " +
                 strategy + "\n");
-        const StudySetup setup =
-            set_up(load_study(file, catalogue, "", MeasuredBy::outside), folder.path() / "out");
+        const StudySetup setup = set_up(
+            load_study(file, shipped_catalogue, "", MeasuredBy::outside), folder.path() / "out");
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);
         int told = 0;

@@ -30,8 +30,8 @@ Reports reports_of(const std::string& stages,
         "objective: {maximize: rate}\n"
         "strategy: {staged: {compare_with: baseline, stages: [" +
             stages + "]}}\n");
-    const StudySetup setup = set_up(
-        load_study(file, Catalogue(search_spaces), "", MeasuredBy::outside), folder.path() / "out");
+    const StudySetup setup =
+        set_up(load_study(file, shipped_catalogue, "", MeasuredBy::outside), folder.path() / "out");
     MemoryJournal journal;
     Study study(*setup.problem, *setup.strategy, journal);
     int told = 0;

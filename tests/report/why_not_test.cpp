@@ -26,7 +26,7 @@ struct AskedStudy {
                       "space: {mode: {choice: [slow, fast, wild]}, size: {choice: [1, 2, 4]}}\n"
                       "objective: {maximize: rate}\nstrategy: exhaustive\n" +
                           more),
-                  Catalogue(search_spaces), "", MeasuredBy::outside),
+                  shipped_catalogue, "", MeasuredBy::outside),
               folder.path() / "out")) {}
 
     /// Tells the first trials of a run that has a budget of 60.
