@@ -16,12 +16,6 @@
 using namespace servetune;
 using namespace servetune::test;
 
-namespace {
-
-namespace fs = std::filesystem;
-
-}  // namespace
-
 TEST_CASE(
     "own files: a new file replaces nothing, and goes only where it still is the one that was "
     "made") {

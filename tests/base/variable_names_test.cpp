@@ -23,8 +23,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::vector<std::string> no_names{
     "$(touch PWNED)", "`id`", "A;id", "A B", "",   "1A",  "A=B", "A\nB", "A-B", "A.B",
     "\xC3\xA4",       "A\"B", "A'B",  "A$B", "A}", "A%%", "[A]"};

@@ -16,8 +16,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string causal = R"({"architectures": ["Qwen3ForCausalLM"]})";
 const std::vector<std::string> gguf_files{"$LLAMA_CACHE/*.gguf", "~/.cache/llama-files/*.gguf"};
 

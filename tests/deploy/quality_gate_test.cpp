@@ -18,8 +18,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// A server of which only the address is asked.
 class AddressOnly : public Server {
 public:

@@ -24,8 +24,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::vector<std::string> all_artefacts{"shell", "systemd", "compose", "slurm", "kubernetes"};
 const std::string artefact_secret = "s3cr3t-value-1";
 

@@ -17,8 +17,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const fs::path spaces_of_deploys = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 
 /// What a study recommends that tuned these parameters.

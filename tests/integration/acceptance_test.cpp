@@ -17,7 +17,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 struct ScriptRun {

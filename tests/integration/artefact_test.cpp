@@ -20,8 +20,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string planted = "hf_Plantedf0rArtefacts";
 
 /// A study whose engines would be started, with an environment of hard words; nothing of it is run.

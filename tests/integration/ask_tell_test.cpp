@@ -24,7 +24,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 const std::string space = R"(

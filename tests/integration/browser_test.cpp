@@ -20,8 +20,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 bool drives_browser() {
     const bool here = access("/usr/bin/chromium", X_OK) == 0 &&
                       fs::exists(fs::path(BROWSER_PACKAGES) / "node_modules/playwright-core");

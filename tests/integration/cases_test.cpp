@@ -26,7 +26,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 

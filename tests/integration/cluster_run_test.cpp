@@ -21,8 +21,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string study_in_cluster =
     "study: chat\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nstrategy: "
     "exhaustive\ndecision: published\n"

@@ -27,7 +27,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 

@@ -33,7 +33,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 /// The watchdog's process of a tuner: proc(5), "pid (name) state parent ..."; 0: it has none.

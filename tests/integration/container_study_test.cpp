@@ -19,8 +19,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 std::string study_in_containers(const PodmanWorld& world, const std::string& images,
                                 const std::string& more) {
     return "study: contained\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nstrategy: "

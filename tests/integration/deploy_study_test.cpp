@@ -28,8 +28,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const fs::path source = SERVETUNE_SOURCE;
 
 /// `vllm` and `trtllm-serve` in a folder, which are simengine.

@@ -34,7 +34,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path checkout = SERVETUNE_SOURCE;
 constexpr int seconds_of_a_page = 500;  // ends what hangs; a busy machine takes minutes
 

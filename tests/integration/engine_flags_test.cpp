@@ -14,7 +14,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path repository = SERVETUNE_SOURCE;
 
 Ran engine_flags(std::vector<std::string> words, const fs::path& folder) {

@@ -20,8 +20,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// What `init` comes to when these lines are typed, and what it shows.
 std::pair<int, std::string> init_asked(const TemporaryFolder& folder, const std::string& typed) {
     OnTerminal terminal({SERVETUNE_PROGRAM, "init", "--output", "asked.yaml", "--force"},

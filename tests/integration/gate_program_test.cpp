@@ -18,8 +18,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 using GateJson = nlohmann::json;
 
 /// A folder whose `bin` has an engine `vllm`, which is simengine, and this `autotune`.

@@ -17,7 +17,6 @@
 using namespace servetune;
 using namespace servetune::test;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 TEST_CASE("machine watch: a GPU of one's own at its power limit is undisturbed") {

@@ -17,8 +17,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const fs::path browser = "/usr/bin/chromium";
 
 bool has_browser() {

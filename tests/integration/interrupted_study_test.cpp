@@ -29,8 +29,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// The 14B study slowed down, for watching, stopping and killing.
 fs::path interruptible_study(const TemporaryFolder& folder, const std::string& delay) {
     return folder.write("slow.yaml", "use: " + (published / "qwen3-14b-h100/study.yaml").string() +

@@ -14,7 +14,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path shipped_study =
     fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100";
 

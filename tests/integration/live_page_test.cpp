@@ -23,8 +23,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Eleven configurations that give a number after `delay`, one that runs out of memory.
 fs::path slow_study(const TemporaryFolder& folder, const std::string& delay,
                     bool with_latency = false) {

@@ -22,7 +22,6 @@
 
 using namespace servetune;
 using namespace servetune::test;
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -25,7 +25,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 Json run_study(const std::string& study, const fs::path& folder,

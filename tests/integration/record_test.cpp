@@ -21,8 +21,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// A study of two configurations and its record.
 class RecordedStudy {
 public:

@@ -33,8 +33,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// A machine with three devices, and engines that go wrong where a word of theirs says so.
 class ThreeDevices {
 public:

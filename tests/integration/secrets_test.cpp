@@ -17,8 +17,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string password = "sk-4711-not-to-be-seen";
 
 struct KeyInEnvironment {

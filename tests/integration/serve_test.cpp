@@ -17,8 +17,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 bool says(const std::string& text, const std::string& part) { return has(text, part); }
 
 /// `autotune serve` of a study that recommends `--max-num-seqs=32`; its default is 4.

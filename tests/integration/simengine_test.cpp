@@ -34,8 +34,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 using Clock = std::chrono::steady_clock;
 
 const std::vector<Words> all{vllm, sglang, trtllm, llama};
@@ -72,8 +70,7 @@ TEST_CASE("simengine: each engine's command starts it, and it answers on the usu
                                       joined(llama, {"--metrics"})};
     for (const Words& command : measured) {
         INFO(command.front());
-        SimEngine engine(program, fast(command));
-        REQUIRE(engine.wait_until_ready());
+        ReadyEngine engine(fast(command));
         const auto models = served_models({engine.url(), ""});
         REQUIRE(models.size() == 1);
         CHECK(models.front() == model);
@@ -173,9 +170,8 @@ TEST_CASE(
 }
 
 TEST_CASE("simengine: aliases, spellings and lists of flags mean what they mean to the engine") {
-    SimEngine engine(program, fast({"vllm", "serve", model, "--port", "0", "--served-model-name",
-                                    "first", "second", "--max_model_len", "4k", "-tp", "2"}));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast({"vllm", "serve", model, "--port", "0", "--served-model-name", "first",
+                             "second", "--max_model_len", "4k", "-tp", "2"}));
     const Json models = Json::parse(engine.get("/v1/models").body);
     CHECK(models["data"][0]["id"] == "first");
     CHECK(models["data"][1]["id"] == "second");
@@ -194,8 +190,7 @@ TEST_CASE("simengine: an options file is read, in YAML and JSON") {
         "options.json",
         R"({"max_batch_size": 3, "kv_cache_config": {"free_gpu_memory_fraction": 0.5}})");
     for (const auto& file : {yaml, json}) {
-        SimEngine engine(program, fast(joined(trtllm, {"--extra_llm_api_options", file.string()})));
-        REQUIRE(engine.wait_until_ready());
+        ReadyEngine engine(fast(joined(trtllm, {"--extra_llm_api_options", file.string()})));
         const Json body = chat_body(400);
         std::vector<std::unique_ptr<Socket>> clients;
         for (int i = 0; i < 8; ++i) clients.push_back(begun(engine, body));
@@ -208,9 +203,7 @@ TEST_CASE("simengine: an options file is read, in YAML and JSON") {
 }
 
 TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
-    SimEngine engine(program,
-                     fast(joined(vllm, {"--max-model-len", "512", "--api-key", "secret"})));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(joined(vllm, {"--max-model-len", "512", "--api-key", "secret"})));
     CHECK(engine.post("/v1/chat/completions", chat_body(2).dump()).status == 401);
     for (const Words& command : all) {
         INFO(command.front());
@@ -220,8 +213,7 @@ TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
             : command == trtllm
                 ? joined(trtllm, {"--max_seq_len", "512"})
                 : Words{"llama-server", "-m", model, "--port", "0", "-c", "512", "-np", "1"};
-        SimEngine small(program, fast(limited));
-        REQUIRE(small.wait_until_ready());
+        ReadyEngine small(fast(limited));
         const HttpAnswer longer =
             small.post("/v1/chat/completions", chat_body(64, words_text(600)).dump());
         CHECK(longer.status == 400);
@@ -241,8 +233,7 @@ TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
 
 TEST_CASE(
     "simengine: the load generator counts its prompts exactly, and conversations use the cache") {
-    SimEngine engine(program, fast(vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(vllm));
     for (const auto api : {Endpoint::Api::chat, Endpoint::Api::completions}) {
         const Endpoint endpoint{engine.url(), model, api};
         const Calibration found =
@@ -284,8 +275,7 @@ TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset 
     CHECK(has(vllm_engine.get("/metrics").body, "vllm:prefix_cache_hits_total{"));
     CHECK(has(sglang_engine.get("/metrics").body, "sglang:cached_tokens_total{"));
 
-    SimEngine plain(program, fast(vllm));
-    REQUIRE(plain.wait_until_ready());
+    ReadyEngine plain(fast(vllm));
     CHECK(plain.post("/reset_prefix_cache", "{}").status == 404);
 }
 
@@ -318,12 +308,10 @@ TEST_CASE("simengine: guessed tokens are counted where it speculates, and only t
 }
 
 TEST_CASE("simengine: what only some engines have, and only when told to") {
-    SimEngine quiet(program, fast(llama));
-    REQUIRE(quiet.wait_until_ready());
+    ReadyEngine quiet(fast(llama));
     CHECK(quiet.get("/metrics").status == 501);
-    SimEngine blind(program, fast(joined(sglang, {"--schedule-conservativeness", "0.7",
-                                                  "--reasoning-parser", "qwen3"})));
-    REQUIRE(blind.wait_until_ready());
+    ReadyEngine blind(fast(
+        joined(sglang, {"--schedule-conservativeness", "0.7", "--reasoning-parser", "qwen3"})));
     CHECK(blind.get("/metrics").status == 404);
     const Json info = Json::parse(blind.get("/get_server_info").body);
     CHECK(info["schedule_conservativeness"] == 0.7);
@@ -333,8 +321,7 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
     const LoadRun run = load(blind, 4, 9, 2, {.ignore_eos = true});
     CHECK(succeeded(run) == 4);
     CHECK(run.records.front().chunks == 9);
-    SimEngine other(program, fast(vllm));
-    REQUIRE(other.wait_until_ready());
+    ReadyEngine other(fast(vllm));
     CHECK(other.get("/get_server_info").status == 404);
     Json body = chat_body(500);
     body.erase("ignore_eos");
@@ -345,9 +332,7 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
 }
 
 TEST_CASE("simengine: a client that leaves takes its request with it") {
-    SimEngine engine(program,
-                     joined({"--start-scale", "100000"}, joined(vllm, {"--max-num-seqs=2"})));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(joined({"--start-scale", "100000"}, joined(vllm, {"--max-num-seqs=2"})));
     Json body = chat_body(4000);
     body["stream"] = true;
     {
@@ -371,8 +356,7 @@ TEST_CASE("simengine: a client that leaves takes its request with it") {
 }
 
 TEST_CASE("simengine: a client that does not read is dropped, and costs the others nothing") {
-    SimEngine engine(program, fast(joined(vllm, {"--max-num-seqs=256"}), {"--time-scale", "5000"}));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(joined(vllm, {"--max-num-seqs=256"}), {"--time-scale", "5000"}));
     Json body = chat_body(39'000);
     body["stream"] = true;
     const auto deaf = begun(engine, body);
@@ -386,8 +370,7 @@ TEST_CASE("simengine: out of descriptors it goes on, and serves those that waite
     rlimit before{};
     REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
     const rlimit few{48, before.rlim_max};
-    SimEngine engine(program, fast(vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(vllm));
     REQUIRE(prlimit(engine.process().id(), RLIMIT_NOFILE, &few, nullptr) == 0);
     Json body = chat_body(2000);
     body["stream"] = true;
@@ -404,8 +387,7 @@ TEST_CASE("simengine: out of descriptors it goes on, and serves those that waite
 }
 
 TEST_CASE("simengine: TERM ends it at once with streams open, and the port is free") {
-    SimEngine engine(program, joined({"--start-scale", "100000"}, vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(joined({"--start-scale", "100000"}, vllm));
     Json body = chat_body(4000);
     body["stream"] = true;
     std::vector<std::unique_ptr<Socket>> clients;
@@ -421,8 +403,7 @@ TEST_CASE("simengine: TERM ends it at once with streams open, and the port is fr
 }
 
 TEST_CASE("simengine: a port in use is what the engine says it is") {
-    SimEngine engine(program, fast(vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(vllm));
     const std::string port = std::to_string(engine.port());
     const EndedProgram second = ended(fast({"vllm", "serve", model, "--port", port}));
     CHECK(second.code == 1);
@@ -471,8 +452,7 @@ TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse
 TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
     // A machine that is busy makes both late: the bound is loose.
     const Words flags{"--max-num-seqs=64"};
-    SimEngine engine(program, joined({"--start-scale", "100000"}, joined(vllm, flags)));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(joined({"--start-scale", "100000"}, joined(vllm, flags)));
     LoadTest test;
     test.endpoint = {engine.url(), model};
     test.workload.dataset = {

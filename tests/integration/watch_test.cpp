@@ -26,8 +26,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// A study on paper of requests with 256 + 32 tokens, 8 in flight; its folder.
 fs::path watched_folder(const TemporaryFolder& folder, const std::string& engine = "vllm") {
     const fs::path file = folder.write(

@@ -118,8 +118,6 @@ TEST_CASE("secrets: user and password of a URL are known and not shown") {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string secret_key = "sk-4711-not-to-be-seen";
 
 const char* const study_with_secrets = R"(
