@@ -14,8 +14,6 @@
 #include "study_file/yaml.hpp"
 #include "study_file/yaml_text.hpp"
 
-#include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;

@@ -3,15 +3,12 @@
 // set of values.
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;

@@ -14,9 +14,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;

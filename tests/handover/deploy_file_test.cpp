@@ -9,7 +9,6 @@
 
 #include <sys/xattr.h>
 
-#include <filesystem>
 #include <vector>
 
 using namespace servetune;

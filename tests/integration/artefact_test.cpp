@@ -7,12 +7,8 @@
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;

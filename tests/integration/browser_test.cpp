@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
 using namespace servetune;
 using namespace servetune::test;

@@ -9,9 +9,7 @@
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include <filesystem>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -8,10 +8,7 @@
 #include "support/waiting.hpp"
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -10,8 +10,6 @@
 #include "support/tiny_model.hpp"
 
 #include <csignal>
-#include <cstdlib>
-#include <string>
 #include <vector>
 
 using namespace servetune;

@@ -16,7 +16,6 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <thread>
 
 using namespace servetune;

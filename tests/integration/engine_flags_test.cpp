@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scripts/engine-flags: which flags a version takes, from its help or its source, and what changed.
 #include "support/autotune.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"

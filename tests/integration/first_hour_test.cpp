@@ -3,7 +3,6 @@
 // tests/data/cases/program/first-hour.yaml.
 #include "support/autotune.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/terminal.hpp"
 #include "support/test.hpp"
 
@@ -12,8 +11,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <csignal>
-#include <cstdlib>
 #include <sstream>
 
 using namespace servetune;

@@ -10,9 +10,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;

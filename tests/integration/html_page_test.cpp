@@ -10,8 +10,6 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
-
 using namespace servetune;
 using namespace servetune::test;
 

@@ -18,9 +18,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <thread>
 #include <vector>
 

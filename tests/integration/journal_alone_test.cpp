@@ -6,9 +6,6 @@
 #include "base/files.hpp"
 #include "servetune/sqlite_journal.hpp"
 
-#include <cstdlib>
-#include <fstream>
-
 using namespace servetune;
 using namespace servetune::test;
 

@@ -10,7 +10,6 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include <string>
 #include <vector>
 
 using namespace servetune;

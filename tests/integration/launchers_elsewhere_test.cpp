@@ -15,11 +15,9 @@
 #include "support/test.hpp"
 
 #include <csignal>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -13,9 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
-#include <string>
 #include <vector>
 
 using namespace servetune;

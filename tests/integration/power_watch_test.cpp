@@ -12,10 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <string>
 #include <thread>
 #include <variant>
 #include <vector>

@@ -21,7 +21,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <set>
 
 using namespace servetune;

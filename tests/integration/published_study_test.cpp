@@ -13,9 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>

@@ -11,9 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <string>
 #include <vector>
 
 using namespace servetune;

@@ -4,12 +4,10 @@
 #include "support/autotune.hpp"
 #include "support/deployed_study.hpp"
 #include "support/http.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
 #include <csignal>
-#include <string>
 #include <vector>
 
 using namespace servetune;

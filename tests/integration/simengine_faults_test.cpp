@@ -14,9 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <stop_token>
-#include <string>
 #include <thread>
 #include <vector>
 

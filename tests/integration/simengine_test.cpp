@@ -20,11 +20,8 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -47,6 +44,13 @@ bool comes_true(const SimEngine& engine, const char* key, double value) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;
+}
+
+void check_refused(const Words& command, int code, const std::string& says) {
+    const EndedProgram end = ended(command);
+    INFO(end.err);
+    CHECK(end.code == code);
+    CHECK(has(end.err, says));
 }
 
 /// A chat request that is begun and not read; closing it is leaving.
@@ -105,41 +109,36 @@ TEST_CASE("simengine: each engine's command starts it, and it answers on the usu
 }
 
 TEST_CASE("simengine: what an engine refuses, it refuses with its own words and code") {
-    const auto check = [](const Words& command, int code, const std::string& says) {
-        const EndedProgram end = ended(command);
-        INFO(end.err);
-        CHECK(end.code == code);
-        CHECK(has(end.err, says));
-    };
-    check(joined(vllm, {"--max-num-seqz", "3"}), 2,
-          "vllm: error: unrecognized arguments: --max-num-seqz");
-    check(joined(vllm, {"--max-num-seqs=many"}), 2,
-          "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'");
-    check(joined(vllm, {"--dtype", "float12"}), 2,
-          "error: argument --dtype: invalid choice: 'float12' (choose from 'auto', ");
-    check(joined(vllm, {"--max-num-seqs"}), 2,
-          "error: argument --max-num-seqs: expected one argument");
-    check(joined(sglang, {"--mem-fraction-statik=0.8"}), 2,
-          "launch_server.py: error: unrecognized arguments: --mem-fraction-statik=0.8");
-    check(joined(trtllm, {"--max_batch_sizes", "8"}), 2,
-          "Error: No such option: --max_batch_sizes");
-    check(joined(trtllm, {"--max_batch_size", "x"}), 2,
-          "Error: Invalid value for '--max_batch_size': 'x' is not a valid integer.");
-    check(joined(llama, {"--foo"}), 1, "error: invalid argument: --foo");
-    check(joined(llama, {"-b", "x"}), 1, "error while handling argument \"--batch-size\": stoi");
+    check_refused(joined(vllm, {"--max-num-seqz", "3"}), 2,
+                  "vllm: error: unrecognized arguments: --max-num-seqz");
+    check_refused(joined(vllm, {"--max-num-seqs=many"}), 2,
+                  "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'");
+    check_refused(joined(vllm, {"--dtype", "float12"}), 2,
+                  "error: argument --dtype: invalid choice: 'float12' (choose from 'auto', ");
+    check_refused(joined(vllm, {"--max-num-seqs"}), 2,
+                  "error: argument --max-num-seqs: expected one argument");
+    check_refused(joined(sglang, {"--mem-fraction-statik=0.8"}), 2,
+                  "launch_server.py: error: unrecognized arguments: --mem-fraction-statik=0.8");
+    check_refused(joined(trtllm, {"--max_batch_sizes", "8"}), 2,
+                  "Error: No such option: --max_batch_sizes");
+    check_refused(joined(trtllm, {"--max_batch_size", "x"}), 2,
+                  "Error: Invalid value for '--max_batch_size': 'x' is not a valid integer.");
+    check_refused(joined(llama, {"--foo"}), 1, "error: invalid argument: --foo");
+    check_refused(joined(llama, {"-b", "x"}), 1,
+                  "error while handling argument \"--batch-size\": stoi");
     // Its own mistakes, and ours.
-    check({"--hardware", "h100-sxn", "vllm", "serve", model}, 2, "h100-sxm");
-    check({"--seed", "-1", "vllm", "serve", model}, 2, "--seed");
-    check({"vllm", "serve", "Qwen/Qwen3-8C"}, 2, "Qwen/Qwen3-8B");
-    check({"vlm", "serve", model}, 2,
-          "an engine's command wanted behind the options: vllm serve MODEL");
-    check({}, 2, "an engine's command wanted");
-    check({"--fault", "never_redy", "vllm", "serve", model}, 2,
-          "unknown name 'never_redy'; nearest: never_ready");
-    check({"--fault", "answer_503=soon", "vllm", "serve", model}, 2,
-          "--fault answer_503: a number above 0 wanted, got 'soon'");
-    check({"--noise", "a", "vllm", "serve", model}, 2, "--noise RUN[,STEP] wanted");
-    check({"--time-scale", "0", "vllm", "serve", model}, 2, "--time-scale");
+    check_refused({"--hardware", "h100-sxn", "vllm", "serve", model}, 2, "h100-sxm");
+    check_refused({"--seed", "-1", "vllm", "serve", model}, 2, "--seed");
+    check_refused({"vllm", "serve", "Qwen/Qwen3-8C"}, 2, "Qwen/Qwen3-8B");
+    check_refused({"vlm", "serve", model}, 2,
+                  "an engine's command wanted behind the options: vllm serve MODEL");
+    check_refused({}, 2, "an engine's command wanted");
+    check_refused({"--fault", "never_redy", "vllm", "serve", model}, 2,
+                  "unknown name 'never_redy'; nearest: never_ready");
+    check_refused({"--fault", "answer_503=soon", "vllm", "serve", model}, 2,
+                  "--fault answer_503: a number above 0 wanted, got 'soon'");
+    check_refused({"--noise", "a", "vllm", "serve", model}, 2, "--noise RUN[,STEP] wanted");
+    check_refused({"--time-scale", "0", "vllm", "serve", model}, 2, "--time-scale");
 }
 
 TEST_CASE(
@@ -405,34 +404,25 @@ TEST_CASE("simengine: TERM ends it at once with streams open, and the port is fr
 TEST_CASE("simengine: a port in use is what the engine says it is") {
     ReadyEngine engine(fast(vllm));
     const std::string port = std::to_string(engine.port());
-    const EndedProgram second = ended(fast({"vllm", "serve", model, "--port", port}));
-    CHECK(second.code == 1);
-    CHECK(has(second.err, "Address already in use"));
-    const EndedProgram third =
-        ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
-    CHECK(third.code == 1);
-    CHECK(has(third.err, "couldn't bind HTTP server socket"));
-    const EndedProgram fourth = ended(
-        fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
-    CHECK(fourth.code == 1);
-    CHECK(has(fourth.err, "address already in use"));
+    check_refused(fast({"vllm", "serve", model, "--port", port}), 1, "Address already in use");
+    check_refused(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}), 1,
+                  "couldn't bind HTTP server socket");
+    check_refused(
+        fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}), 1,
+        "address already in use");
 }
 
 TEST_CASE("simengine: a start that fails says why, in the engine's words") {
-    const EndedProgram no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"},
-                                              {"vllm", "serve", "Qwen/Qwen3-14B"}));
-    CHECK(no_room.code == 1);
-    CHECK(has(no_room.err, "CUDA out of memory"));
-    const EndedProgram no_cache =
-        ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
-                     {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
-    CHECK(no_cache.code == 1);
-    CHECK(has(no_cache.err, "No available memory for the cache blocks"));
+    check_refused(joined({"--hardware", "a10", "--time-scale", "100000"},
+                         {"vllm", "serve", "Qwen/Qwen3-14B"}),
+                  1, "CUDA out of memory");
+    check_refused(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
+                         {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}),
+                  1, "No available memory for the cache blocks");
     const TemporaryFolder folder;
     const auto unknown = folder.write("options.yaml", "kv_cache_config: {no_such_thing: 1}\n");
-    const EndedProgram refused = ended(joined(trtllm, {"--config", unknown.string()}));
-    CHECK(refused.code == 1);
-    CHECK(has(refused.err, "kv_cache_config.no_such_thing\n  Extra inputs are not permitted"));
+    check_refused(joined(trtllm, {"--config", unknown.string()}), 1,
+                  "kv_cache_config.no_such_thing\n  Extra inputs are not permitted");
 }
 
 TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse connections") {

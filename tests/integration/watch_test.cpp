@@ -12,11 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -14,12 +14,9 @@
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>

@@ -18,8 +18,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
-
 using namespace servetune;
 using namespace servetune::test;
 

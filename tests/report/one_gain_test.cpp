@@ -6,14 +6,12 @@
 #include "servetune/study_file.hpp"
 #include "study/confirmation.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <sstream>
-#include <string>
 #include <vector>
 
 using namespace servetune;

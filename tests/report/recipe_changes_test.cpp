@@ -4,14 +4,12 @@
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <functional>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;

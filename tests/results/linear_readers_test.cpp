@@ -10,7 +10,6 @@
 #include "study/table.hpp"
 #include "study_file/yaml.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <ctime>
