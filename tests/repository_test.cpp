@@ -21,7 +21,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path source = SERVETUNE_SOURCE;
 
 /// From the ground up; src/CMakeLists.txt says which libraries hold them.

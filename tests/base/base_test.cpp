@@ -16,7 +16,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -14,7 +14,6 @@
 #include "support/test.hpp"
 
 #include <limits>
-#include <string>
 #include <vector>
 
 using namespace servetune;

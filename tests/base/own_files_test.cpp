@@ -10,17 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <string>
-
 using namespace servetune;
 using namespace servetune::test;
-
-namespace {
-
-namespace fs = std::filesystem;
-
-}  // namespace
 
 TEST_CASE(
     "own files: a new file replaces nothing, and goes only where it still is the one that was "

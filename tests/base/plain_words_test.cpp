@@ -6,7 +6,6 @@
 #include "servetune/error.hpp"
 
 #include <new>
-#include <string>
 #include <system_error>
 
 using namespace servetune;

@@ -15,9 +15,7 @@
 
 #include <cctype>
 #include <chrono>
-#include <cstdlib>
 #include <map>
-#include <string>
 #include <vector>
 
 using namespace servetune;

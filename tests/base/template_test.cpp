@@ -3,8 +3,6 @@
 
 #include "base/template.hpp"
 
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 using namespace servetune;

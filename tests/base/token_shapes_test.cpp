@@ -2,7 +2,6 @@
 #include "base/token_shapes.hpp"
 #include "support/test.hpp"
 
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -14,16 +14,12 @@
 #include "study_file/yaml.hpp"
 #include "study_file/yaml_text.hpp"
 
-#include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::vector<std::string> no_names{
     "$(touch PWNED)", "`id`", "A;id", "A B", "",   "1A",  "A=B", "A\nB", "A-B", "A.B",

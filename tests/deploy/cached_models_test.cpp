@@ -5,18 +5,12 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::string causal = R"({"architectures": ["Qwen3ForCausalLM"]})";
 const std::vector<std::string> gguf_files{"$LLAMA_CACHE/*.gguf", "~/.cache/llama-files/*.gguf"};

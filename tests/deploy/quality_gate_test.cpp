@@ -3,22 +3,17 @@
 // set of values.
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A server of which only the address is asked.
 class AddressOnly : public Server {
@@ -66,6 +61,12 @@ Configuration answering(const std::string& kv, std::int64_t seqs = 8) {
         {{"kv", Value(kv)}, {"quantization", Value("none")}, {"seqs", Value(seqs)}});
 }
 
+/// What the gate says of a server whose address ends so.
+std::variant<Metrics, Failure> asked(QualityGate& gate, const std::string& says,
+                                     const Configuration& configuration) {
+    return gate.of(AddressOnly("http://h/" + says), configuration, {});
+}
+
 double drop_in(const std::variant<Metrics, Failure>& found) {
     REQUIRE(std::holds_alternative<Metrics>(found));
     return std::get<Metrics>(found).at("quality_drop").value;
@@ -109,22 +110,22 @@ TEST_CASE(
     "answers") {
     const AccuracyProgram program;
     QualityGate gate(program.options());
-    CHECK(std::get<Metrics>(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {}))
+    CHECK(std::get<Metrics>(asked(gate, "0.6", answering("fp8")))
               .empty());  // the default was never asked
-    CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
-    CHECK(drop_in(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})) == Approx(0.25));
-    CHECK(drop_in(gate.of(AddressOnly("http://h/0.1"), answering("fp8", 64), {})) ==
+    CHECK(drop_in(asked(gate, "0.8", answering("auto"))) == 0);
+    CHECK(drop_in(asked(gate, "0.6", answering("fp8"))) == Approx(0.25));
+    CHECK(drop_in(asked(gate, "0.1", answering("fp8", 64))) ==
           Approx(0.25));  // the same answers as before
-    CHECK(drop_in(gate.of(AddressOnly("http://h/0.1"), answering("auto", 64), {})) == 0);
+    CHECK(drop_in(asked(gate, "0.1", answering("auto", 64))) == 0);
     CHECK(program.runs() == 2);
     QualityGate resumed(program.options());
-    CHECK(drop_in(resumed.of(AddressOnly("http://h/0.1"), answering("fp8"), {})) == Approx(0.25));
+    CHECK(drop_in(asked(resumed, "0.1", answering("fp8"))) == Approx(0.25));
     CHECK(program.runs() == 2);
 
     QualityOptions others = program.options();  // another question: nothing that was kept counts
     others.metric = "accuracy";
     QualityGate anew(others);
-    CHECK(std::get<Metrics>(anew.of(AddressOnly("http://h/0.6"), answering("fp8"), {})).empty());
+    CHECK(std::get<Metrics>(asked(anew, "0.6", answering("fp8"))).empty());
 }
 
 TEST_CASE(
@@ -143,9 +144,9 @@ TEST_CASE(
     };
     CHECK_FALSE(gate.lacks_default(on("vllm")));
     CHECK(gate.lacks_default(on("sglang")));
-    CHECK(drop_in(gate.of(AddressOnly("http://127.0.0.1:1/0.8"), on("vllm"), {})) == 0);
+    CHECK(drop_in(asked(gate, "0.8", on("vllm"))) == 0);
     CHECK_FALSE(gate.lacks_default(on("sglang")));
-    CHECK(drop_in(gate.of(AddressOnly("http://127.0.0.1:1/0.6"), on("sglang"), {})) ==
+    CHECK(drop_in(asked(gate, "0.6", on("sglang"))) ==
           Approx(0.25));
     CHECK(program.runs() == 2);
 
@@ -164,12 +165,12 @@ TEST_CASE(
     QualityOptions options = program.options();
     options.command.insert(options.command.begin(), "sh");
     QualityGate gate(options);
-    CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
+    CHECK(drop_in(asked(gate, "0.8", answering("auto"))) == 0);
     CHECK(program.runs() == 1);
     options.command.front() = "no-such-program";
     options.file = program.folder.path() / "other.json";
     QualityGate missing(options);
-    CHECK_THROWS_AS(missing.of(AddressOnly("http://h/0.8"), answering("auto"), {}), UsageError);
+    CHECK_THROWS_AS(asked(missing, "0.8", answering("auto")), UsageError);
 }
 
 TEST_CASE(
@@ -180,15 +181,15 @@ TEST_CASE(
     options.limits = {Limit::parse("quality_drop <= 1%")};
     QualityGate gate(options);
     CHECK(std::holds_alternative<Failure>(
-        gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})));  // nothing to judge it by
-    CHECK_THROWS_AS(gate.of(AddressOnly("http://h/broken"), answering("auto"), {}), UsageError);
-    CHECK_THROWS_AS(gate.of(AddressOnly("http://h/0"), answering("auto"), {}), UsageError);
-    CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
-    const auto refused = gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {});
+        asked(gate, "0.6", answering("fp8"))));  // nothing to judge it by
+    CHECK_THROWS_AS(asked(gate, "broken", answering("auto")), UsageError);
+    CHECK_THROWS_AS(asked(gate, "0", answering("auto")), UsageError);
+    CHECK(drop_in(asked(gate, "0.8", answering("auto"))) == 0);
+    const auto refused = asked(gate, "0.6", answering("fp8"));
     REQUIRE(std::holds_alternative<Failure>(refused));
     CHECK(std::get<Failure>(refused).message ==
           "limit quality_drop <= 0.01 broken: 0.25 (kv=fp8); it was not load-tested");
-    const auto failed = gate.of(AddressOnly("http://h/broken"), answering("fp4"), {});
+    const auto failed = asked(gate, "broken", answering("fp4"));
     REQUIRE(std::holds_alternative<Failure>(failed));
     CHECK(has(std::get<Failure>(failed).message, "exit code 3"));
 

@@ -4,7 +4,6 @@
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 #include "servetune/trial.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 using namespace servetune;

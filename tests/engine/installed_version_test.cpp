@@ -7,8 +7,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 fs::path put_program(const TemporaryFolder& folder, const std::string& name,
                      const std::string& content) {
     fs::create_directories((folder.path() / name).parent_path());

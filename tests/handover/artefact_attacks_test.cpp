@@ -14,17 +14,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::vector<std::string> all_artefacts{"shell", "systemd", "compose", "slurm", "kubernetes"};
 const std::string artefact_secret = "s3cr3t-value-1";

@@ -8,10 +8,6 @@
 
 #include "base/files.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-
 using namespace servetune;
 using namespace servetune::test;
 

@@ -4,12 +4,11 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "servetune/catalogue.hpp"
+#include "support/shipped.hpp"
 #include "servetune/error.hpp"
 
 #include <sys/xattr.h>
 
-#include <filesystem>
 #include <vector>
 
 using namespace servetune;
@@ -17,17 +16,13 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
-const fs::path spaces_of_deploys = fs::path(SERVETUNE_SOURCE) / "search_spaces";
-
 /// What a study recommends that tuned these parameters.
 DeploySpec wish_for(std::vector<std::string> flags,
                     std::map<std::string, std::string> environment = {}, std::int64_t gpus = 0) {
     DeploySpec wish;
-    static const Engine engine = Catalogue(spaces_of_deploys).engine("vllm");
+    static const Engine engine = shipped_catalogue.engine("vllm");
     static const auto reader =
-        std::make_shared<const CommandReader>(std::vector{engine}, spaces_of_deploys);
+        std::make_shared<const CommandReader>(std::vector{engine}, search_spaces);
     wish.engine = engine;
     wish.reader = reader;
     wish.flags = std::move(flags);
@@ -39,6 +34,10 @@ DeploySpec wish_for(std::vector<std::string> flags,
 }
 
 const DeploySpec more_seqs = wish_for({"--max-num-seqs=512"});
+
+DeployFile read_yaml(const std::string& text) {
+    return read_deploy_file(text, "x.yaml", more_seqs.engine);
+}
 
 DeployEdit edited(const std::string& text, const DeploySpec& wish = more_seqs,
                   const std::string& name = "deploy.yaml", std::size_t which = 0) {
@@ -200,7 +199,7 @@ TEST_CASE("deploy file: what is not literal, or stands for several places, is no
                     .unsafe,
                 "The value of VLLM_USE_X is known only where it runs"));
     DeploySpec llama = more_seqs;
-    llama.engine = Catalogue(spaces_of_deploys).engine("llama.cpp");
+    llama.engine = shipped_catalogue.engine("llama.cpp");
     CHECK(has(read_deploy_file("a: {command: [llama-server, -c, 8], envFrom: [{secretRef: x}]}\n",
                                "a.yaml", llama.engine)
                   .commands.at(0)
@@ -254,21 +253,21 @@ TEST_CASE("deploy file: what is no such file is refused") {
         };
         CHECK(has(message_of<ParseError>(read), why));
     }
-    CHECK(read_deploy_file("a: 1\n", "x.yaml", more_seqs.engine).commands.empty());
+    CHECK(read_yaml("a: 1\n").commands.empty());
     const std::string started_by_shell =
         replaced(pod, R"(    command: ["vllm", "serve", 'Qwen/Qwen3-8B']
     args: ["--max-num-seqs", "64", "--port", "8000"])",
                  "    command: [sh, -c]\n    args:\n    - |\n      exec vllm serve Qwen/Qwen3-8B");
-    CHECK(read_deploy_file(started_by_shell, "x.yaml", more_seqs.engine).commands.empty());
+    CHECK(read_yaml(started_by_shell).commands.empty());
     const std::string helm = "engineConfig:\n  maxNumSeqs: 64\n  extraArgs: [\"--x\"]\n";
-    CHECK(read_deploy_file(helm, "x.yaml", more_seqs.engine).commands.empty());
+    CHECK(read_yaml(helm).commands.empty());
 }
 
 TEST_CASE("deploy file: several engines and documents have names, and the others stay") {
     const std::string two = compose +
                             "  mail:\n    image: vllm/vllm-openai:v0.20.0\n    command: [--model, "
                             "m, --max-num-seqs, \"8\"]\n";
-    const DeployFile file = read_deploy_file(two, "x.yaml", more_seqs.engine);
+    const DeployFile file = read_yaml(two);
     REQUIRE(file.commands.size() == 2);
     CHECK(file.commands[0].label == "chat");
     CHECK(file.commands[1].label == "mail");
@@ -276,7 +275,7 @@ TEST_CASE("deploy file: several engines and documents have names, and the others
     const std::string other =
         replaced(replaced(pod, "name: chat", "name: other"), "\"64\"", "\"32\"");
     const std::string both = pod + "---\n" + other;
-    CHECK(read_deploy_file(both, "x.yaml", more_seqs.engine).commands.at(1).label ==
+    CHECK(read_yaml(both).commands.at(1).label ==
           "Pod/other/engine");
     CHECK(edited(both, more_seqs, "x.yaml", 1).text ==
           pod + "---\n" + replaced(other, "\"32\"", "\"512\""));
@@ -355,14 +354,12 @@ TEST_CASE("deploy file: a changed file takes the place of what was read, and of 
     CHECK(read_file(file) == "new\n");
     CHECK(fs::is_symlink(folder.path() / "link.yaml"));
     CHECK(fs::status(file).permissions() == static_cast<fs::perms>(0640));
-    CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "old\n", "x\n"); }),
-              "changed since it was read"));
-    fs::create_hard_link(file, folder.path() / "twice.yaml");
-    CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "new\n", "x\n"); }),
-              "several names"));
-    const auto refused = [&](const char* why) {
-        return has(message_of<IoError>([&] { replace_deploy_file(file, "new\n", "x\n"); }), why);
+    const auto refused = [&](const char* why, const char* before = "new\n") {
+        return has(message_of<IoError>([&] { replace_deploy_file(file, before, "x\n"); }), why);
     };
+    CHECK(refused("changed since it was read", "old\n"));
+    fs::create_hard_link(file, folder.path() / "twice.yaml");
+    CHECK(refused("several names"));
     fs::remove(folder.path() / "twice.yaml");
     fs::permissions(file, static_cast<fs::perms>(0444));
     CHECK(refused("it is read-only"));

@@ -6,8 +6,6 @@
 #include "handover/request_lines.hpp"
 #include "servetune/error.hpp"
 
-#include <filesystem>
-
 using namespace servetune;
 using namespace servetune::test;
 

@@ -19,8 +19,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 void write_below(const TemporaryFolder& folder, const std::string& name,
                  const std::string& content) {
     fs::create_directories((folder.path() / name).parent_path());

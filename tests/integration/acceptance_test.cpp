@@ -3,13 +3,9 @@
 // itself is known to work before somebody spends an hour of a GPU on it.
 #include "base/files.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;
@@ -17,7 +13,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 struct ScriptRun {

@@ -7,20 +7,14 @@
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::string planted = "hf_Plantedf0rArtefacts";
 

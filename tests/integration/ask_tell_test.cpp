@@ -3,7 +3,6 @@
 // (docs/reference/your-own-program.md).
 #include "support/autotune.hpp"
 #include "support/conversation.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -24,7 +23,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 const std::string space = R"(

@@ -12,15 +12,11 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 bool drives_browser() {
     const bool here = access("/usr/bin/chromium", X_OK) == 0 &&

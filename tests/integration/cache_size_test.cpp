@@ -9,11 +9,7 @@
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,13 +18,7 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* size_flag = "--kv-cache-memory-bytes";
-
-bool text_holds(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 Engine catalogue_vllm() { return Catalogue::standard().engine(std::string("vllm")); }
 
@@ -66,7 +56,7 @@ std::optional<double> figure_or_none(const Trial& trial, const std::string& name
 std::vector<std::string> engines_with_words(const DeployedStudy& study, const std::string& words) {
     std::vector<std::string> result;
     for (const auto& engine : study.engines())
-        if (text_holds(engine.words, words)) result.push_back(engine.words);
+        if (has(engine.words, words)) result.push_back(engine.words);
     return result;
 }
 
@@ -127,7 +117,7 @@ TEST_CASE("cache size: nothing is told where the study says the size, or to an o
          {std::string(size_flag) + "=8G", std::string("--kv-cache-memory")}) {
         SpaceDescription description = only_searched({"max_num_seqs"});
         description.arguments = {{"vllm", {words, "8589934592"}}};
-        if (text_holds(words, "=")) description.arguments["vllm"].pop_back();
+        if (has(words, "=")) description.arguments["vllm"].pop_back();
         INFO(words);
         CHECK_FALSE(size_key_with({}, description));
     }
@@ -142,10 +132,8 @@ TEST_CASE("cache size: nothing is told where the study says the size, or to an o
 
 TEST_CASE("cache size: a study tells it to what looks, and the report says how many were told") {
     const DeployedStudy study(four_configurations());
-    const Ran ran = study.run();
-    INFO(ran.out << ran.err);
-    REQUIRE(ran.code == 0);
-    CHECK(text_holds(ran.out, "--max-num-seqs=32"));
+    const Ran ran = study.run_well();
+    CHECK(has(ran.out, "--max-num-seqs=32"));
     const std::vector<Trial> trials = study.trials();
     const auto engines = study.engines();
     REQUIRE(trials.size() >= 4);  // the fifth confirms what was never measured cold, where that won
@@ -155,7 +143,7 @@ TEST_CASE("cache size: a study tells it to what looks, and the report says how m
         INFO(engines[i].words);
         REQUIRE(trials[i].measurement() != nullptr);
         CHECK((figure_or_none(trials[i], "cache_size_reused") == 1) == told[i]);
-        CHECK(text_holds(engines[i].words, size_flag) == told[i]);
+        CHECK(has(engines[i].words, size_flag) == told[i]);
         CHECK(figure_or_none(trials[i], "ready_seconds") ==
               figure_or_none(trials[i], "trial_start_seconds"));
     }
@@ -165,8 +153,8 @@ TEST_CASE("cache size: a study tells it to what looks, and the report says how m
         REQUIRE(size);
         CHECK(engines[first + 2].words.ends_with(size_flag + (" " + std::to_string(*size))));
     }
-    CHECK(text_holds(read_file(study.directory() / "report.md"),
-                     "(2 of them told the size of their cache by an earlier one)"));
+    CHECK(has(read_file(study.directory() / "report.md"),
+              "(2 of them told the size of their cache by an earlier one)"));
     CHECK(study.left().empty());
 }
 
@@ -178,11 +166,9 @@ TEST_CASE("cache size: what was only measured with it is confirmed from one cold
         "output_tokens: 8}, requests: 32, arrival: {rate: inf}";
     text.clock = "--start-scale 1000 --time-scale 4";
     const DeployedStudy study(text);
-    const Ran ran = study.run();
-    INFO(ran.out << ran.err);
-    REQUIRE(ran.code == 0);
-    CHECK(text_holds(ran.out, "\n  vllm serve Qwen/Qwen3-8B --enable-prefix-caching\n"));
-    CHECK_FALSE(text_holds(ran.out, size_flag));
+    const Ran ran = study.run_well();
+    CHECK(has(ran.out, "\n  vllm serve Qwen/Qwen3-8B --enable-prefix-caching\n"));
+    CHECK_FALSE(has(ran.out, size_flag));
     const std::vector<Trial> trials = study.trials();
     const auto engines = study.engines();
     REQUIRE(trials.size() == 3);
@@ -191,16 +177,14 @@ TEST_CASE("cache size: what was only measured with it is confirmed from one cold
     CHECK_FALSE(figure_or_none(trials[2], "cache_size_reused"));
     CHECK(trials[2].configuration == trials[1].configuration);
     CHECK(trials[2].why == "confirmed from a cold start");
-    CHECK_FALSE(text_holds(engines[2].words, size_flag));
+    CHECK_FALSE(has(engines[2].words, size_flag));
 }
 
 TEST_CASE("cache size: what fails with it is measured without it, and it is told no more") {
     const DeployedStudy study(four_configurations());
     study.set_faults({{"", "told_size_fails"}});
-    const Ran ran = study.run();
-    INFO(ran.out << ran.err);
-    REQUIRE(ran.code == 0);
-    CHECK(text_holds(ran.out, "--max-num-seqs=32"));
+    const Ran ran = study.run_well();
+    CHECK(has(ran.out, "--max-num-seqs=32"));
     for (const Trial& trial : study.trials()) {
         REQUIRE(trial.measurement() != nullptr);
         CHECK_FALSE(figure_or_none(trial, "cache_size_reused"));
@@ -208,15 +192,13 @@ TEST_CASE("cache size: what fails with it is measured without it, and it is told
     CHECK(engines_with_words(study, size_flag).size() == 1);
     CHECK(study.engines().size() == study.trials().size() + 1);
     CHECK(fs::exists(study.directory() / "trials/2/engine-warm-start.log"));
-    CHECK(text_holds(ran.err, "once more from a cold start"));
+    CHECK(has(ran.err, "once more from a cold start"));
 }
 
 TEST_CASE("cache size: a failure of the configuration is its own after a cold start, too") {
     const DeployedStudy study(four_configurations());
     study.set_faults({{"--no-enable-prefix-caching", "exit_at_load=1"}});
-    const Ran ran = study.run();
-    INFO(ran.out << ran.err);
-    REQUIRE(ran.code == 0);
+    const Ran ran = study.run_well();
     const std::vector<Trial> trials = study.trials();
     REQUIRE(trials.size() == 4);
     CHECK(trials[2].failure() != nullptr);
@@ -233,8 +215,8 @@ TEST_CASE("ready seconds: a limit refuses slow starts, and no start is told a si
     study.set_faults({{"--max-num-seqs=32", "slow_start=6"}});
     const Ran ran = study.run();
     INFO(ran.out << ran.err);
-    CHECK_FALSE(text_holds(ran.out, "--max-num-seqs=32"));
-    CHECK(text_holds(ran.err, "refused: limit ready_seconds <= 5000 ms broken: "));
+    CHECK_FALSE(has(ran.out, "--max-num-seqs=32"));
+    CHECK(has(ran.err, "refused: limit ready_seconds <= 5000 ms broken: "));
     CHECK(engines_with_words(study, size_flag).empty());
     for (const Trial& trial : study.trials()) {
         REQUIRE(trial.measurement() != nullptr);
@@ -249,10 +231,8 @@ TEST_CASE("ready seconds: as the goal the quickest start wins") {
     text.deploy = "ready_within: 30s, stop_within: 1s, trial_within: 20s, warm_up: 1";
     const DeployedStudy study(text);
     study.set_faults({{"--max-num-seqs=3", "slow_start=4"}, {"--max-num-seqs=4", "slow_start=4"}});
-    const Ran ran = study.run();
-    INFO(ran.out << ran.err);
-    REQUIRE(ran.code == 0);
-    CHECK(text_holds(ran.out, best_command));
+    const Ran ran = study.run_well();
+    CHECK(has(ran.out, best_command));
 }
 
 TEST_CASE("ready seconds: of a server that serves on for another load, its start's") {
@@ -260,9 +240,7 @@ TEST_CASE("ready seconds: of a server that serves on for another load, its start
     text.space = "{max_num_seqs: {choice: [4, 32], default: 4}, load.concurrency: [2, 8]}";
     text.workload = "{kind: random, input_tokens: 64, output_tokens: 32}, requests: 16";
     const DeployedStudy study(text);
-    const Ran ran = study.run();
-    INFO(ran.out << ran.err);
-    REQUIRE(ran.code == 0);
+    const Ran ran = study.run_well();
     bool served_on = false;
     for (const Trial& trial : study.trials()) {
         CHECK(figure_or_none(trial, "ready_seconds").value_or(0) > 0);

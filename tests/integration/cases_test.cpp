@@ -3,7 +3,6 @@
 // tests/data/cases/program/README.yaml says how a case is written.
 #include "support/autotune.hpp"
 #include "support/simengine.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -13,12 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <sstream>
-#include <string>
 #include <vector>
 
 using namespace servetune;
@@ -26,7 +22,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 

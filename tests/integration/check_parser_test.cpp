@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scripts/check-parser: commands against an engine's own parser, whose heavy imports are not there.
 #include "support/autotune.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>

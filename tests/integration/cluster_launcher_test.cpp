@@ -6,7 +6,6 @@
 #include "support/test.hpp"
 
 #include <memory>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;

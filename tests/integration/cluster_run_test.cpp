@@ -8,10 +8,7 @@
 #include "support/waiting.hpp"
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,8 +17,6 @@ using namespace servetune::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::string study_in_cluster =
     "study: chat\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nstrategy: "

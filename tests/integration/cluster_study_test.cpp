@@ -9,7 +9,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <string>
 #include <variant>
 #include <vector>
 

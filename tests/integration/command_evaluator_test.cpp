@@ -10,7 +10,6 @@
 #include "support/lines_in.hpp"
 #include "support/process.hpp"
 #include "support/script.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
@@ -18,7 +17,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <thread>
 
 using namespace servetune;
@@ -27,7 +25,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 

@@ -12,7 +12,6 @@
 #include "support/lines_in.hpp"
 #include "support/process.hpp"
 #include "support/script.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
@@ -21,10 +20,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
-#include <string>
 #include <vector>
 
 using namespace servetune;
@@ -33,7 +29,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 /// The watchdog's process of a tuner: proc(5), "pid (name) state parent ..."; 0: it has none.

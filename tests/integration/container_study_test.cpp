@@ -10,16 +10,12 @@
 #include "support/tiny_model.hpp"
 
 #include <csignal>
-#include <cstdlib>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string study_in_containers(const PodmanWorld& world, const std::string& images,
                                 const std::string& more) {

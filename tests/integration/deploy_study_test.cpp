@@ -8,18 +8,14 @@
 #include "servetune/engine_evaluator.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -27,8 +23,6 @@ using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 const fs::path source = SERVETUNE_SOURCE;
 

@@ -4,9 +4,9 @@
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/script.hpp"
+#include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/catalogue.hpp"
 #include "servetune/deployment.hpp"
 #include "servetune/detail/load/load_generator.hpp"
 #include "servetune/error.hpp"
@@ -16,14 +16,11 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <cstdlib>
-#include <fstream>
 #include <thread>
 
 using namespace servetune;
 using namespace servetune::test;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -31,17 +28,16 @@ using Clock = std::chrono::steady_clock;
 
 const std::string model = "Qwen/Qwen3-8B";
 
-Engine engine_named(const std::string& name) {
-    for (const Engine& engine : Catalogue{SERVETUNE_SOURCE "/search_spaces"}.engines())
-        if (engine.name == name) return engine;
-    throw UsageError("no engine " + name);
+/// Why it failed to start; empty when it serves.
+std::string why(const Deployment& deployment) {
+    return deployment.started().failure ? deployment.started().failure->message : "";
 }
 
 /// A folder with simengine under the engines' names, a port, and what a study would say.
 class OneEngine {
 public:
     explicit OneEngine(const std::string& fault = "", const std::string& engine = "vllm")
-        : engine_(engine_named(engine)) {
+        : engine_(shipped_catalogue.engine(engine)) {
         for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
             fs::create_symlink(SIMENGINE_PROGRAM, programs_.path() / name);
         options.folder = programs_.path() / "trial";
@@ -77,6 +73,11 @@ public:
         group_ = deployment_->process_id();
         return *deployment_;
     }
+    Deployment& serving(const Words& flags = {}) {
+        Deployment& deployment = deploy(flags);
+        REQUIRE(why(deployment) == "");
+        return deployment;
+    }
     /// The failure of a start that must fail; after it nothing may be left though nobody has asked
     /// for that.
     Failure failure(const Words& flags = {}) {
@@ -98,6 +99,15 @@ public:
             count_if(run.records, [](const RequestRecord& record) { return record.succeeded(); }));
     }
 
+    /// Lets these lines run in the place of a program, and what they `exec` as "$served" be simengine.
+    void put_before(const std::string& name, const std::string& lines) const {
+        const fs::path served = programs_.path() / "served" / name;
+        fs::create_directories(served.parent_path());
+        fs::create_symlink(SIMENGINE_PROGRAM, served);
+        fs::remove(programs_.path() / name);
+        script(programs_, lines + "exec '" + served.string() + "' \"$@\"\n", name);
+    }
+
     DeployOptions options{};
     TemporaryFolder programs_{};
     ReservedPort port{};
@@ -108,24 +118,14 @@ private:
     int group_ = 0;
 };
 
-/// Why it failed to start; empty when it serves.
-std::string why(const Deployment& deployment) {
-    return deployment.started().failure ? deployment.started().failure->message : "";
-}
-
 }  // namespace
 
 TEST_CASE("deployment: a failed start names the first cause, not the last line") {
     const auto failure_of = [](const std::string& engine, const std::string& log) {
         OneEngine stage("", engine);
-        const fs::path words = stage.programs_.path() / "words.txt";
-        std::ofstream(words) << log;
-        for (const char* name : {"vllm", "llama-server"}) {
-            fs::remove(stage.programs_.path() / name);
-            std::ofstream(stage.programs_.path() / name)
-                << "#!/bin/sh\ncat '" << words.string() << "' >&2\nexit 1\n";
-            fs::permissions(stage.programs_.path() / name, fs::perms::owner_all);
-        }
+        const fs::path words = stage.programs_.write("words.txt", log);
+        for (const char* name : {"vllm", "llama-server"})
+            stage.put_before(name, "cat '" + words.string() + "' >&2\nexit 1\n");
         return stage.failure();
     };
     const Failure worker =
@@ -153,8 +153,7 @@ TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at on
         INFO(engine);
         OneEngine stage("", engine);
         Deployment& deployment =
-            stage.deploy(std::string(engine) == "sglang" ? Words{"--enable-metrics"} : Words{});
-        REQUIRE(why(deployment) == "");
+            stage.serving(std::string(engine) == "sglang" ? Words{"--enable-metrics"} : Words{});
         CHECK(deployment.started().seconds < 5);
         CHECK(stage.succeeded(4) == 4);
         CHECK(deployment.same_server());
@@ -177,15 +176,9 @@ TEST_CASE("deployment fails: it serves and tells another value of a flag than wa
     CHECK(why(honest.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8",
                              "--max-running-requests=2"})) == "");
     OneEngine stage("", "sglang");
-    const fs::path served = stage.programs_.path() / "served/python3";
-    fs::create_directories(served.parent_path());
-    fs::create_symlink(SIMENGINE_PROGRAM, served);
-    fs::remove(stage.programs_.path() / "python3");
-    std::ofstream(stage.programs_.path() / "python3")
-        << "#!/bin/sh\nfor word; do shift; [ \"$word\" = --max-running-requests=2 ] && "
-           "word=--max-running-requests=64\n"
-        << "set -- \"$@\" \"$word\"; done\nexec '" << served.string() << "' \"$@\"\n";
-    fs::permissions(stage.programs_.path() / "python3", fs::perms::owner_all);
+    stage.put_before("python3",
+                     "for word; do shift; [ \"$word\" = --max-running-requests=2 ] && "
+                     "word=--max-running-requests=64\nset -- \"$@\" \"$word\"; done\n");
     const Failure failure = stage.failure({"--max-running-requests=2"});
     CHECK(failure.kind == FailureKind::ignored_flags);
     CHECK(why(stage.deploy({"--max-running-requests=64"})) == "");
@@ -196,16 +189,10 @@ TEST_CASE("deployment fails: it serves and tells another value of a flag than wa
 
 TEST_CASE("deployment fails: it serves and says that a flag has no effect") {
     OneEngine stage;
-    const fs::path served = stage.programs_.path() / "served/vllm";
-    fs::create_directories(served.parent_path());
-    fs::create_symlink(SIMENGINE_PROGRAM, served);
-    fs::remove(stage.programs_.path() / "vllm");
-    std::ofstream(stage.programs_.path() / "vllm")
-        << "#!/bin/sh\n"
-        << "case \"$*\" in *FLASHINFER*) echo 'INFO 11-26 15:02:11 [cpu.py:74] Cannot use "
-           "AttentionBackendEnum.FLASHINFER backend on CPU.'; sleep 0.5;; esac\n"
-        << "exec '" << served.string() << "' \"$@\"\n";
-    fs::permissions(stage.programs_.path() / "vllm", fs::perms::owner_all);
+    stage.put_before(
+        "vllm",
+        "case \"$*\" in *FLASHINFER*) echo 'INFO 11-26 15:02:11 [cpu.py:74] Cannot use "
+        "AttentionBackendEnum.FLASHINFER backend on CPU.'; sleep 0.5;; esac\n");
     CHECK(why(stage.deploy()) == "");
     const Failure failure = stage.failure({"--attention-backend=FLASHINFER"});
     CHECK(failure.kind == FailureKind::ignored_flags);
@@ -275,8 +262,7 @@ TEST_CASE(
     for (const char* fault : {"answer_503=0.6", "listen_late=0.6", "slow_start=0.6"}) {
         INFO(fault);
         OneEngine stage(fault);
-        const Deployment& deployment = stage.deploy();
-        REQUIRE(why(deployment) == "");
+        const Deployment& deployment = stage.serving();
         CHECK(deployment.started().seconds > 0.6);
         CHECK(deployment.started().seconds < 5);
         CHECK(stage.succeeded(2) == 2);
@@ -314,8 +300,7 @@ TEST_CASE("deployment: ends that are not easy") {
     {
         OneEngine stage("grandchild_keeps_port");
         stage.options.stop_within_seconds = 0.3;
-        Deployment& deployment = stage.deploy();
-        REQUIRE(why(deployment) == "");
+        Deployment& deployment = stage.serving();
         const Ended ended = deployment.stop();
         CHECK(ended.killed);
         CHECK(ended.report.empty());
@@ -330,21 +315,18 @@ TEST_CASE("deployment: ends that are not easy") {
                " --start-scale 100000 --time-scale 100 vllm "
                "\"$@\" </dev/null >/dev/null 2>&1 &)\nexec sleep 600\n",
                "vllm");
-        Deployment& deployment = stage.deploy();
-        REQUIRE(why(deployment) == "");
+        Deployment& deployment = stage.serving();
         CHECK(deployment.stop().report.empty());
         CHECK_FALSE(stage.port.listening());
     }
     {
         OneEngine stage("ignore_term");
         stage.options.stop_within_seconds = 0.3;
-        Deployment& deployment = stage.deploy();
-        REQUIRE(why(deployment) == "");
+        Deployment& deployment = stage.serving();
         CHECK(deployment.stop().killed);
     }
     OneEngine stage("stop_slowly=0.5");
-    Deployment& deployment = stage.deploy();
-    REQUIRE(why(deployment) == "");
+    Deployment& deployment = stage.serving();
     const Ended ended = deployment.stop();
     CHECK_FALSE(ended.killed);
     CHECK(ended.exit_code == 0);
@@ -356,8 +338,7 @@ TEST_CASE("deployment: floods its log, on a disk that is full or not") {
     {
         OneEngine stage("flood_log=100000000");
         stage.options.log_bytes = 1 << 20;
-        Deployment& deployment = stage.deploy();
-        REQUIRE(why(deployment) == "");
+        Deployment& deployment = stage.serving();
         CHECK(stage.succeeded(20) == 20);
         CHECK_FALSE(deployment.died());
         CHECK(deployment.log_trouble().empty());
@@ -367,8 +348,7 @@ TEST_CASE("deployment: floods its log, on a disk that is full or not") {
     OneEngine stage;
     fs::create_directories(stage.options.folder);
     fs::create_symlink("/dev/full", stage.options.folder / "engine.log");
-    const Deployment& deployment = stage.deploy();
-    REQUIRE(why(deployment) == "");
+    const Deployment& deployment = stage.serving();
     CHECK(has(deployment.log_trouble(), "No space left on device"));
     CHECK(stage.succeeded(2) == 2);
 }
@@ -376,8 +356,7 @@ TEST_CASE("deployment: floods its log, on a disk that is full or not") {
 TEST_CASE("deployment: one that dies under load, restarts or is killed is not who it was") {
     {
         OneEngine stage("die_at_requests=4");
-        Deployment& deployment = stage.deploy();
-        REQUIRE(why(deployment) == "");
+        Deployment& deployment = stage.serving();
         CHECK(stage.succeeded(8) == 2);  // the first was the start's
         REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
         CHECK(comes_true([&] {
@@ -389,8 +368,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
     }
     {
         OneEngine stage("restart_mid_run=3");
-        const Deployment& deployment = stage.deploy();
-        REQUIRE(why(deployment) == "");
+        const Deployment& deployment = stage.serving();
         CHECK(deployment.same_server());
         std::this_thread::sleep_for(1100ms);  // simengine tells its start in whole seconds
         CHECK(stage.succeeded(4) >= 3);
@@ -398,8 +376,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
         CHECK_FALSE(deployment.died());
     }
     OneEngine stage;
-    const Deployment& deployment = stage.deploy();
-    REQUIRE(why(deployment) == "");
+    const Deployment& deployment = stage.serving();
     kill(deployment.process_id(), SIGKILL);
     REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
     CHECK(has(deployment.died()->message,
@@ -464,10 +441,8 @@ TEST_CASE("deployment: two at once do not meet") {
     OneEngine first;
     OneEngine second("", "llama.cpp");
     CHECK(first.port.number() != second.port.number());
-    Deployment& one = first.deploy();
-    Deployment& other = second.deploy();
-    REQUIRE(why(one) == "");
-    REQUIRE(why(other) == "");
+    Deployment& one = first.serving();
+    Deployment& other = second.serving();
     CHECK(one.endpoint().url != other.endpoint().url);
     one.stop();
     CHECK_FALSE(other.died());

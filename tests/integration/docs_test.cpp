@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <cctype>
 #include <deque>
-#include <filesystem>
 #include <future>
 #include <optional>
 #include <regex>
@@ -34,7 +33,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path checkout = SERVETUNE_SOURCE;
 constexpr int seconds_of_a_page = 500;  // ends what hangs; a busy machine takes minutes
 
@@ -424,21 +422,18 @@ TEST_CASE("docs: a block that would escape is told, and a command that fails fai
     const std::string mark = "<!-- not run: needs a GPU -->\n";
     const std::string command =
         "commands in a fence that is not run: it needs the language sh, or console and `$ `";
-    CHECK(doc_page("```\n1 | 2\n```\n```yaml\na: b\n```\n```sh\nautotune x\n```\n").wrong ==
-          Wrong{});
-    CHECK(doc_page("```\nautotune x\n```\n").wrong == Wrong{"1: " + command});
-    CHECK(doc_page("a\n\n  ```text\n  a\n  $ b\n  ```\n").wrong == Wrong{"3: " + command});
-    CHECK(doc_page("```console\nautotune x\n```\n").wrong == Wrong{"1: " + command});
-    CHECK(doc_page(mark + "```sh\na\n```\n").wrong == Wrong{});
-    CHECK(doc_page("<!-- not run -->\n```sh\na\n```\n").wrong ==
-          Wrong{"2: not run, without a reason"});
-    CHECK(doc_page(mark + "\n```sh\na\n```\n").wrong ==
-          Wrong{"2: 'not run' is not directly above a fence"});
-    CHECK(doc_page("<!-- nor run: needs a GPU -->\n```sh\na\n```\n").wrong ==
-          Wrong{"2: no mark is called 'nor run'"});
-    CHECK(doc_page(mark + "```yaml\na: b\n```\n").wrong ==
-          Wrong{"2: 'not run' above a fence without commands"});
-    CHECK(doc_page("```sh\na\n").wrong == Wrong{"1: a fence without an end"});
+    for (const auto& [text, wrong] : std::vector<std::pair<std::string, Wrong>>{
+             {"```\n1 | 2\n```\n```yaml\na: b\n```\n```sh\nautotune x\n```\n", {}},
+             {"```\nautotune x\n```\n", {"1: " + command}},
+             {"a\n\n  ```text\n  a\n  $ b\n  ```\n", {"3: " + command}},
+             {"```console\nautotune x\n```\n", {"1: " + command}},
+             {mark + "```sh\na\n```\n", {}},
+             {"<!-- not run -->\n```sh\na\n```\n", {"2: not run, without a reason"}},
+             {mark + "\n```sh\na\n```\n", {"2: 'not run' is not directly above a fence"}},
+             {"<!-- nor run: needs a GPU -->\n```sh\na\n```\n", {"2: no mark is called 'nor run'"}},
+             {mark + "```yaml\na: b\n```\n", {"2: 'not run' above a fence without commands"}},
+             {"```sh\na\n", {"1: a fence without an end"}}})
+        CHECK(doc_page(text).wrong == wrong);
 
     const auto ends = [](const std::string& text) {
         return run_page(script_of("page.md", doc_page(text)));

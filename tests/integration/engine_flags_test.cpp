@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scripts/engine-flags: which flags a version takes, from its help or its source, and what changed.
 #include "support/autotune.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -14,7 +13,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path repository = SERVETUNE_SOURCE;
 
 Ran engine_flags(std::vector<std::string> words, const fs::path& folder) {

@@ -3,7 +3,6 @@
 // tests/data/cases/program/first-hour.yaml.
 #include "support/autotune.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/terminal.hpp"
 #include "support/test.hpp"
 
@@ -12,15 +11,11 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// What `init` comes to when these lines are typed, and what it shows.
 std::pair<int, std::string> init_asked(const TemporaryFolder& folder, const std::string& typed) {

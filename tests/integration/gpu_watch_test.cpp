@@ -10,14 +10,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 TEST_CASE("machine watch: a GPU of one's own at its power limit is undisturbed") {

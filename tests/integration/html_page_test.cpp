@@ -10,14 +10,10 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
-
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 const fs::path browser = "/usr/bin/chromium";
 

@@ -2,15 +2,11 @@
 // A server over https, whose certificate an authority of our own has signed.
 #include "support/http.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 using namespace servetune::test;

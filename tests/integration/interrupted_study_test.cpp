@@ -18,9 +18,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,8 +25,6 @@ using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The 14B study slowed down, for watching, stopping and killing.
 fs::path interruptible_study(const TemporaryFolder& folder, const std::string& delay) {

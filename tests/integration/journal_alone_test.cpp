@@ -6,15 +6,11 @@
 #include "base/files.hpp"
 #include "servetune/sqlite_journal.hpp"
 
-#include <cstdlib>
-#include <fstream>
-
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path shipped_study =
     fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100";
 

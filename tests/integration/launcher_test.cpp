@@ -7,11 +7,9 @@
 #include "servetune/study_file.hpp"
 #include "support/container_world.hpp"
 #include "support/http.hpp"
+#include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include <csignal>
-#include <cstdlib>
-#include <string>
 #include <vector>
 
 using namespace servetune;
@@ -19,12 +17,7 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 using WordList = std::vector<std::string>;
-
-bool holds(const std::string& text, const std::string& part) { return has(text, part); }
-bool holds(const WordList& words, const std::string& word) { return contains(words, word); }
 
 /// A script in the place of the docker client: it answers `image inspect` and records all words.
 /// `behind`: what it hands over to, without what only docker knows; empty: nothing.
@@ -67,8 +60,7 @@ struct DeployedIn {
                         const std::string& simengine = "")
         : evaluator_options(options_of(folder, std::move(launching), simengine)) {
         (void)world;
-        Engine engine =
-            Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm"));
+        Engine engine = shipped_catalogue.engine(std::string("vllm"));
         SpaceDescription description{{engine}};
         description.others_searched = false;
         composition = std::make_unique<Composition>(std::move(description));
@@ -120,9 +112,8 @@ Failure start_failure_of(const LauncherWorld& world, const WordList& words,
     options.stop_within_seconds = 2;
     Command command;
     command.argv = words;
-    Deployment deployment(
-        Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm")),
-        command, "Qwen/Qwen3-8B", port, options);
+    Deployment deployment(shipped_catalogue.engine(std::string("vllm")), command, "Qwen/Qwen3-8B",
+                          port, options);
     REQUIRE(deployment.started().failure);
     return *deployment.started().failure;
 }
@@ -160,9 +151,9 @@ TEST_CASE("launcher: what podman and docker are asked for, word by word") {
     options.images = {"org/engine:1"};
     options.program = {docker_script(folder), "--context", "x"};
     // The client's own options come first, so that this script does not see what it is asked.
-    CHECK(holds(container_launcher(options)->trouble("org/engine:1"),
-                "there is no image 'org/engine:1' here"));
-    CHECK(holds(read_file(folder.path() / "calls"), "--context x image inspect --format"));
+    CHECK(has(container_launcher(options)->trouble("org/engine:1"),
+              "there is no image 'org/engine:1' here"));
+    CHECK(has(read_file(folder.path() / "calls"), "--context x image inspect --format"));
     options.program = {options.program.front()};
     options.volumes = {"/cache:/root/.cache:ro", "/data:/data"};
     options.models = {"/models/m", "/models/not-served"};
@@ -206,32 +197,33 @@ TEST_CASE("launcher: what podman and docker are asked for, word by word") {
         CHECK(plain->pinned("org/engine:1") == "sha256:abc [\"docker.io/org/engine@sha256:def\"]");
         CHECK(plain->remove(launch) == "");
         const std::string calls = read_file(folder.path() / "calls");
-        CHECK(holds(calls, (kind == ContainerKind::podman ? "rm --force --time=0 --volumes "
-                                                          : "rm --force --volumes ") +
-                               launch.name));
+        CHECK(has(calls, (kind == ContainerKind::podman ? "rm --force --time=0 --volumes "
+                                                        : "rm --force --volumes ") +
+                             launch.name));
         CHECK(plain->leftovers("/studies/s").empty());
-        CHECK(holds(read_file(folder.path() / "calls"),
-                    "ps --all --filter " + label.substr(2, 5) + "=servetune.study="));
+        CHECK(has(read_file(folder.path() / "calls"),
+                  "ps --all --filter " + label.substr(2, 5) + "=servetune.study="));
         LaunchRequest compiling = simple_request();
         compiling.caches = {"TRITON_CACHE_DIR", "VLLM_CACHE_ROOT"};
         compiling.environment["VLLM_CACHE_ROOT"] = "/own";  // the study's own
         const Launch kept = plain->launch(compiling);
-        CHECK(holds(kept.argv,
-                    "--mount=type=volume,source=servetune-caches-abc,target=/var/cache/servetune"));
+        CHECK(contains(
+            kept.argv,
+            "--mount=type=volume,source=servetune-caches-abc,target=/var/cache/servetune"));
         CHECK(kept.environment.at("TRITON_CACHE_DIR") == "/var/cache/servetune/TRITON_CACHE_DIR");
         CHECK(kept.environment.at("VLLM_CACHE_ROOT") == "/own");
-        CHECK(holds(kept.argv, "--env=TRITON_CACHE_DIR"));
+        CHECK(contains(kept.argv, "--env=TRITON_CACHE_DIR"));
         ContainerOptions as_user = options;
         as_user.options = {"--user=1000"};
         CHECK_FALSE(container_launcher(as_user)->launch(compiling).environment.contains(
             "TRITON_CACHE_DIR"));
         LaunchRequest shown = simple_request();
         CHECK_FALSE(has(plain->shown(shown).text(), "hf_123456"));
-        CHECK(holds(plain->shown(shown).argv, "--env=HF_TOKEN"));
+        CHECK(contains(plain->shown(shown).argv, "--env=HF_TOKEN"));
         LaunchRequest changed = simple_request();
         changed.environment = {{"LD_PRELOAD", "/x.so"}};
-        CHECK(holds(message_of<IoError>([&] { (void)plain->launch(changed); }),
-                    "the engine's environment has 'LD_PRELOAD'"));
+        CHECK(has(message_of<IoError>([&] { (void)plain->launch(changed); }),
+                  "the engine's environment has 'LD_PRELOAD'"));
     }
 }
 
@@ -245,17 +237,17 @@ TEST_CASE("launcher: names that would be read as options, and volumes that are n
     CHECK(why([](ContainerOptions&) {}).empty());
     for (const char* image :
          {"", "--privileged", "org/engine:1 --privileged", "$(id)", "org/engine;id", "org\nengine"})
-        CHECK(holds(why([&](ContainerOptions& options) { options.images = {image}; }),
-                    "image: a name such as"));
+        CHECK(has(why([&](ContainerOptions& options) { options.images = {image}; }),
+                  "image: a name such as"));
     for (const char* volume :
          {"/a", "a:/b", "/a:b", "/a:/b:rx", "/a,readonly:/b", "/a:/b\"", "/a:/b:ro:z", ""})
-        CHECK(holds(why([&](ContainerOptions& options) { options.volumes = {volume}; }),
-                    "volumes: SOURCE:TARGET"));
-    CHECK(holds(why([](ContainerOptions& options) { options.models = {"/a,b"}; }),
-                "model: an absolute path"));
-    CHECK(holds(why([](ContainerOptions& options) { options.images.clear(); }),
-                "image: the name of an image wanted, got none"));
-    CHECK(holds(why([](ContainerOptions& options) { options.shm_bytes = 0; }), "shm_bytes"));
+        CHECK(has(why([&](ContainerOptions& options) { options.volumes = {volume}; }),
+                  "volumes: SOURCE:TARGET"));
+    CHECK(has(why([](ContainerOptions& options) { options.models = {"/a,b"}; }),
+              "model: an absolute path"));
+    CHECK(has(why([](ContainerOptions& options) { options.images.clear(); }),
+              "image: the name of an image wanted, got none"));
+    CHECK(has(why([](ContainerOptions& options) { options.shm_bytes = 0; }), "shm_bytes"));
 
     const TemporaryFolder folder;
     const auto refusal = [&](const std::string& deploy) {
@@ -264,16 +256,14 @@ TEST_CASE("launcher: names that would be read as options, and volumes that are n
             "study: s\nmodel: org/m\nengine: vllm\nothers: default\nworkloads: [{use: random}]\n"
             "objective: {maximize: total_tokens_per_second}\nstress: off\nevaluator: {deploy: {" +
                 deploy + "}}\n");
-        return message_of<Error>([&] {
-            (void)load_study(file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces"));
-        });
+        return message_of<Error>([&] { (void)load_study(file, shipped_catalogue); });
     };
-    CHECK(holds(refusal("launcher: podman"), "'evaluator.deploy.launcher': `program` wanted"));
-    CHECK(holds(refusal("container: {image: a}, ssh: {host: b}"),
-                "'evaluator.deploy.ssh': an engine is started in one way"));
-    CHECK(holds(refusal("container: {program: [docker], image: \"--privileged\"}"),
-                "image: a name such as"));
-    CHECK(holds(refusal("container: {program: [docker]}"), "image"));
+    CHECK(has(refusal("launcher: podman"), "'evaluator.deploy.launcher': `program` wanted"));
+    CHECK(has(refusal("container: {image: a}, ssh: {host: b}"),
+              "'evaluator.deploy.ssh': an engine is started in one way"));
+    CHECK(has(refusal("container: {program: [docker], image: \"--privileged\"}"),
+              "image: a name such as"));
+    CHECK(has(refusal("container: {program: [docker]}"), "image"));
     CHECK(refusal("container: {program: [docker], image: [a:1, b:2]}").empty());
 }
 
@@ -300,25 +290,25 @@ TEST_CASE(
         "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
         "running?";
     CHECK(client(gone, 1)->trouble("org/engine:1") == "docker cannot run containers here: " + gone);
-    CHECK(holds(message_of<IoError>([&] { (void)client(gone, 1)->leftovers("/s"); }),
-                "does not say which containers an earlier run has left"));
+    CHECK(has(message_of<IoError>([&] { (void)client(gone, 1)->leftovers("/s"); }),
+              "does not say which containers an earlier run has left"));
     const auto failure =
         client(gone, 1)->ended({{}, {}, "servetune-x", "org/engine:1", "vllm"}, 125, {gone});
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::infrastructure);
     const std::string none =
         client("Error: No such image: org/engine:1", 1)->trouble("org/engine:1");
-    CHECK(holds(none, "there is no image 'org/engine:1' here"));
-    CHECK(holds(none, "docker pull org/engine:1"));
-    CHECK(holds(client("permission denied", 1)->remove({{}, {}, "servetune-x"}),
-                "would not go: permission denied"));
+    CHECK(has(none, "there is no image 'org/engine:1' here"));
+    CHECK(has(none, "docker pull org/engine:1"));
+    CHECK(has(client("permission denied", 1)->remove({{}, {}, "servetune-x"}),
+              "would not go: permission denied"));
 
     // The real client, where there is one and no daemon behind it.
     if (const std::string docker = program_in_path("docker");
         !docker.empty() && ran({docker, "version"}, folder.path()).code != 0) {
         options.program = {docker};
-        CHECK(holds(container_launcher(options)->trouble("org/engine:1"),
-                    "docker cannot run containers here: "));
+        CHECK(has(container_launcher(options)->trouble("org/engine:1"),
+                  "docker cannot run containers here: "));
     }
 }
 
@@ -332,8 +322,8 @@ TEST_CASE(
     INFO((std::holds_alternative<Failure>(outcome) ? std::get<Failure>(outcome).message : ""));
     REQUIRE(std::holds_alternative<Measurement>(outcome));
     CHECK(std::get<Measurement>(outcome).metrics.at("success_ratio").value == 1);
-    CHECK(holds(read_file(good.evaluator_options.folder / "trials/0/engine.log"),
-                "Application startup complete"));
+    CHECK(has(read_file(good.evaluator_options.folder / "trials/0/engine.log"),
+              "Application startup complete"));
     CHECK(world.containers().empty());
 
     const auto failure_of = [&](ContainerOptions options, const std::string& simengine) {
@@ -352,8 +342,8 @@ TEST_CASE(
     ContainerOptions missing = world.launching();
     missing.images = {"localhost/servetune-none:1"};
     const DeployedIn without(world, missing);
-    CHECK(holds(message_of<IoError>([&] { (void)without.measure(); }),
-                "there is no image 'localhost/servetune-none:1' here"));
+    CHECK(has(message_of<IoError>([&] { (void)without.measure(); }),
+              "there is no image 'localhost/servetune-none:1' here"));
 }
 
 TEST_CASE(
@@ -371,7 +361,7 @@ TEST_CASE(
         bounded, {"/bin/sh", "-c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done"}, ReservedPort());
     INFO(eaten.message);
     CHECK(eaten.kind == FailureKind::out_of_memory);
-    CHECK(holds(eaten.message, "want of memory"));
+    CHECK(has(eaten.message, "want of memory"));
 
     // No such GPU on this machine.
     const LauncherWorld plain{container_launcher(world.launching()), PodmanWorld::image};
@@ -379,7 +369,7 @@ TEST_CASE(
         start_failure_of(plain, {"/bin/sh", "-c", "exit 0"}, ReservedPort(), "0,1");
     INFO(without.message);
     CHECK(without.kind == FailureKind::infrastructure);
-    CHECK(holds(without.message, "podman cannot give the container its GPUs"));
+    CHECK(has(without.message, "podman cannot give the container its GPUs"));
 
     const ReservedPort port;
     const Socket holder;  // somebody listens there, and answers nothing
@@ -396,5 +386,5 @@ TEST_CASE(
     const Failure taken = start_failure_of(plain, serve, port);
     INFO(taken.message);
     CHECK(taken.kind == FailureKind::infrastructure);
-    CHECK(holds(taken.message, "Address already in use"));
+    CHECK(has(taken.message, "Address already in use"));
 }

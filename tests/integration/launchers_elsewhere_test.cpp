@@ -14,13 +14,10 @@
 #include "support/ssh_world.hpp"
 #include "support/test.hpp"
 
-#include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,7 +27,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-namespace fs = std::filesystem;
 using WordList = std::vector<std::string>;
 
 const WordList in_jobs{"listen 127.0.0.1"};
@@ -57,6 +53,12 @@ std::string failure_of(const Launcher& launcher, Launched& one) {
     const auto failure = launcher.ended(one.launch(), one.process().exit_code().value_or(0), {});
     return failure ? std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message
                    : "";
+}
+
+void check_machine_is_blamed(const std::string& message, const std::string& what) {
+    INFO(message);
+    CHECK(message.starts_with("the machine: "));
+    CHECK(has(message, what));
 }
 
 /// What was printed but for the launcher's own words.
@@ -171,9 +173,7 @@ TEST_CASE("elsewhere: an engine that ends while this program stands still is not
             {.argv = in_shell("kill -STOP " + self + "; sleep 25; kill -CONT " + self)});
         REQUIRE(stops.wait(40s));
     });
-    INFO(message);
-    CHECK(message.starts_with("the machine: "));
-    CHECK(has(message, ": this program stood still for 2"));
+    check_machine_is_blamed(message, ": this program stood still for 2");
 }
 
 TEST_CASE("elsewhere: settings that cannot be are refused before anybody is asked") {
@@ -285,9 +285,7 @@ TEST_CASE(
     RemoteEngine engine(launcher, 4000);
     engine.options.measure.load.stall_timeout_seconds = 60;
     const std::string message = engine.disturbed([] { ssh_world().connect(false); });
-    INFO(message);
-    CHECK(message.starts_with("the machine: "));
-    CHECK(has(message, "the connection to other-machine failed"));
+    check_machine_is_blamed(message, "the connection to other-machine failed");
     // Still cut: nobody tells it. It ends when it has not heard from us for 10 s.
     const auto cut = std::chrono::steady_clock::now();
     CHECK(comes_true([&] { return engine.processes() == 0; }, 45));
@@ -343,9 +341,7 @@ TEST_CASE(
         const std::string message = engine.disturbed([&] {
             (void)world.asked({"scancel", "--user=root"});
         });
-        INFO(message);
-        CHECK(message.starts_with("the machine: "));
-        CHECK(has(message, "was cancelled by somebody"));
+        check_machine_is_blamed(message, "was cancelled by somebody");
     }
     {
         RemoteEngine engine(launcher, 4000, true);
@@ -353,17 +349,13 @@ TEST_CASE(
             (void)world.asked({"srun", "--partition=high", "--nodelist=n2", "--cpus-per-task=2",
                                "--input=none", "/bin/true"});
         });
-        INFO(message);
-        CHECK(message.starts_with("the machine: "));
-        CHECK(has(message, "preempted"));
+        check_machine_is_blamed(message, "preempted");
     }
     {
         RemoteEngine engine(launcher, 4000);
         engine.options.measure.load.stall_timeout_seconds = 3;
         const std::string message = engine.disturbed([&] { world.kill_node(2); });
-        INFO(message);
-        CHECK(message.starts_with("the machine: "));
-        CHECK(has(message, "the node n2"));
+        check_machine_is_blamed(message, "the node n2");
     }
     CHECK(has(world.asked({"squeue", "--noheader", "--format=%T"}) + "-", "-"));
 }
@@ -454,9 +446,7 @@ TEST_CASE(
     std::string file = read_file(study.folder() / "study.yaml");
     file.replace(file.find("BIN:"), 3, (study.folder() / "bin").string());
     write_file(study.folder() / "study.yaml", file);
-    const Ran ended = study.run();
-    INFO(ended.out << ended.err);
-    REQUIRE(ended.code == 0);
+    const Ran ended = study.run_well();
     CHECK(has(ended.out, best_command));
     CHECK(has(read_file(study.directory() / "report.md"), "by the launcher ssh,"));
     std::string all = ended.out + ended.err;

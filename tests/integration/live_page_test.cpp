@@ -13,17 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Eleven configurations that give a number after `delay`, one that runs out of memory.
 fs::path slow_study(const TemporaryFolder& folder, const std::string& delay,

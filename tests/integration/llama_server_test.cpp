@@ -27,7 +27,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 const fs::path root = fs::path(SERVETUNE_SOURCE) / "search_spaces";

@@ -5,7 +5,6 @@
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/real_engines.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 
@@ -15,10 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 using namespace servetune;
@@ -26,7 +23,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 const fs::path shipped_spaces = fs::path(SERVETUNE_SOURCE) / "search_spaces";

@@ -21,8 +21,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <map>
 #include <set>
 #include <thread>
 
@@ -53,6 +51,24 @@ constexpr std::int64_t prompt_tokens = 4 + StandIn::template_tokens;
 
 Arrival closed(std::int64_t in_flight) {
     return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight};
+}
+
+void check_succeeded(const std::vector<RequestRecord>& records) {
+    for (const RequestRecord& record : records) {
+        INFO(record.error);
+        CHECK(record.succeeded());
+    }
+}
+
+LoadTest load_test_of(const Dataset& dataset, std::size_t requests, std::int64_t in_flight) {
+    LoadTest test;
+    test.workload.name = "w";
+    test.workload.dataset = dataset;
+    test.workload.requests = requests;
+    test.workload.arrival = closed(in_flight);
+    test.workload.ignore_eos = true;
+    test.salt = 7;
+    return test;
 }
 
 /// One request, six tokens asked for.
@@ -195,10 +211,7 @@ TEST_CASE("load: a server that leaves each connection after one answer loses no 
     Endpoint endpoint = endpoint_of(server.url());
     endpoint.metrics_path.clear();
     const LoadRun run = generate_load(endpoint, plan_of(64), closed(8));
-    for (const RequestRecord& record : run.records) {
-        INFO(record.error);
-        CHECK(record.succeeded());
-    }
+    check_succeeded(run.records);
 }
 
 TEST_CASE("load: one in twenty fails, the others are not touched by it") {
@@ -234,7 +247,7 @@ TEST_CASE(
     const LoadRun limited =
         generate_load(endpoint_of(narrow), plan, {}, {.most_in_flight = 3, .ignore_eos = true});
     CHECK(narrow.totals().most_in_flight == 3);
-    CHECK(all_of(limited.records, [](const RequestRecord& r) { return r.succeeded(); }));
+    check_succeeded(limited.records);
 }
 
 TEST_CASE("load: a closed loop keeps its places full, on one thread or on three") {
@@ -245,7 +258,7 @@ TEST_CASE("load: a closed loop keeps its places full, on one thread or on three"
         CHECK(server.totals().most_in_flight == 9);
         CHECK(run.server.requests == std::nullopt);
         CHECK(run.server.output_tokens == 600);
-        for (const RequestRecord& record : run.records) CHECK(record.succeeded());
+        check_succeeded(run.records);
     }
 }
 
@@ -276,7 +289,7 @@ TEST_CASE(
     Endpoint endpoint = endpoint_of(first);
     endpoint.replicas = {slow.url() + "/v1"};
     const LoadRun run = generate_load(endpoint, plan_of(120), closed(8), {.ignore_eos = true});
-    for (const RequestRecord& record : run.records) CHECK(record.succeeded());
+    check_succeeded(run.records);
     CHECK(first.totals().requests + slow.totals().requests == 120);
     // The fewest in flight: never more than half of the places, and the quick one serves more.
     CHECK(first.totals().most_in_flight == 4);
@@ -292,11 +305,7 @@ TEST_CASE(
     const StandIn b({.first = 0.002, .gap = 0.0005});
     endpoint = endpoint_of(a);
     endpoint.replicas = {b.url()};
-    for (const RequestRecord& record :
-         generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records) {
-        INFO(record.error);
-        CHECK(record.succeeded());
-    }
+    check_succeeded(generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records);
     CHECK(a.totals().requests % 4 == 0);
     CHECK(b.totals().requests % 4 == 0);
     CHECK(a.totals().requests > 0);
@@ -418,7 +427,7 @@ TEST_CASE("load: an answer ends with [DONE], whatever the server sends after it"
     endpoint.metrics_path.clear();
     const LoadRun run = generate_load(endpoint, plan_of(6), closed(2),
                                       {.ignore_eos = true, .warm_connections = false});
-    CHECK(all_of(run.records, [](const RequestRecord& one) { return one.succeeded(); }));
+    check_succeeded(run.records);
     CHECK(run.left_open == 6);
     CHECK(run.duration_seconds < 30);
     const StandIn good;
@@ -477,15 +486,9 @@ TEST_CASE("load: what comes before the paths of the interface") {
 
 TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
     const StandIn server({.first = 0.01, .gap = 0.002});
-    LoadTest test;
+    LoadTest test = load_test_of(
+        {.kind = Dataset::Kind::random, .input_tokens = 40, .output_tokens = 16}, 64, 8);
     test.endpoint = endpoint_of(server);
-    test.workload.name = "random";
-    test.workload.dataset = {
-        .kind = Dataset::Kind::random, .input_tokens = 40, .output_tokens = 16};
-    test.workload.requests = 64;
-    test.workload.arrival = closed(8);
-    test.workload.ignore_eos = true;
-    test.salt = 7;
     const LoadTestResult result = run_load_test(test);
     for (const Finding& finding : result.validity.findings)
         UNSCOPED_INFO(finding.id + ": " + finding.left + " against " + finding.right);
@@ -516,14 +519,8 @@ TEST_CASE(
                                    .input_tokens = 64,
                                    .output_tokens = 16,
                                    .prefix_tokens = 200}}) {
-        LoadTest test;
+        LoadTest test = load_test_of(dataset, 24, 4);
         test.endpoint = endpoint_of(server);
-        test.workload.name = "w";
-        test.workload.dataset = dataset;
-        test.workload.requests = 24;
-        test.workload.arrival = closed(4);
-        test.workload.ignore_eos = true;
-        test.salt = 7;
         const LoadTestResult result = run_load_test(test);
         CHECK(result.plan.lengths_exact);
         CHECK(*result.statistics.result.input_tokens > 24 * 64 + 24 * 16);
@@ -537,14 +534,8 @@ TEST_CASE(
 TEST_CASE(
     "load test: a server that takes ignore_eos and does nothing with it is measured, and the "
     "lengths are flagged") {
-    LoadTest test;
-    test.workload.name = "random";
-    test.workload.dataset = {
-        .kind = Dataset::Kind::random, .input_tokens = 20, .output_tokens = 16};
-    test.workload.requests = 20;
-    test.workload.arrival = closed(4);
-    test.workload.ignore_eos = true;
-    test.salt = 7;
+    LoadTest test = load_test_of(
+        {.kind = Dataset::Kind::random, .input_tokens = 20, .output_tokens = 16}, 20, 4);
     const auto result = [&](const std::vector<std::string>& faults, double gap = 0.001) {
         const StandIn server({.first = 0.002, .gap = gap, .faults = faults});
         test.endpoint = endpoint_of(server);

@@ -12,17 +12,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <string>
 #include <thread>
 #include <variant>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -17,7 +17,6 @@
 using namespace servetune;
 using namespace servetune::test;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 
 namespace {
 

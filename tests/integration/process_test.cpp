@@ -21,13 +21,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <set>
 
 using namespace servetune;
 using namespace servetune::test;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -8,9 +8,7 @@
 #include "support/test.hpp"
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
-#include <string>
 #include <vector>
 
 using namespace servetune;

@@ -5,7 +5,6 @@
 #include "support/autotune.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
@@ -18,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include <csignal>
-#include <cstdlib>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -28,7 +26,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 const fs::path engine_files = fs::path(SERVETUNE_SOURCE) / "search_spaces";

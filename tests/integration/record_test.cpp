@@ -11,17 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A study of two configurations and its record.
 class RecordedStudy {

@@ -11,7 +11,6 @@
 #include "support/autotune.hpp"
 #include "support/lines_in.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
@@ -20,11 +19,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,8 +28,6 @@ using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A machine with three devices, and engines that go wrong where a word of theirs says so.
 class ThreeDevices {

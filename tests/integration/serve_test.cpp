@@ -4,20 +4,16 @@
 #include "support/autotune.hpp"
 #include "support/deployed_study.hpp"
 #include "support/http.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
 #include <csignal>
-#include <string>
 #include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 bool says(const std::string& text, const std::string& part) { return has(text, part); }
 

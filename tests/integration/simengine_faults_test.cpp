@@ -14,9 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <stop_token>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -58,20 +56,17 @@ TEST_CASE("simengine faults: starts that do not end well") {
 }
 
 TEST_CASE("simengine faults: under load") {
-    SimEngine dying(program, with_fault("die_at_requests=5"));
-    REQUIRE(dying.wait_until_ready());
+    ReadyEngine dying(with_fault("die_at_requests=5"));
     CHECK(succeeded(load(dying, 12, 4, 1)) == 4);
     CHECK(dying.process().wait_at_most(std::chrono::seconds(5)) == 1);
     CHECK(has(dying.process().err(), "EngineCore encountered a fatal error"));
 
-    SimEngine spent(program, with_fault("die_at_tokens=30", sglang));
-    REQUIRE(spent.wait_until_ready());
+    ReadyEngine spent(with_fault("die_at_tokens=30", sglang));
     CHECK(succeeded(load(spent, 12, 8, 1)) == 3);
     CHECK(spent.process().wait_at_most(std::chrono::seconds(5)) == 1);
     CHECK(has(spent.process().err(), "Scheduler hit an exception"));
 
-    SimEngine stalling(program, with_fault("stall_mid_stream=20"));
-    REQUIRE(stalling.wait_until_ready());
+    ReadyEngine stalling(with_fault("stall_mid_stream=20"));
     const LoadRun stalled = load(stalling, 4, 15, 2, {.stall_timeout_seconds = 0.4});
     CHECK(any_of(stalled.records,
                  [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
@@ -86,8 +81,7 @@ TEST_CASE("simengine faults: under load") {
     CHECK_FALSE(calibrated({stalling.url(), "Qwen/Qwen3-8B"}, over.get_token()));
     CHECK(std::chrono::steady_clock::now() - asked < std::chrono::minutes(1));
 
-    SimEngine restarting(program, with_fault("restart_mid_run=6"));
-    REQUIRE(restarting.wait_until_ready());
+    ReadyEngine restarting(with_fault("restart_mid_run=6"));
     const LoadRun broken = load(restarting, 12, 400, 3);
     // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by
     // a sanitizer, none may have.
@@ -100,46 +94,39 @@ TEST_CASE("simengine faults: under load") {
 }
 
 TEST_CASE("simengine faults: answers") {
-    SimEngine other(program, with_fault("wrong_model=somebody/else"));
-    REQUIRE(other.wait_until_ready());
+    ReadyEngine other(with_fault("wrong_model=somebody/else"));
     CHECK(served_models({other.url(), ""}) == std::vector<std::string>{"somebody/else"});
     CHECK(Json::parse(other.post("/v1/chat/completions", chat_body(2).dump()).body)["model"] ==
           "somebody/else");
 
-    SimEngine garbled(program, with_fault("wrong_json"));
-    REQUIRE(garbled.wait_until_ready());
+    ReadyEngine garbled(with_fault("wrong_json"));
     CHECK(
         Json::parse(garbled.post("/v1/chat/completions", chat_body(2).dump()).body, nullptr, false)
             .is_discarded());
     CHECK(load(garbled, 2, 4, 1).records.front().end == RequestEnd::malformed);
 
-    SimEngine miscounting(program, with_fault("bad_usage"));
-    REQUIRE(miscounting.wait_until_ready());
+    ReadyEngine miscounting(with_fault("bad_usage"));
     const LoadRun counted = load(miscounting, 2, 8, 1, {.ignore_eos = true});
     CHECK(counted.records.front().end == RequestEnd::wrong_length);
     CHECK(counted.records.front().chunks == 8);
 }
 
 TEST_CASE("simengine faults: ends and leftovers") {
-    SimEngine stubborn(program, with_fault("ignore_term"));
-    REQUIRE(stubborn.wait_until_ready());
+    ReadyEngine stubborn(with_fault("ignore_term"));
     stubborn.process().signal(SIGTERM);
     CHECK_FALSE(stubborn.process().wait_at_most(std::chrono::milliseconds(300)));
     CHECK(stubborn.get("/health").status == 200);
 
-    SimEngine slow(program, with_fault("stop_slowly=1"));
-    REQUIRE(slow.wait_until_ready());
+    ReadyEngine slow(with_fault("stop_slowly=1"));
     slow.process().signal(SIGTERM);
     CHECK_FALSE(slow.process().wait_at_most(std::chrono::milliseconds(200)));
     CHECK(slow.process().wait_at_most(std::chrono::seconds(5)) == 0);
 
-    SimEngine noisy(program, with_fault("flood_log=10000000"));
-    REQUIRE(noisy.wait_until_ready());
+    ReadyEngine noisy(with_fault("flood_log=10000000"));
     CHECK(says(noisy, std::string(99'999, '#') + "\n" + std::string(99'999, '#')));
     CHECK(noisy.get("/health").status == 200);
 
-    SimEngine parent(program, with_fault("grandchild_keeps_port"));
-    REQUIRE(parent.wait_until_ready());
+    ReadyEngine parent(with_fault("grandchild_keeps_port"));
     const std::uint16_t port = parent.port();
     parent.process().signal(SIGTERM);
     CHECK(parent.process().wait_at_most(std::chrono::seconds(5)) == 0);

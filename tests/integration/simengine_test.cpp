@@ -20,11 +20,8 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -33,8 +30,6 @@ using namespace servetune::test;
 using Json = nlohmann::json;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 using Clock = std::chrono::steady_clock;
 
@@ -49,6 +44,13 @@ bool comes_true(const SimEngine& engine, const char* key, double value) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;
+}
+
+void check_refused(const Words& command, int code, const std::string& says) {
+    const EndedProgram end = ended(command);
+    INFO(end.err);
+    CHECK(end.code == code);
+    CHECK(has(end.err, says));
 }
 
 /// A chat request that is begun and not read; closing it is leaving.
@@ -72,8 +74,7 @@ TEST_CASE("simengine: each engine's command starts it, and it answers on the usu
                                       joined(llama, {"--metrics"})};
     for (const Words& command : measured) {
         INFO(command.front());
-        SimEngine engine(program, fast(command));
-        REQUIRE(engine.wait_until_ready());
+        ReadyEngine engine(fast(command));
         const auto models = served_models({engine.url(), ""});
         REQUIRE(models.size() == 1);
         CHECK(models.front() == model);
@@ -108,41 +109,36 @@ TEST_CASE("simengine: each engine's command starts it, and it answers on the usu
 }
 
 TEST_CASE("simengine: what an engine refuses, it refuses with its own words and code") {
-    const auto check = [](const Words& command, int code, const std::string& says) {
-        const EndedProgram end = ended(command);
-        INFO(end.err);
-        CHECK(end.code == code);
-        CHECK(has(end.err, says));
-    };
-    check(joined(vllm, {"--max-num-seqz", "3"}), 2,
-          "vllm: error: unrecognized arguments: --max-num-seqz");
-    check(joined(vllm, {"--max-num-seqs=many"}), 2,
-          "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'");
-    check(joined(vllm, {"--dtype", "float12"}), 2,
-          "error: argument --dtype: invalid choice: 'float12' (choose from 'auto', ");
-    check(joined(vllm, {"--max-num-seqs"}), 2,
-          "error: argument --max-num-seqs: expected one argument");
-    check(joined(sglang, {"--mem-fraction-statik=0.8"}), 2,
-          "launch_server.py: error: unrecognized arguments: --mem-fraction-statik=0.8");
-    check(joined(trtllm, {"--max_batch_sizes", "8"}), 2,
-          "Error: No such option: --max_batch_sizes");
-    check(joined(trtllm, {"--max_batch_size", "x"}), 2,
-          "Error: Invalid value for '--max_batch_size': 'x' is not a valid integer.");
-    check(joined(llama, {"--foo"}), 1, "error: invalid argument: --foo");
-    check(joined(llama, {"-b", "x"}), 1, "error while handling argument \"--batch-size\": stoi");
+    check_refused(joined(vllm, {"--max-num-seqz", "3"}), 2,
+                  "vllm: error: unrecognized arguments: --max-num-seqz");
+    check_refused(joined(vllm, {"--max-num-seqs=many"}), 2,
+                  "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'");
+    check_refused(joined(vllm, {"--dtype", "float12"}), 2,
+                  "error: argument --dtype: invalid choice: 'float12' (choose from 'auto', ");
+    check_refused(joined(vllm, {"--max-num-seqs"}), 2,
+                  "error: argument --max-num-seqs: expected one argument");
+    check_refused(joined(sglang, {"--mem-fraction-statik=0.8"}), 2,
+                  "launch_server.py: error: unrecognized arguments: --mem-fraction-statik=0.8");
+    check_refused(joined(trtllm, {"--max_batch_sizes", "8"}), 2,
+                  "Error: No such option: --max_batch_sizes");
+    check_refused(joined(trtllm, {"--max_batch_size", "x"}), 2,
+                  "Error: Invalid value for '--max_batch_size': 'x' is not a valid integer.");
+    check_refused(joined(llama, {"--foo"}), 1, "error: invalid argument: --foo");
+    check_refused(joined(llama, {"-b", "x"}), 1,
+                  "error while handling argument \"--batch-size\": stoi");
     // Its own mistakes, and ours.
-    check({"--hardware", "h100-sxn", "vllm", "serve", model}, 2, "h100-sxm");
-    check({"--seed", "-1", "vllm", "serve", model}, 2, "--seed");
-    check({"vllm", "serve", "Qwen/Qwen3-8C"}, 2, "Qwen/Qwen3-8B");
-    check({"vlm", "serve", model}, 2,
-          "an engine's command wanted behind the options: vllm serve MODEL");
-    check({}, 2, "an engine's command wanted");
-    check({"--fault", "never_redy", "vllm", "serve", model}, 2,
-          "unknown name 'never_redy'; nearest: never_ready");
-    check({"--fault", "answer_503=soon", "vllm", "serve", model}, 2,
-          "--fault answer_503: a number above 0 wanted, got 'soon'");
-    check({"--noise", "a", "vllm", "serve", model}, 2, "--noise RUN[,STEP] wanted");
-    check({"--time-scale", "0", "vllm", "serve", model}, 2, "--time-scale");
+    check_refused({"--hardware", "h100-sxn", "vllm", "serve", model}, 2, "h100-sxm");
+    check_refused({"--seed", "-1", "vllm", "serve", model}, 2, "--seed");
+    check_refused({"vllm", "serve", "Qwen/Qwen3-8C"}, 2, "Qwen/Qwen3-8B");
+    check_refused({"vlm", "serve", model}, 2,
+                  "an engine's command wanted behind the options: vllm serve MODEL");
+    check_refused({}, 2, "an engine's command wanted");
+    check_refused({"--fault", "never_redy", "vllm", "serve", model}, 2,
+                  "unknown name 'never_redy'; nearest: never_ready");
+    check_refused({"--fault", "answer_503=soon", "vllm", "serve", model}, 2,
+                  "--fault answer_503: a number above 0 wanted, got 'soon'");
+    check_refused({"--noise", "a", "vllm", "serve", model}, 2, "--noise RUN[,STEP] wanted");
+    check_refused({"--time-scale", "0", "vllm", "serve", model}, 2, "--time-scale");
 }
 
 TEST_CASE(
@@ -173,9 +169,8 @@ TEST_CASE(
 }
 
 TEST_CASE("simengine: aliases, spellings and lists of flags mean what they mean to the engine") {
-    SimEngine engine(program, fast({"vllm", "serve", model, "--port", "0", "--served-model-name",
-                                    "first", "second", "--max_model_len", "4k", "-tp", "2"}));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast({"vllm", "serve", model, "--port", "0", "--served-model-name", "first",
+                             "second", "--max_model_len", "4k", "-tp", "2"}));
     const Json models = Json::parse(engine.get("/v1/models").body);
     CHECK(models["data"][0]["id"] == "first");
     CHECK(models["data"][1]["id"] == "second");
@@ -194,8 +189,7 @@ TEST_CASE("simengine: an options file is read, in YAML and JSON") {
         "options.json",
         R"({"max_batch_size": 3, "kv_cache_config": {"free_gpu_memory_fraction": 0.5}})");
     for (const auto& file : {yaml, json}) {
-        SimEngine engine(program, fast(joined(trtllm, {"--extra_llm_api_options", file.string()})));
-        REQUIRE(engine.wait_until_ready());
+        ReadyEngine engine(fast(joined(trtllm, {"--extra_llm_api_options", file.string()})));
         const Json body = chat_body(400);
         std::vector<std::unique_ptr<Socket>> clients;
         for (int i = 0; i < 8; ++i) clients.push_back(begun(engine, body));
@@ -208,9 +202,7 @@ TEST_CASE("simengine: an options file is read, in YAML and JSON") {
 }
 
 TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
-    SimEngine engine(program,
-                     fast(joined(vllm, {"--max-model-len", "512", "--api-key", "secret"})));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(joined(vllm, {"--max-model-len", "512", "--api-key", "secret"})));
     CHECK(engine.post("/v1/chat/completions", chat_body(2).dump()).status == 401);
     for (const Words& command : all) {
         INFO(command.front());
@@ -220,8 +212,7 @@ TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
             : command == trtllm
                 ? joined(trtllm, {"--max_seq_len", "512"})
                 : Words{"llama-server", "-m", model, "--port", "0", "-c", "512", "-np", "1"};
-        SimEngine small(program, fast(limited));
-        REQUIRE(small.wait_until_ready());
+        ReadyEngine small(fast(limited));
         const HttpAnswer longer =
             small.post("/v1/chat/completions", chat_body(64, words_text(600)).dump());
         CHECK(longer.status == 400);
@@ -241,8 +232,7 @@ TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
 
 TEST_CASE(
     "simengine: the load generator counts its prompts exactly, and conversations use the cache") {
-    SimEngine engine(program, fast(vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(vllm));
     for (const auto api : {Endpoint::Api::chat, Endpoint::Api::completions}) {
         const Endpoint endpoint{engine.url(), model, api};
         const Calibration found =
@@ -284,8 +274,7 @@ TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset 
     CHECK(has(vllm_engine.get("/metrics").body, "vllm:prefix_cache_hits_total{"));
     CHECK(has(sglang_engine.get("/metrics").body, "sglang:cached_tokens_total{"));
 
-    SimEngine plain(program, fast(vllm));
-    REQUIRE(plain.wait_until_ready());
+    ReadyEngine plain(fast(vllm));
     CHECK(plain.post("/reset_prefix_cache", "{}").status == 404);
 }
 
@@ -318,12 +307,10 @@ TEST_CASE("simengine: guessed tokens are counted where it speculates, and only t
 }
 
 TEST_CASE("simengine: what only some engines have, and only when told to") {
-    SimEngine quiet(program, fast(llama));
-    REQUIRE(quiet.wait_until_ready());
+    ReadyEngine quiet(fast(llama));
     CHECK(quiet.get("/metrics").status == 501);
-    SimEngine blind(program, fast(joined(sglang, {"--schedule-conservativeness", "0.7",
-                                                  "--reasoning-parser", "qwen3"})));
-    REQUIRE(blind.wait_until_ready());
+    ReadyEngine blind(fast(
+        joined(sglang, {"--schedule-conservativeness", "0.7", "--reasoning-parser", "qwen3"})));
     CHECK(blind.get("/metrics").status == 404);
     const Json info = Json::parse(blind.get("/get_server_info").body);
     CHECK(info["schedule_conservativeness"] == 0.7);
@@ -333,8 +320,7 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
     const LoadRun run = load(blind, 4, 9, 2, {.ignore_eos = true});
     CHECK(succeeded(run) == 4);
     CHECK(run.records.front().chunks == 9);
-    SimEngine other(program, fast(vllm));
-    REQUIRE(other.wait_until_ready());
+    ReadyEngine other(fast(vllm));
     CHECK(other.get("/get_server_info").status == 404);
     Json body = chat_body(500);
     body.erase("ignore_eos");
@@ -345,9 +331,7 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
 }
 
 TEST_CASE("simengine: a client that leaves takes its request with it") {
-    SimEngine engine(program,
-                     joined({"--start-scale", "100000"}, joined(vllm, {"--max-num-seqs=2"})));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(joined({"--start-scale", "100000"}, joined(vllm, {"--max-num-seqs=2"})));
     Json body = chat_body(4000);
     body["stream"] = true;
     {
@@ -371,8 +355,7 @@ TEST_CASE("simengine: a client that leaves takes its request with it") {
 }
 
 TEST_CASE("simengine: a client that does not read is dropped, and costs the others nothing") {
-    SimEngine engine(program, fast(joined(vllm, {"--max-num-seqs=256"}), {"--time-scale", "5000"}));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(joined(vllm, {"--max-num-seqs=256"}), {"--time-scale", "5000"}));
     Json body = chat_body(39'000);
     body["stream"] = true;
     const auto deaf = begun(engine, body);
@@ -386,8 +369,7 @@ TEST_CASE("simengine: out of descriptors it goes on, and serves those that waite
     rlimit before{};
     REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
     const rlimit few{48, before.rlim_max};
-    SimEngine engine(program, fast(vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(vllm));
     REQUIRE(prlimit(engine.process().id(), RLIMIT_NOFILE, &few, nullptr) == 0);
     Json body = chat_body(2000);
     body["stream"] = true;
@@ -404,8 +386,7 @@ TEST_CASE("simengine: out of descriptors it goes on, and serves those that waite
 }
 
 TEST_CASE("simengine: TERM ends it at once with streams open, and the port is free") {
-    SimEngine engine(program, joined({"--start-scale", "100000"}, vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(joined({"--start-scale", "100000"}, vllm));
     Json body = chat_body(4000);
     body["stream"] = true;
     std::vector<std::unique_ptr<Socket>> clients;
@@ -421,37 +402,27 @@ TEST_CASE("simengine: TERM ends it at once with streams open, and the port is fr
 }
 
 TEST_CASE("simengine: a port in use is what the engine says it is") {
-    SimEngine engine(program, fast(vllm));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(fast(vllm));
     const std::string port = std::to_string(engine.port());
-    const EndedProgram second = ended(fast({"vllm", "serve", model, "--port", port}));
-    CHECK(second.code == 1);
-    CHECK(has(second.err, "Address already in use"));
-    const EndedProgram third =
-        ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
-    CHECK(third.code == 1);
-    CHECK(has(third.err, "couldn't bind HTTP server socket"));
-    const EndedProgram fourth = ended(
-        fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
-    CHECK(fourth.code == 1);
-    CHECK(has(fourth.err, "address already in use"));
+    check_refused(fast({"vllm", "serve", model, "--port", port}), 1, "Address already in use");
+    check_refused(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}), 1,
+                  "couldn't bind HTTP server socket");
+    check_refused(
+        fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}), 1,
+        "address already in use");
 }
 
 TEST_CASE("simengine: a start that fails says why, in the engine's words") {
-    const EndedProgram no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"},
-                                              {"vllm", "serve", "Qwen/Qwen3-14B"}));
-    CHECK(no_room.code == 1);
-    CHECK(has(no_room.err, "CUDA out of memory"));
-    const EndedProgram no_cache =
-        ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
-                     {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
-    CHECK(no_cache.code == 1);
-    CHECK(has(no_cache.err, "No available memory for the cache blocks"));
+    check_refused(joined({"--hardware", "a10", "--time-scale", "100000"},
+                         {"vllm", "serve", "Qwen/Qwen3-14B"}),
+                  1, "CUDA out of memory");
+    check_refused(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
+                         {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}),
+                  1, "No available memory for the cache blocks");
     const TemporaryFolder folder;
     const auto unknown = folder.write("options.yaml", "kv_cache_config: {no_such_thing: 1}\n");
-    const EndedProgram refused = ended(joined(trtllm, {"--config", unknown.string()}));
-    CHECK(refused.code == 1);
-    CHECK(has(refused.err, "kv_cache_config.no_such_thing\n  Extra inputs are not permitted"));
+    check_refused(joined(trtllm, {"--config", unknown.string()}), 1,
+                  "kv_cache_config.no_such_thing\n  Extra inputs are not permitted");
 }
 
 TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse connections") {
@@ -471,8 +442,7 @@ TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse
 TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
     // A machine that is busy makes both late: the bound is loose.
     const Words flags{"--max-num-seqs=64"};
-    SimEngine engine(program, joined({"--start-scale", "100000"}, joined(vllm, flags)));
-    REQUIRE(engine.wait_until_ready());
+    ReadyEngine engine(joined({"--start-scale", "100000"}, joined(vllm, flags)));
     LoadTest test;
     test.endpoint = {engine.url(), model};
     test.workload.dataset = {

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <string>
 #include <thread>
 #include <vector>
 

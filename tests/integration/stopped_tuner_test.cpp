@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;

@@ -19,7 +19,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
 const fs::path fast_study =
     fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100/study.yaml";
 

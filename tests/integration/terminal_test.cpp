@@ -23,8 +23,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string failure_reason = "CUDA out of memory: tried to allocate 20.00 GiB on GPU 0";
 
 /// A replayed study of six configurations with long names, one of which runs out of memory, slow

@@ -9,9 +9,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
-#include <string>
-
 using namespace servetune;
 using namespace servetune::test;
 using Json = nlohmann::json;

@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 namespace {
 
 using Json = nlohmann::json;
-namespace fs = std::filesystem;
 
 /// A disk of a few KiB, where this user may mount one.
 class SmallDisk {

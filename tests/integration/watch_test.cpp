@@ -12,11 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,8 +23,6 @@ using namespace servetune::test;
 using Json = nlohmann::json;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A study on paper of requests with 256 + 32 tokens, 8 in flight; its folder.
 fs::path watched_folder(const TemporaryFolder& folder, const std::string& engine = "vllm") {

@@ -14,7 +14,6 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <string>
 #include <thread>
 #include <vector>
 

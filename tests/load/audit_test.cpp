@@ -17,8 +17,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100: every identity holds.
 BenchmarkResult flawless() {
     BenchmarkResult r;

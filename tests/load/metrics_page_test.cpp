@@ -17,8 +17,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Two engines of one server, as prometheus_client writes them.
 const std::string two_engines =
     R"(# HELP vllm:prompt_tokens_total Number of prefill tokens processed.

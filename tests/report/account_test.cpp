@@ -7,7 +7,6 @@
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
@@ -37,7 +36,7 @@ struct AccountStudy {
                                                "{choice: [1, 2, 4], ordered: true}}\n"
                                                "objective: " +
                                                    objective + "\nstrategy: exhaustive\n" + rest),
-                                  Catalogue(search_spaces), "", MeasuredBy::outside),
+                                  shipped_catalogue, "", MeasuredBy::outside),
                        folder.path() / "out")) {}
 
     /// A whole study of at most 60 trials, or the first of them. Each takes ten minutes.
@@ -63,14 +62,20 @@ struct AccountStudy {
     std::vector<Trial> told{};
 };
 
+/// What is to be said of a study that was told.
+struct ToldAccount {
+    explicit ToldAccount(AccountStudy& study)
+        : view(study.view()),
+          account(Explained::of(view)),
+          text(text_of(explanation_of({view, "", &account}), {})) {}
+    ReportView view;
+    Explained account;
+    std::string text;
+};
+
 Outcome rated(const Trial& trial) {
     const double noise = 1 + 0.001 * (double(trial.id % 3) - 1);
     return Measurement{{{"rate", {invented_rate(trial.configuration) * noise}}}};
-}
-
-/// The explanation as a terminal has it.
-std::string said_of(const Explained& explained, const ReportView& view) {
-    return text_of(explanation_of({view, "", &explained}), {});
 }
 
 }  // namespace
@@ -89,7 +94,7 @@ TEST_CASE(
         const double noise = 1 + 0.001 * (double(trial.id % 3) - 1);
         return Measurement{{{"rate", {rate * noise}}, {"wait_seconds", {fast ? 0.9 : 0.42}}}};
     });
-    const ReportView view = study.view();
+    const auto [view, account, text] = ToldAccount(study);
     REQUIRE(view.recommendation.recommended.text() == "mode=slow size=4");
     const auto limits = what_limits(view);
     REQUIRE(limits);
@@ -101,7 +106,6 @@ TEST_CASE(
     REQUIRE(limits->at_the_end.size() == 1);
     CHECK(limits->at_the_end[0].parameter == "size");
     CHECK(limits->at_the_end[0].largest);
-    const std::string text = said_of(Explained::of(view), view);
     INFO(text);
     CHECK(has(text, "420.00 ms, 80.00 ms to spare. It refuses mode = fast, size = 4, which is +2"));
     CHECK(has(text, "size = 4 is the largest value that was searched: widen its range"));
@@ -121,37 +125,33 @@ TEST_CASE("headline: it says which configuration was started and is not measured
 TEST_CASE("one more hour: nothing is left where all was tried, and the pace is the study's") {
     AccountStudy study;
     study.tell(rated);
-    const ReportView view = study.view();
-    const Explained account = Explained::of(view);
+    const auto [view, account, text] = ToldAccount(study);
     REQUIRE(account.more);
     CHECK(account.more->further.untried == 0);
     CHECK(account.more->further.gain.high == 0);
     CHECK_FALSE(account.more->likely);
-    CHECK(has(said_of(account, view), "Nothing: every configuration of the space was tried."));
+    CHECK(has(text, "Nothing: every configuration of the space was tried."));
 }
 
 TEST_CASE("account: no default, no winner, one trial, all failed, several goals") {
     SECTION("one trial") {
         AccountStudy study;
         study.tell(rated, 1);
-        const ReportView view = study.view();
-        const Explained account = Explained::of(view);
+        const auto [view, account, text] = ToldAccount(study);
         CHECK_FALSE(account.more);
         CHECK(has(account.no_more, "1 configuration measured, and the models need 4"));
-        CHECK(has(said_of(account, view), "Not known: 1 configuration"));
+        CHECK(has(text, "Not known: 1 configuration"));
     }
     SECTION("no trial") {
         AccountStudy study;
-        const ReportView view = study.view();
-        CHECK_FALSE(Explained::of(view).limits);
+        CHECK_FALSE(Explained::of(study.view()).limits);
     }
     SECTION("all failed") {
         AccountStudy study;
         study.tell([](const Trial&) { return Failure{FailureKind::out_of_memory, "no room"}; });
-        const ReportView view = study.view();
-        const Explained account = Explained::of(view);
+        const auto [view, account, text] = ToldAccount(study);
         CHECK_FALSE(account.limits);
-        CHECK(has(said_of(account, view), "nothing passes yet"));
+        CHECK(has(text, "nothing passes yet"));
     }
     SECTION("the default fails") {
         AccountStudy study;
@@ -160,10 +160,9 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
                 return Failure{FailureKind::hung, "stuck"};
             return rated(trial);
         });
-        const ReportView view = study.view();
-        const Explained account = Explained::of(view);
+        const auto [view, account, text] = ToldAccount(study);
         CHECK(account.limits);
-        CHECK_FALSE(said_of(account, view).empty());
+        CHECK_FALSE(text.empty());
     }
     SECTION("several goals") {
         AccountStudy study("", "{maximize: rate, minimize: watts}");
@@ -172,8 +171,7 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
             std::get<Measurement>(outcome).metrics["watts"] = {500};
             return outcome;
         });
-        const ReportView view = study.view();
-        CHECK(Explained::of(view).limits);
+        CHECK(Explained::of(study.view()).limits);
     }
 }
 
@@ -185,12 +183,11 @@ TEST_CASE("account: what was disturbed forecasts nothing") {
             std::get<Measurement>(outcome).validity = {Verdict::suspect, {{"cpu_shared"}}};
         return outcome;
     });
-    const ReportView view = study.view();
-    const Explained account = Explained::of(view);
+    const auto [view, account, text] = ToldAccount(study);
     CHECK(view.recommendation.conclusion == Conclusion::inconclusive);
     CHECK_FALSE(account.more);
-    CHECK(has(said_of(account, view), "Not known: the study is inconclusive."));
-    CHECK_FALSE(has(said_of(account, view), "are expected to gain"));
+    CHECK(has(text, "Not known: the study is inconclusive."));
+    CHECK_FALSE(has(text, "are expected to gain"));
 }
 
 TEST_CASE("explanation: explain and the report have the same object") {

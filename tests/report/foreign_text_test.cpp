@@ -7,7 +7,6 @@
 #include "base/url.hpp"
 #include "load/http.hpp"
 #include "report/document.hpp"
-#include "servetune/catalogue.hpp"
 #include "servetune/detail/base/redactor.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
@@ -15,10 +14,9 @@
 #include "servetune/study_file.hpp"
 #include "study_file/secrets.hpp"
 #include "study_file/yaml.hpp"
+#include "support/shipped.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <cstdlib>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -49,22 +47,22 @@ TEST_CASE(
 }
 
 TEST_CASE("foreign text: in a report it is text, not HTML, a link, a table or code") {
-    CHECK(markdown_text("<script>alert(1)</script> <!-- x --> a <= 2") ==
-          "\\<script>alert(1)\\</script> \\<!-- x --> a <= 2");
-    CHECK(markdown_text("[click](http://evil.example)") == "\\[click](http\\://evil.example)");
-    CHECK(markdown_text("![x](y) see www.evil.example or me@evil.example, ttft@chat") ==
-          "!\\[x](y) see www\\.evil.example or me@<!-- -->evil.example, ttft@chat");
-    CHECK(markdown_text("thanks to @name, (@org/team) mailto:a@-b.c @ 5") ==
-          "thanks to @<!-- -->name, (@<!-- -->org/team) mailto:a@<!-- -->-b.c @ 5");
-    CHECK(markdown_text("a|b `rm` **bold** \\* \\n &lt; R&D & Co") ==
-          "a\\|b \\`rm\\` \\*\\*bold\\*\\* \\\\\\* \\n \\&lt; R\\&D & Co");
-    CHECK(markdown_text("# title\nsecond") == "\\# title second");
-    CHECK(markdown_text("> quote") == "\\> quote");
-    CHECK(markdown_text("- item") == "\\- item");
-    CHECK(markdown_text("1. item") == "1\\. item");
-    CHECK(markdown_text("-1.5") == "-1.5");
-    CHECK(markdown_text("max_num_seqs=64, _this_ __init__ a__b") ==
-          "max_num_seqs=64, \\_this\\_ \\_\\_init\\_\\_ a__b");
+    for (const auto& [text, shown] :
+         {std::pair("<script>alert(1)</script> <!-- x --> a <= 2",
+                    "\\<script>alert(1)\\</script> \\<!-- x --> a <= 2"),
+          std::pair("[click](http://evil.example)", "\\[click](http\\://evil.example)"),
+          std::pair("![x](y) see www.evil.example or me@evil.example, ttft@chat",
+                    "!\\[x](y) see www\\.evil.example or me@<!-- -->evil.example, ttft@chat"),
+          std::pair("thanks to @name, (@org/team) mailto:a@-b.c @ 5",
+                    "thanks to @<!-- -->name, (@<!-- -->org/team) mailto:a@<!-- -->-b.c @ 5"),
+          std::pair("a|b `rm` **bold** \\* \\n &lt; R&D & Co",
+                    "a\\|b \\`rm\\` \\*\\*bold\\*\\* \\\\\\* \\n \\&lt; R\\&D & Co"),
+          std::pair("# title\nsecond", "\\# title second"), std::pair("> quote", "\\> quote"),
+          std::pair("- item", "\\- item"), std::pair("1. item", "1\\. item"),
+          std::pair("-1.5", "-1.5"),
+          std::pair("max_num_seqs=64, _this_ __init__ a__b",
+                    "max_num_seqs=64, \\_this\\_ \\_\\_init\\_\\_ a__b")})
+        CHECK(markdown_text(text) == shown);
     CHECK(markdown_block("text", "one\n```\n</details>\n````x\n\n", "  ") ==
           "  `````text\n  one\n  ```\n  </details>\n  ````x\n  `````\n");
     CHECK(markdown_block("bash", "vllm serve") == "```bash\nvllm serve\n```\n");
@@ -118,8 +116,6 @@ TEST_CASE("secrets: user and password of a URL are known and not shown") {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string secret_key = "sk-4711-not-to-be-seen";
 
 const char* const study_with_secrets = R"(
@@ -154,9 +150,8 @@ TEST_CASE(
     "message") {
     const SecretEnvironment environment;
     const TemporaryFolder folder;
-    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     const StudySetup setup =
-        set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
+        set_up(load_study(folder.write("study.yaml", study_with_secrets), shipped_catalogue),
                folder.path() / "study");
     const Configuration usual = setup.problem->space.default_configuration();
     CHECK(has(setup.command(usual).text(), secret_key));  // what is started has it
@@ -176,14 +171,13 @@ TEST_CASE(
     const std::string wrong = replaced(study_with_secrets, "strategy: exhaustive",
                                        "strategy: \"${SERVETUNE_TEST_SECRET}\"");
     const std::string message = message_of<ParseError>(
-        [&] { (void)load_study(folder.write("wrong.yaml", wrong), catalogue); });
+        [&] { (void)load_study(folder.write("wrong.yaml", wrong), shipped_catalogue); });
     CHECK(has(message, "'${SERVETUNE_TEST_SECRET}' is no strategy"));
     CHECK_FALSE(has(message, secret_key));
 }
 
 TEST_CASE("foreign text: what a study, a server and a log say is plain text in the report") {
     const TemporaryFolder folder;
-    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     const std::string text =
         "study: \"<b>name\"\nmodel: \"[m](javascript:x)\"\nengine: vllm\nhardware: \"x|y\"\n"
         "workloads: [{workload: \"small|`\", dataset: {kind: random, input_tokens: 64, "
@@ -192,8 +186,8 @@ TEST_CASE("foreign text: what a study, a server and a log say is plain text in t
         "128]}}\nothers: default\n"
         "strategy: exhaustive\nevaluator: {deploy: {}}\nnotes: [\"see "
         "![x](http://evil.example/x.png) <img src=x>\"]\n";
-    const StudySetup setup =
-        set_up(load_study(folder.write("study.yaml", text), catalogue), folder.path() / "study");
+    const StudySetup setup = set_up(load_study(folder.write("study.yaml", text), shipped_catalogue),
+                                    folder.path() / "study");
     const Configuration usual = setup.problem->space.default_configuration();
     Trial good{0, usual, "", 0, "the default"};
     good.outcome =
@@ -220,9 +214,8 @@ TEST_CASE("foreign text: what a study, a server and a log say is plain text in t
 
 TEST_CASE("secrets: another key is another definition") {
     const TemporaryFolder folder;
-    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     const auto command = [&] {
-        return set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
+        return set_up(load_study(folder.write("study.yaml", study_with_secrets), shipped_catalogue),
                       folder.path() / "study")
             .definition();
     };
@@ -238,10 +231,9 @@ TEST_CASE(
     "anything runs") {
     const SecretEnvironment environment;
     const TemporaryFolder folder;
-    const Catalogue catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces");
     setenv("SERVETUNE_TEST_SECRET", (secret_key + "\r\nX-Evil: 1").c_str(), 1);
     const std::string message = message_of<UsageError>([&] {
-        (void)set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
+        (void)set_up(load_study(folder.write("study.yaml", study_with_secrets), shipped_catalogue),
                      folder.path() / "study");
     });
     CHECK(has(message, "the key in SERVETUNE_TEST_SECRET"));

@@ -8,8 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <string>
-
 using namespace servetune;
 using namespace servetune::test;
 

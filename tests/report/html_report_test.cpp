@@ -16,11 +16,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cctype>
 #include <set>
-#include <string>
-#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -39,7 +36,7 @@ const std::string page_study =
 
 struct PageStudy {
     explicit PageStudy(const std::string& text = page_study)
-        : setup(set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)),
+        : setup(set_up(load_study(folder.write("study.yaml", text), shipped_catalogue),
                        folder.path() / "out")) {}
 
     /// One measurement of every configuration; the n-th gives `rate(n)`, nothing where that is 0.

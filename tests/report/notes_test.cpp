@@ -4,7 +4,6 @@
 #include "study/json.hpp"
 #include "support/test.hpp"
 
-#include <string>
 #include <vector>
 
 using namespace servetune;

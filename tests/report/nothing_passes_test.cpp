@@ -11,8 +11,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <string>
-
 using namespace servetune;
 using namespace servetune::test;
 

@@ -6,14 +6,12 @@
 #include "servetune/study_file.hpp"
 #include "study/confirmation.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <sstream>
-#include <string>
 #include <vector>
 
 using namespace servetune;
@@ -41,13 +39,12 @@ TEST_CASE("one gain: headline, JSON, tables and page agree, in a search by any s
     for (const std::string strategy : {"exhaustive", "{staged: {stages: [mode]}}"}) {
         INFO(strategy);
         const TemporaryFolder folder;
-        const Catalogue catalogue(search_spaces);
         const std::filesystem::path file = folder.write(
             "study.yaml",
             "space: {mode: {choice: [slow, fast]}}\nobjective: {maximize: rate}\nstrategy: " +
                 strategy + "\n");
-        const StudySetup setup =
-            set_up(load_study(file, catalogue, "", MeasuredBy::outside), folder.path() / "out");
+        const StudySetup setup = set_up(
+            load_study(file, shipped_catalogue, "", MeasuredBy::outside), folder.path() / "out");
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);
         int told = 0;

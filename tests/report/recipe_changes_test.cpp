@@ -4,14 +4,12 @@
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <functional>
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -30,8 +28,8 @@ Reports reports_of(const std::string& stages,
         "objective: {maximize: rate}\n"
         "strategy: {staged: {compare_with: baseline, stages: [" +
             stages + "]}}\n");
-    const StudySetup setup = set_up(
-        load_study(file, Catalogue(search_spaces), "", MeasuredBy::outside), folder.path() / "out");
+    const StudySetup setup =
+        set_up(load_study(file, shipped_catalogue, "", MeasuredBy::outside), folder.path() / "out");
     MemoryJournal journal;
     Study study(*setup.problem, *setup.strategy, journal);
     int told = 0;

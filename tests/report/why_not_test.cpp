@@ -5,7 +5,6 @@
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
@@ -26,7 +25,7 @@ struct AskedStudy {
                       "space: {mode: {choice: [slow, fast, wild]}, size: {choice: [1, 2, 4]}}\n"
                       "objective: {maximize: rate}\nstrategy: exhaustive\n" +
                           more),
-                  Catalogue(search_spaces), "", MeasuredBy::outside),
+                  shipped_catalogue, "", MeasuredBy::outside),
               folder.path() / "out")) {}
 
     /// Tells the first trials of a run that has a budget of 60.

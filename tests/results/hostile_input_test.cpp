@@ -34,6 +34,10 @@ std::string with_crlf(const std::string& text) {
     return result;
 }
 
+StudyFile published_study() {
+    return load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", shipped_catalogue);
+}
+
 std::string yaml_error(const std::string& text) {
     return message_of<ParseError>([&] { (void)Yaml::parse(text, "f"); });
 }
@@ -82,10 +86,8 @@ TEST_CASE("hostile YAML: a long text repeated, a long key above many nodes, an a
 
 TEST_CASE("hostile YAML: text after the end of the document is refused, and never read for ever") {
     for (const char* text : {"{},", "{}, {}", "\"a\", 5},\n", "[1], [2]\n"})
-        CHECK(message_of<ParseError>([&] { (void)Yaml::parse(text, "f"); }) ==
-              "f:1: not YAML: text after the end of the document");
-    CHECK(message_of<ParseError>([] { (void)Yaml::parse("a: 1\n---\n---\n", "f"); }) ==
-          "f:3: not YAML: text after the end of the document");
+        CHECK(yaml_error(text) == "f:1: not YAML: text after the end of the document");
+    CHECK(yaml_error("a: 1\n---\n---\n") == "f:3: not YAML: text after the end of the document");
     for (const char* text : {"a: 1\n...\n", "---\na: 1\n", "# one\na: 1\n# two\n"})
         CHECK(Yaml::parse(text, "f").entry(std::string("a")) != nullptr);
 }
@@ -129,10 +131,9 @@ TEST_CASE("YAML from other systems: CRLF and a byte order mark change nothing") 
 TEST_CASE("files that are folders, empty, unreadable or not there") {
     const TemporaryFolder folder;
     const std::string at = folder.path().string();
-    CHECK(message_of<IoError>([&] { (void)Yaml::load(folder.path()); }) ==
-          "cannot read " + at + ": it is a folder");
-    CHECK(message_of<IoError>([&] { (void)read_table(folder.path()); }) ==
-          "cannot read " + at + ": it is a folder");
+    const std::string refused = "cannot read " + at + ": it is a folder";
+    CHECK(message_of<IoError>([&] { (void)Yaml::load(folder.path()); }) == refused);
+    CHECK(message_of<IoError>([&] { (void)read_table(folder.path()); }) == refused);
     const std::string long_name(300, 'x');
     CHECK(message_of<IoError>([&] { (void)read_file(long_name); }) ==
           "cannot read " + long_name + ": File name too long");
@@ -196,11 +197,9 @@ TEST_CASE(
     const auto plain = read_results(text, "f", shipped_catalogue.engines());
     REQUIRE(plain.size() == 1);
     CHECK(plain[0].arguments == "vllm serve org/m --max-num-seqs 512");
-    CHECK(csv_of(read_results(with_crlf(text), "f", shipped_catalogue.engines())) == csv_of(plain));
-    CHECK(csv_of(read_results(utf8_text(mark + text, "f"), "f", shipped_catalogue.engines())) ==
-          csv_of(plain));
-    const StudyFile study =
-        load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
+    for (const std::string& same : {with_crlf(text), std::string(utf8_text(mark + text, "f"))})
+        CHECK(csv_of(read_results(same, "f", shipped_catalogue.engines())) == csv_of(plain));
+    const StudyFile study = published_study();
     std::string served = text;
     served.replace(served.find("org/m"), 5, study.model);
     const auto& launchers = study.composition->engines();
@@ -210,8 +209,7 @@ TEST_CASE(
 }
 
 TEST_CASE("flags of a document whose JSON is nested without end are not known") {
-    const StudyFile study =
-        load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
+    const StudyFile study = published_study();
     const std::string deep = "{\"method\":" + repeated("[", 200'000) + repeated("]", 200'000) + "}";
     CHECK_FALSE(
         study.composition

@@ -4,10 +4,7 @@
 #include "results/project_recipes.hpp"
 #include "servetune/error.hpp"
 #include "support/shipped.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/test.hpp"
-
-#include <string>
 
 using namespace servetune;
 using namespace servetune::test;

@@ -8,7 +8,6 @@
 #include "support/test.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

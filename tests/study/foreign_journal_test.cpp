@@ -22,8 +22,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const StudyIdentity owner{
     "study", {{"space.seqs", "integer 1..4"}, {"machine", "one of engine, fp8"}}, "0.1.0"};
 constexpr std::uint64_t kept_trials = 6;

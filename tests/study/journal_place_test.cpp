@@ -29,8 +29,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const StudyIdentity place_identity{"study", {{"space.seqs", "integer 1..4"}}, "0.1.0"};
 
 /// A study's folder that everybody may read.

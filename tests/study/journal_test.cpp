@@ -20,8 +20,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const StudyIdentity identity{
     "study", {{"space.seqs", "integer 1..4"}, {"seed", "0"}, {"old", "x"}}, "0.1.0"};
 

@@ -31,8 +31,6 @@ using namespace servetune::test;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 std::vector<std::string> names_in_folder(const char* folder) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(search_spaces / folder))

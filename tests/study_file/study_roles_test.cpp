@@ -10,7 +10,6 @@
 
 using namespace servetune;
 using namespace servetune::test;
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "support/autotune.hpp"
 #include "support/process.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
 
 #include "servetune/detail/host/process.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -14,8 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -146,6 +144,14 @@ public:
     [[nodiscard]] Ran run(const std::vector<std::string>& more = {},
                           const std::vector<std::string>& before = {}) const {
         return ran(words("run", more, before), folder_.path());
+    }
+
+    /// A run that recommends something.
+    [[nodiscard]] Ran run_well(const std::vector<std::string>& before = {}) const {
+        Ran result = run({}, before);
+        INFO(result.out << result.err);
+        REQUIRE(result.code == 0);
+        return result;
     }
 
     [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }

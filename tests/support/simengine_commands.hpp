@@ -5,6 +5,7 @@
 // it went. The test's target says which program (SIMENGINE_PROGRAM).
 
 #include "support/simengine.hpp"
+#include "support/test.hpp"
 
 #include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/load_generator.hpp"
@@ -40,6 +41,13 @@ inline const Words llama{"llama-server", "-m", model, "--port", "0", "-c", "1638
 inline Words fast(const Words& engine, const Words& own = {}) {
     return joined(joined({"--start-scale", "100000", "--time-scale", "100"}, own), engine);
 }
+
+/// One that has begun to serve.
+struct ReadyEngine : SimEngine {
+    explicit ReadyEngine(const Words& words) : SimEngine(program, words) {
+        REQUIRE(wait_until_ready());
+    }
+};
 
 inline nlohmann::json chat_body(std::int64_t tokens,
                                 const std::string& text = "hello there, how are you?") {

@@ -11,6 +11,8 @@
 
 namespace servetune::test {
 
+namespace fs = std::filesystem;
+
 /// A folder that goes with it.
 class TemporaryFolder {
 public:
