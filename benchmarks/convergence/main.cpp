@@ -158,7 +158,6 @@ void run_all(const Options& options) {
     const auto tasks = tasks_of(options);
     std::vector<std::string> contenders =
         options.contenders.empty() ? own_contenders() : options.contenders;
-    if (!options.contenders.empty() && options.contenders.front() == "none") contenders.clear();
     contenders.insert(contenders.end(), options.peers.begin(), options.peers.end());
     std::set<RunKey> done;
     for (const Run& run : read_runs(options.results)) done.insert(run.key);
