@@ -6,6 +6,8 @@ import random
 import re
 import time
 
+from engine_file import within  # beside this file
+
 
 class Unknown(Exception):
     """Inactive, or left to the engine without a known value: a rule that asks for it passes."""
@@ -31,15 +33,8 @@ class Facts:
         self.context_tokens, self.queries_per_kv_head = facts["max_position_embeddings"], self.attention_heads // self.kv_heads
 
 
-def numbers(version):
-    return [int(n) for n in re.findall(r"\d+", str(version))]
-
-
-def within(entry, version):
-    def compared(bound):
-        a, b = numbers(version), numbers(bound)
-        return (a[:len(b)] > b) - (a[:len(b)] < b)
-    return ("since" not in entry or compared(entry["since"]) >= 0) and ("until" not in entry or compared(entry["until"]) <= 0)
+def has(version, entry):
+    return within(version, str(entry.get("since", "")), str(entry.get("until", "")))
 
 
 def as_list(value):
@@ -51,8 +46,8 @@ class Space:
 
     def __init__(self, file, version, facts):
         self.version, self.facts = version, facts
-        self.parameters = {n: p for n, p in file["parameters"].items() if within(p, version)}
-        self.rules = [r for r in file["constraints"] if within(r, version) and self.has_all(r)]
+        self.parameters = {n: p for n, p in file["parameters"].items() if has(version, p)}
+        self.rules = [r for r in file["constraints"] if has(version, r) and self.has_all(r)]
         self.launch = file["launch"][next((i for i, w in enumerate(file["launch"]) if w.startswith("--")), len(file["launch"])):]
         self.render_rules = file.get("render", [])
         devices = file.get("devices", [])
@@ -115,8 +110,8 @@ class Space:
         if "bool" in p:
             return [False, True]
         if "choice" in p:
-            gone = {v for s, vs in p.get("values_since", {}).items() if not within({"since": s}, self.version) for v in as_list(vs)}
-            gone |= {v for u, vs in p.get("values_until", {}).items() if not within({"until": u}, self.version) for v in as_list(vs)}
+            gone = {v for s, vs in p.get("values_since", {}).items() if not within(self.version, str(s), "") for v in as_list(vs)}
+            gone |= {v for u, vs in p.get("values_until", {}).items() if not within(self.version, "", str(u)) for v in as_list(vs)}
             chips = p.get("architectures", {})
             return [v for v in p["choice"] if v not in gone and (v not in chips or "hopper" in as_list(chips[v]))]
         if "int" in p:
@@ -195,7 +190,7 @@ class Space:
             if value in (None, "engine") or value == p.get("default") or not self.active(name, configuration):
                 continue
             earlier = p.get("earlier", {})
-            p = {**p, **earlier} if earlier and within({"until": earlier["until"]}, self.version) else p
+            p = {**p, **earlier} if earlier and within(self.version, "", str(earlier["until"])) else p
             if "bool" in p:
                 words += [p["flag"] if value else p["off_flag"]] if (value or "off_flag" in p) and "flag" in p else []
             elif "flag" in p:

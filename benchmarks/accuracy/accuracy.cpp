@@ -2,19 +2,18 @@
 // The cost model against measured rows (README.md): `usage` below.
 #include "intervals.hpp"
 
+#include "../row_reader.hpp"
+
 #include "base/files.hpp"
 #include "base/nearest.hpp"
 #include "base/text.hpp"
-#include "engine/command_reader.hpp"
 #include "engine/version.hpp"
 #include "perf/cost_check.hpp"
 #include "perf/quick_estimate.hpp"
 #include "predict/fit.hpp"
-#include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/load/statistics.hpp"
-#include "servetune/detail/predict/serving.hpp"
 #include "servetune/error.hpp"
 #include "servetune/rng.hpp"
 #include "study/table.hpp"
@@ -148,7 +147,7 @@ SimulatedTraffic traffic_of(const std::vector<PlannedRequest>& spread, const std
 void read_rows(const std::string& file, const Catalogue& catalogue, std::vector<Row>& result) {
     const std::vector<CsvRow> csv = parse_csv(read_file(file), file);
     const std::vector<PlannedRequest> chat = chat_lengths(catalogue);
-    std::map<std::string, ServingReader> readers;
+    RowReader reader(catalogue);
     for (std::size_t i = 1; i < csv.size(); ++i) {
         const std::vector<std::string>& cell = csv[i].cells;
         const auto number = [&](std::size_t column) {
@@ -167,29 +166,11 @@ void read_rows(const std::string& file, const Catalogue& catalogue, std::vector<
                 .measured = {number(10), number(11), number(12)}};
         row.means = TrafficMeans::of(row.traffic);
         for (const std::size_t same : {0, 2, 3, 8, 9}) row.setup += cell[same] + " ";
-        const std::string key = row.engine + row.version + row.hardware;
-        if (!readers.contains(key)) {
-            const Engine engine = catalogue.engine(row.engine);
-            readers.emplace(key, ServingReader(engine, catalogue.traits(row.engine, row.version),
-                                               catalogue.all_models(),
-                                               catalogue.hardware(row.hardware), row.version,
-                                               std::make_shared<const CommandReader>(
-                                                   std::vector{engine}, catalogue.root())));
-        }
         try {
-            const std::size_t options = row.command.find(" | ");  // of an options file
-            Command command{shell_words(row.command.substr(0, options))};
-            if (options != std::string::npos)
-                command.files["options.yaml"] = row.command.substr(options + 3);
             row.model = row.source;
-            row.serving = readers.at(key).read(command);
+            row.serving = reader.read(row.engine, row.version, row.hardware, row.command);
             row.model = row.serving.target.model.name;
             row.why_not = row.serving.refused.cause;
-            EngineTraits& traits = row.serving.target.traits;  // each prediction copies them
-            traits.log.clear();
-            traits.defaults.clear();
-            std::erase_if(traits.kernels,
-                          [&](const auto& chip) { return chip.first != row.hardware; });
             if (row.why_not.empty() &&
                 row.cost(row.serving.target.traits).memory().cache_tokens == 0)
                 row.why_not = "no memory for the cache";

@@ -82,11 +82,12 @@ std::string with_interval(const std::vector<Figures>& point,
 /// Contender -> task -> seed.
 using ByTask = std::map<std::string, std::map<std::string, std::map<std::uint64_t, const Run*>>>;
 
+/// Task -> the seeds that every contender has run.
+using Seeds = std::map<std::string, std::vector<std::uint64_t>>;
+
 /// `trials_of`: after how many trials a run is looked at.
 template <class TrialsOf>
-Regrets regrets_of(const ByTask& runs,
-                   const std::map<std::string, std::vector<std::uint64_t>>& seeds,
-                   const TrialsOf& trials_of) {
+Regrets regrets_of(const ByTask& runs, const Seeds& seeds, const TrialsOf& trials_of) {
     Regrets result;
     for (const auto& [task, of_task] : seeds) result.tasks.push_back(task);
     for (const auto& [contender, tasks] : runs) {
@@ -128,8 +129,7 @@ std::string behind(const Regrets& regrets, std::size_t trials, const std::string
 }
 
 /// Task -> seconds of a trial, of all contenders.
-std::map<std::string, double> mean_lengths(
-    const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
+std::map<std::string, double> mean_lengths(const ByTask& runs, const Seeds& seeds) {
     std::map<std::string, double> result;
     for (const auto& [task, of_task] : seeds) {
         double seconds = 0;
@@ -146,8 +146,7 @@ std::map<std::string, double> mean_lengths(
 }
 
 /// How often the intervals of models hold what was measured.
-std::string coverage(const ByTask& runs,
-                     const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
+std::string coverage(const ByTask& runs, const Seeds& seeds) {
     std::string rows;
     for (const auto& [contender, tasks] : runs) {
         double predicted = 0;
@@ -191,9 +190,7 @@ std::optional<std::size_t> median_arrival(const std::vector<Run>& runs) {
 }
 
 /// Each task by itself: what a run ends with depends on it more than on the contender.
-std::string task_by_task(const ByTask& runs,
-                         const std::map<std::string, std::vector<std::uint64_t>>& seeds,
-                         std::size_t budget) {
+std::string task_by_task(const ByTask& runs, const Seeds& seeds, std::size_t budget) {
     std::string header = "| task | contender | failing trials | trials to good |";
     std::string rule = "|---|---|---:|---:|";
     for (const std::size_t trials : looks) {
@@ -239,7 +236,7 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
         for (const Run& run : runs)
             if (run.key.budget == budget && run.key.noise_cv == noise)
                 by_task[run.key.contender][run.key.task][run.key.seed] = &run;
-        std::map<std::string, std::vector<std::uint64_t>> seeds;  // that all have
+        Seeds seeds;
         if (!by_task.empty())
             for (const auto& [task, of_task] : by_task.begin()->second)
                 for (const auto& [seed, run] : of_task)

@@ -42,16 +42,6 @@ struct Options {
     std::string against, half;
 };
 
-std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> parts;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(',', at), text.size());
-        parts.push_back(text.substr(at, end - at));
-        at = end + 1;
-    }
-    return parts;
-}
-
 std::size_t whole(const std::string& text) {
     const auto number = integer_of(text);
     if (!number || *number < 0) throw UsageError("a whole number wanted, got '" + text + "'");
@@ -90,8 +80,8 @@ Options options_of(int argc, char** argv) {
         else if (name == "--landscapes") options.landscapes = value;
         else if (name == "--half") options.half = half_of(value);
         else if (name == "--cache") options.cache = value;
-        else if (name == "--tasks") options.tasks = split(value);
-        else if (name == "--contenders") options.contenders = split(value);
+        else if (name == "--tasks") options.tasks = split(value, ',');
+        else if (name == "--contenders") options.contenders = split(value, ',');
         else if (name == "--peer") options.peers.push_back(value);
         else if (name == "--against") options.against = value;
         else if (name == "--seeds") options.seeds = whole(value);
@@ -99,10 +89,12 @@ Options options_of(int argc, char** argv) {
         else if (name == "--jobs") options.jobs = above_0(value);
         else if (name == "--noise") {
             options.noises.clear();
-            for (const std::string& part : split(value)) options.noises.push_back(noise_of(part));
+            for (const std::string& part : split(value, ','))
+                options.noises.push_back(noise_of(part));
         } else if (name == "--budgets") {
             options.budgets.clear();
-            for (const std::string& part : split(value)) options.budgets.push_back(above_0(part));
+            for (const std::string& part : split(value, ','))
+                options.budgets.push_back(above_0(part));
         } else throw UsageError("unknown option " + name + "\n" + usage);
     }
     if (argc % 2 != 0) throw UsageError(std::string("the last option has no value\n") + usage);
@@ -158,7 +150,6 @@ void run_all(const Options& options) {
     const auto tasks = tasks_of(options);
     std::vector<std::string> contenders =
         options.contenders.empty() ? own_contenders() : options.contenders;
-    if (!options.contenders.empty() && options.contenders.front() == "none") contenders.clear();
     contenders.insert(contenders.end(), options.peers.begin(), options.peers.end());
     std::set<RunKey> done;
     for (const Run& run : read_runs(options.results)) done.insert(run.key);

@@ -49,17 +49,23 @@ std::string joined(const std::vector<double>& curve) {
     return text;
 }
 
-std::vector<double> split(const std::string& text) {
+std::vector<double> curve_of(const std::string& text) {
     std::vector<double> curve;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        curve.push_back(real_of(std::string_view(text).substr(at, end - at)).value());
-        at = end + 1;
-    }
+    for (const std::string& part : split(text, ' ')) curve.push_back(real_of(part).value());
     return curve;
 }
 
 }  // namespace
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(separator, at), text.size());
+        parts.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
 
 std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
                      const std::vector<std::size_t>& looks, std::size_t workers) {
@@ -200,9 +206,9 @@ std::vector<Run> read_runs(const std::filesystem::path& file) {
         run.in_half = whole(13);
         run.in_nine_tenths = whole(14);
         run.trace = row.cells[15];
-        run.seconds = split(row.cells[16]);
-        run.regret_best_mean = split(row.cells[17]);
-        run.regret_recommended = split(row.cells[18]);
+        run.seconds = curve_of(row.cells[16]);
+        run.regret_best_mean = curve_of(row.cells[17]);
+        run.regret_recommended = curve_of(row.cells[18]);
         runs.push_back(std::move(run));
     }
     return runs;

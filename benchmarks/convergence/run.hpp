@@ -52,6 +52,9 @@ struct Run {
 std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
                      const std::vector<std::size_t>& looks, std::size_t workers = 1);
 
+/// The parts between separators; of nothing none.
+std::vector<std::string> split(const std::string& text, char separator);
+
 /// After `trial` trials, or after the last of a run that ended sooner; 1 where there is none.
 double at_trial(const std::vector<double>& curve, std::size_t trial);
 

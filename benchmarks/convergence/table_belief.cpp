@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "table_belief.hpp"
 
-#include "engine/command_reader.hpp"
+#include "../row_reader.hpp"
 #include "perf/cost_check.hpp"
 #include "predict/cost_belief.hpp"
-#include "servetune/catalogue.hpp"
-#include "servetune/detail/predict/serving.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>
@@ -208,24 +206,9 @@ private:
     std::map<Configuration, PriorBelief> beliefs_{};
 };
 
-Row read(const Deployed& deployed, const Catalogue& catalogue,
-         std::map<std::string, ServingReader>& known) {
-    const std::string key = deployed.engine + deployed.version + deployed.chip;
-    if (!known.contains(key)) {
-        const Engine engine = catalogue.engine(deployed.engine);
-        known.emplace(
-            key, ServingReader(
-                     engine, catalogue.traits(deployed.engine, deployed.version),
-                     catalogue.all_models(), catalogue.hardware(deployed.chip), deployed.version,
-                     std::make_shared<const CommandReader>(std::vector{engine}, catalogue.root())));
-    }
-    const std::size_t options = deployed.command.find(" | ");  // of an options file
-    Command command{shell_words(deployed.command.substr(0, options))};
-    if (options != std::string::npos)
-        command.files["options.yaml"] = deployed.command.substr(options + 3);
-    Serving serving = known.at(key).read(command);
-    serving.target.traits.log.clear();
-    serving.target.traits.defaults.clear();
+Row read(const Deployed& deployed, RowReader& reader) {
+    const Serving serving =
+        reader.read(deployed.engine, deployed.version, deployed.chip, deployed.command);
     if (!serving.refused.serves) throw UsageError(serving.refused.cause);
     const CostModel cost(serving.target, serving.settings);
     if (cost.memory().cache_tokens == 0) throw UsageError("no memory for the cache");
@@ -246,17 +229,17 @@ Row read(const Deployed& deployed, const Catalogue& catalogue,
 
 std::shared_ptr<const PriorMean> belief_of(
     const TableChoice& choice, const std::vector<std::pair<Configuration, TableCells>>& rows) {
-    const auto* reader = entry_in(readers, choice.kind);
-    if (reader == nullptr) return nullptr;
+    const auto* deployed_of = entry_in(readers, choice.kind);
+    if (deployed_of == nullptr) return nullptr;
     const Catalogue catalogue = Catalogue::standard();
-    std::map<std::string, ServingReader> known;
+    RowReader reader(catalogue);
     auto read_rows = std::make_shared<TableBelief::Rows>();
     std::size_t predicted = 0;  // of the rows, some of which repeat a configuration
     for (const auto& [configuration, cells] : rows) {
         try {
-            const auto deployed = (*reader)(cells);
+            const auto deployed = (*deployed_of)(cells);
             if (!deployed) continue;
-            read_rows->emplace(configuration, read(*deployed, catalogue, known));
+            read_rows->emplace(configuration, read(*deployed, reader));
             ++predicted;
         } catch (const Error&) {
             continue;  // nothing is believed of it

@@ -93,33 +93,26 @@ void add_systems(std::vector<TableChoice>& list) {
                         in == 1024 && out == 512,
                         {},
                         "aic"});
-    struct System {
-        std::string suffix, name;
+    const auto infx = [&](const std::string& kind, const std::string& suffix,
+                          const std::string& system, const std::string& milliseconds) {
+        list.push_back(
+            {kind + suffix,
+             kind + "_1k1k",
+             "engine, precision, parallelism and load on one system, at most so many ms a token: " +
+                 milliseconds,
+             most("tok_s_gpu", "tpot_ms <= " + milliseconds),
+             {{"system", system}},
+             0,
+             suffix.empty(),
+             {},
+             kind});
     };
-    const std::string what =
-        "engine, precision, parallelism and load on one system, at most so many ms a token: ";
-    for (const auto& [suffix, name] :
-         {System{"", "b200_sxm"}, System{"_gb200", "gb200"}, System{"_h200", "h200_sxm"}})
-        list.push_back({"infx_dsr1" + suffix,
-                        "infx_dsr1_1k1k",
-                        what + "25",
-                        most("tok_s_gpu", "tpot_ms <= 25"),
-                        {{"system", name}},
-                        0,
-                        suffix.empty(),
-                        {},
-                        "infx_dsr1"});
-    for (const auto& [suffix, name] :
-         {System{"", "b200_sxm"}, System{"_h100", "h100_sxm"}, System{"_h200", "h200_sxm"}})
-        list.push_back({"infx_llama70b" + suffix,
-                        "infx_llama70b_1k1k",
-                        what + "20",
-                        most("tok_s_gpu", "tpot_ms <= 20"),
-                        {{"system", name}},
-                        0,
-                        suffix.empty(),
-                        {},
-                        "infx_llama70b"});
+    infx("infx_dsr1", "", "b200_sxm", "25");
+    infx("infx_dsr1", "_gb200", "gb200", "25");
+    infx("infx_dsr1", "_h200", "h200_sxm", "25");
+    infx("infx_llama70b", "", "b200_sxm", "20");
+    infx("infx_llama70b", "_h100", "h100_sxm", "20");
+    infx("infx_llama70b", "_h200", "h200_sxm", "20");
 }
 
 /// One engine on one card, its flags at one load.

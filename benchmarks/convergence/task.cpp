@@ -79,8 +79,9 @@ Outcome Task::measured(const Configuration& configuration, double noise_cv, std:
     Outcome outcome = definition_.truth(configuration);
     if (auto* measurement = std::get_if<Measurement>(&outcome)) {
         Rng rng(derive_seed(seed, trial));
-        const auto* metric = entry_in(measurement->metrics, definition_.objective.leading().metric);
-        if (metric != nullptr) metric->value *= std::exp(noise_cv * rng.normal());
+        const auto metric = measurement->metrics.find(definition_.objective.leading().metric);
+        if (metric != measurement->metrics.end())
+            metric->second.value *= std::exp(noise_cv * rng.normal());
     }
     return outcome;
 }

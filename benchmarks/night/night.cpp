@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many configurations a night judges, on a simulated clock (README.md): night [HOURS [SEED]]
 #include "deploy/early_end.hpp"
+#include "deploy/trial_workloads.hpp"
 #include "engine/command_reader.hpp"
 #include "report/report_view.hpp"
 #include "servetune/rng.hpp"
@@ -26,41 +27,26 @@ namespace {
 using namespace servetune;
 
 /// Measured with vLLM 0.24 and Qwen3-8B on an H100 (benchmarks/README.md): ready after
-/// 59 s with what earlier starts compiled and 132 s without, of which 10 s are the first reading of
-/// the program's files; 12 s of warm-up before a load test of 21 s; 1 s to stop.
+/// 59 s with what earlier starts compiled; 12 s of warm-up before a load test of 21 s; 1 s to stop.
 struct Seconds {
     double least_start = 59;
-    double compiling = 132 - 59 - 10;
     double most_warm_up = 12;
     double warm_up_share = 0.6;  ///< of the load test
     double stop = 1;
 };
 
-/// What is done to judge more.
-struct Ways {
-    const char* name;
-    bool leaves_out = false;  ///< busiest workload first, the rest left out where it is hopeless
-    double give_up = 0.2;
-    bool keeps_caches = false;  ///< compiled code is kept between containers
-};
-
 struct NightStudy {
     const char* name;
-    bool container;
     std::string text;
 };
 
 /// Measures with the simulator, on a clock of its own, as ServerMeasurement goes about it.
 class NightEvaluator : public Evaluator {
 public:
-    NightEvaluator(const StudyFile& file, const NightStudy& study, const Ways& ways)
+    explicit NightEvaluator(const StudyFile& file)
         : evaluator_(simulated(file)),
-          container_(study.container),
-          ways_(ways),
           limits_(file.objective.limits),
-          workloads_(file.workloads) {
-        if (ways_.leaves_out) busiest_first(workloads_);
-    }
+          workloads_(workloads_of_trial({file.workloads}, "", {})) {}
 
     [[nodiscard]] double now() const { return now_; }
     [[nodiscard]] const TimeSpent& spent() const { return spent_; }
@@ -70,10 +56,9 @@ public:
     Outcome evaluate(const Configuration& configuration,
                      const EvaluationContext& context) override {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
-        const bool compiles = container_ && !ways_.keeps_caches && started.start.serves;
         spend(spent_.starts,
               std::max(started.start.seconds, started.failure ? 0.0 : seconds_.least_start) +
-                  (compiles ? seconds_.compiling : 0) + seconds_.stop);
+                  seconds_.stop);
         Outcome outcome = evaluator_->predicted(configuration, context);
         auto* measured = std::get_if<Measurement>(&outcome);
         if (measured == nullptr) {
@@ -84,6 +69,7 @@ public:
     }
 
 private:
+    static constexpr double give_up = 0.1;
     static constexpr double until_death = 30;  ///< of a load test in which the engine dies
 
     void spend(double& on, double seconds) {
@@ -92,10 +78,7 @@ private:
     }
 
     Outcome loaded(const Measurement& whole, const EvaluationContext& context) {
-        std::optional<Incumbent> to_beat = context.to_beat;
-        if (to_beat && !ways_.leaves_out) to_beat->of_workloads.clear();  // only the last is raced
-        const EarlyEnd early(to_beat, ways_.give_up,
-                             ways_.leaves_out ? limits_ : std::vector<Limit>{}, workloads_);
+        const EarlyEnd early(context.to_beat, give_up, limits_, workloads_);
         std::vector<WorkloadMetrics> parts;
         Measurement result{{}, whole.validity};
         for (const Workload& workload : workloads_) {
@@ -137,8 +120,6 @@ private:
     }
 
     std::unique_ptr<SimulateEvaluator> evaluator_;
-    bool container_;
-    Ways ways_;
     std::vector<Limit> limits_;
     std::vector<Workload> workloads_;
     Seconds seconds_{};
@@ -174,16 +155,12 @@ std::vector<NightStudy> night_studies() {
         "random, input_tokens: 6000, output_tokens: "
         "300, "
         "requests: 100, arrival: {concurrency: 16}}]";
-    return {{"8B, one workload", false, study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
-            {"8B, one workload, container", true,
-             study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
-            {"8B, three loads, container", true,
-             study_text("Qwen/Qwen3-8B", "vllm", three, good, "quick")},
-            {"14B, chat and documents", false,
+    return {{"8B, one workload", study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
+            {"8B, three loads", study_text("Qwen/Qwen3-8B", "vllm", three, good, "quick")},
+            {"14B, chat and documents",
              study_text("Qwen/Qwen3-14B", "vllm", long_ones, good, "throughput")},
-            {"14B, the same, TTFT limit, container", true,
-             study_text("Qwen/Qwen3-14B", "[vllm, sglang]", long_ones, good + ", ttft_p95 <= 5s",
-                        "quick")}};
+            {"14B, the same, TTFT limit", study_text("Qwen/Qwen3-14B", "[vllm, sglang]", long_ones,
+                                                     good + ", ttft_p95 <= 5s", "quick")}};
 }
 
 struct Night {
@@ -195,7 +172,7 @@ struct Night {
     double best = 0;         ///< true figure of what is recommended / the default's
 };
 
-Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64_t seed) {
+Night night(const NightStudy& study, double hours, std::uint64_t seed) {
     const std::filesystem::path folder =
         std::filesystem::temp_directory_path() / fmt::format("servetune-night-{}", seed);
     std::filesystem::create_directories(folder);
@@ -203,7 +180,7 @@ Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64
     StudyFile file = load_study(folder / "study.yaml", Catalogue::standard());
     file.seed = seed;
     StudySetup setup = set_up(std::move(file), folder);
-    NightEvaluator evaluator(setup.file, study, ways);
+    NightEvaluator evaluator(setup.file);
     MemoryJournal journal;
     Study::Options options{setup.file.seed};
     options.now = [&] { return evaluator.now(); };
@@ -244,25 +221,18 @@ int main(int count, char** words) {
     try {
         const double hours = count > 1 ? std::stod(words[1]) : 8;
         const std::uint64_t seed = count > 2 ? std::stoull(words[2]) : 1;
-        const std::string only = count > 3 ? words[3] : "";
-        fmt::print("{:<38} {:<8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>5} {:>5} {:>6} {:>6}\n",
-                   "study", "", "judged", "trials", "starts h", "warm h", "loads h", "saved h",
-                   "early", "left", "gain", "ratio");
+        fmt::print("{:<26} {:>6} {:>6} {:>8} {:>7} {:>7} {:>7} {:>5} {:>5} {:>6}\n", "study",
+                   "judged", "trials", "starts h", "warm h", "loads h", "saved h", "early", "left",
+                   "gain");
         for (const NightStudy& study : night_studies()) {
-            if (!only.empty() && only != study.name) continue;
-            double before = 0;
-            for (const Ways& ways : {Ways{"before"}, Ways{"now", true, 0.1, true}}) {
-                const Night found = night(study, ways, hours, seed);
-                if (before == 0) before = double(found.judged);
-                const TimeSpent& spent = found.spent;
-                fmt::print(
-                    "{:<38} {:<8} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} "
-                    "{:>5.1f}% {:>6.2f}\n",
-                    study.name, ways.name, found.judged, found.trials, spent.starts / 3600,
-                    spent.warm_up / 3600, spent.loads / 3600, spent.saved / 3600, found.ended_early,
-                    found.left_out, (found.best - 1) * 100, double(found.judged) / before);
-                std::fflush(stdout);
-            }
+            const Night found = night(study, hours, seed);
+            const TimeSpent& spent = found.spent;
+            fmt::print(
+                "{:<26} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} {:>5.1f}%\n",
+                study.name, found.judged, found.trials, spent.starts / 3600, spent.warm_up / 3600,
+                spent.loads / 3600, spent.saved / 3600, found.ended_early, found.left_out,
+                (found.best - 1) * 100);
+            std::fflush(stdout);
         }
         return 0;
     } catch (const std::exception& error) {

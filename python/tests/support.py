@@ -36,6 +36,13 @@ def study(**more: Any) -> st.Study:
     return st.Study(parameters(), **settings | more)
 
 
+def asked(study: st.Study) -> st.Trial:
+    """The next trial: there is one."""
+    trial = study.ask()
+    assert trial is not None
+    return trial
+
+
 def comes_true(what: Callable[[], bool], seconds: float = 10) -> bool:
     end = time.monotonic() + seconds
     while not what():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import servetune as st
-from support import children, comes_true, environment, lives, rate, script, study
+from support import asked, children, comes_true, environment, lives, rate, script, study
 
 
 def test_a_study_goes_on_where_it_stopped(folder: Path) -> None:
@@ -19,8 +19,7 @@ def test_a_study_goes_on_where_it_stopped(folder: Path) -> None:
     for _ in range(4):
         with study(trials=20, journal="tune.db") as s:
             for _ in range(3):
-                trial = s.ask()
-                assert trial is not None
+                trial = asked(s)
                 s.tell(trial, rate(trial.configuration))
             assert s.ask() is not None  # stays open, and comes again
     with study(trials=20, journal=folder / "tune.db") as s:
@@ -58,8 +57,7 @@ def test_a_journal_that_cannot_be_written() -> None:
 
 def test_a_journal_that_vanishes_ends_the_study() -> None:
     with study(journal="j") as s:
-        trial = s.ask()
-        assert trial is not None
+        trial = asked(s)
         for name in ("study.db", "study.db-wal", "study.db-shm"):
             Path("j", name).unlink(missing_ok=True)
         for _ in range(2):
@@ -70,16 +68,14 @@ def test_a_journal_that_vanishes_ends_the_study() -> None:
 def test_a_program_that_is_killed_loses_nothing_that_was_told() -> None:
     with study(journal="j") as s:
         for _ in range(3):
-            trial = s.ask()
-            assert trial is not None
+            trial = asked(s)
             s.tell(trial, rate(trial.configuration))
-        asked = s.ask()
-        assert asked is not None
+        trial = asked(s)
         os.kill(children(os.getpid())[0], signal.SIGKILL)
         with pytest.raises(st.IoError, match="signal 9 has ended it.*a new Study with the same journal"):
-            s.tell(asked, 3)
+            s.tell(trial, 3)
     with study(journal="j") as s:
-        assert s.ask() == asked
+        assert s.ask() == trial
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -57,6 +57,11 @@ def bowl(trial: Trial) -> float:
     return (x - 1) ** 2 + abs(math.log2(y) - 3)
 
 
+def seeded(seed: int = 1, **study: Any) -> Any:
+    """A new study with our sampler."""
+    return optuna.create_study(sampler=ServetuneSampler(seed=seed), **study)
+
+
 def params_of(study: Any) -> list[dict[str, Any]]:
     return [trial.params for trial in study.trials]
 
@@ -163,7 +168,7 @@ def test_conditional_parameters_are_suggested_together_where_they_are_known() ->
             return 3 + abs(trial.suggest_float("slope", -1, 1) - 0.3)
         return 1 + 0.2 * (trial.suggest_float("bend", 0, 10) - 7) ** 2 + 0.1 * trial.suggest_int("knots", 1, 9)
 
-    study = optuna.create_study(sampler=ServetuneSampler(seed=3))
+    study = seeded(3)
     study.optimize(objective, n_trials=35)
     assert study.best_params["kind"] == "curve"
     assert study.best_value < 1.3
@@ -205,7 +210,7 @@ def test_the_same_seed_gives_the_same_study_also_when_it_is_resumed(folder: Path
 
 
 def test_copies_suggest_the_same_if_they_were_given_a_seed() -> None:
-    study = optuna.create_study(sampler=ServetuneSampler(seed=5))
+    study = seeded(5)
     study.optimize(bowl, n_trials=8)
 
     def next_of(sampler: Any) -> list[dict[str, Any]]:
@@ -225,7 +230,7 @@ def test_copies_suggest_the_same_if_they_were_given_a_seed() -> None:
 
 def test_the_program_starts_again_only_where_the_space_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     started = starts(monkeypatch)
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(bowl, n_trials=10)
     assert len(started) == 1
     study.optimize(lambda trial: bowl(trial) + trial.suggest_float("z", 0, 1), n_trials=5)
@@ -239,7 +244,7 @@ def test_the_program_starts_again_only_where_the_space_has_changed(monkeypatch: 
 
 def test_the_program_ends_with_its_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
     started = starts(monkeypatch)
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(bowl, n_trials=3)
     process = started.pop()._conversation._process.pid
     assert is_running(process)
@@ -250,7 +255,7 @@ def test_the_program_ends_with_its_sampler(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_program_that_dies_is_an_error_and_the_study_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     started = starts(monkeypatch)
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(bowl, n_trials=3)
     process = started[0]._conversation._process.pid
     os.kill(process, signal.SIGKILL)
@@ -291,7 +296,7 @@ def test_failed_and_useless_trials_do_not_end_a_study() -> None:
             raise ValueError("no")
         return outcome
 
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(objective, n_trials=20, catch=ValueError)
     assert len(study.trials) == 20
 
@@ -301,7 +306,7 @@ def test_a_study_whose_trials_all_fail_goes_on() -> None:
         bowl(trial)
         raise ValueError("no")
 
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(objective, n_trials=12, catch=ValueError)
     assert len({str(params) for params in params_of(study)}) == 12
 
@@ -313,7 +318,7 @@ def test_where_trials_fail_is_learned() -> None:
             raise MemoryError
         return (x - 0.4) ** 2 + (y - 0.4) ** 2
 
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(objective, n_trials=30, catch=MemoryError)
     failed = [trial.number for trial in study.trials if trial.state == TrialState.FAIL]
     assert len(failed) <= 6  # of random trials 12 on average
@@ -334,7 +339,7 @@ def test_pruned_trials(pruner: Any) -> None:
                 raise optuna.TrialPruned
         return value
 
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1), pruner=pruner)
+    study = seeded(pruner=pruner)
     study.optimize(objective, n_trials=30)
     assert any(trial.state == TrialState.PRUNED for trial in study.trials)
     assert study.best_value < 0.5
@@ -345,7 +350,7 @@ def test_several_objectives() -> None:
         x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
         return x, x * (1 - (y - 0.5) ** 2)
 
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=ServetuneSampler(seed=1))
+    study = seeded(directions=["minimize", "maximize"])
     study.optimize(objective, n_trials=25)
     front = [trial.values for trial in study.best_trials]
     assert len(front) >= 6
@@ -359,7 +364,7 @@ def test_threads_work_on_different_configurations() -> None:
         time.sleep(0.02)
         return -float(value)
 
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(objective, n_trials=24, n_jobs=4)
     assert len(study.trials) == 24
     assert len({str(params) for params in params_of(study)}) >= 22  # the first four know nothing of each other
@@ -367,7 +372,7 @@ def test_threads_work_on_different_configurations() -> None:
 
 
 def test_trials_that_are_asked_at_once_differ(folder: Path) -> None:
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(bowl, n_trials=5)
     space = learned_space(study.trials)
     asked = [study.ask(space).params for _ in range(8)]
@@ -396,7 +401,7 @@ def test_several_processes_work_on_one_storage(folder: Path) -> None:
 
 def test_what_another_process_has_under_way_is_not_suggested_again(folder: Path) -> None:
     url = f"sqlite:///{folder}/study.db"
-    one = optuna.create_study(study_name="s", storage=url, sampler=ServetuneSampler(seed=1))
+    one = seeded(study_name="s", storage=url)
     one.optimize(bowl, n_trials=6)
     other = optuna.load_study(study_name="s", storage=url, sampler=ServetuneSampler(seed=1))
     space = learned_space(one.trials)
@@ -408,13 +413,13 @@ def test_a_journal_storage(folder: Path) -> None:
     from optuna.storages.journal import JournalFileBackend
 
     storage = JournalStorage(JournalFileBackend(f"{folder}/journal"))
-    study = optuna.create_study(storage=storage, sampler=ServetuneSampler(seed=1))
+    study = seeded(storage=storage)
     study.optimize(bowl, n_trials=6)
     assert len(study.trials) == 6
 
 
 def test_enqueued_trials_are_tried_and_told() -> None:
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.enqueue_trial({"x": 4.0, "y": 60})
     study.enqueue_trial({"x": 1.0})  # y is suggested
     study.enqueue_trial({"y": 8})
@@ -433,12 +438,12 @@ def test_a_value_outside_the_space_is_left_out() -> None:
 
 def test_the_offset_and_the_unit_of_values_do_not_matter() -> None:
     def run(unit: float, offset: float) -> list[dict[str, Any]]:
-        study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+        study = seeded()
         study.optimize(lambda trial: offset + unit * bowl(trial), n_trials=12)
         return params_of(study)
 
     assert run(1024.0, 0.0) == run(1.0, 0.0)
-    best = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    best = seeded()
     best.optimize(lambda trial: 1e6 + bowl(trial), n_trials=25)
     assert best.best_value - 1e6 < 0.1
 
@@ -449,13 +454,13 @@ def test_two_studies_take_turns_with_one_sampler() -> None:
     for _ in range(3):
         for study in studies:
             study.optimize(bowl, n_trials=4)
-    alone = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    alone = seeded()
     alone.optimize(bowl, n_trials=12)
     assert params_of(studies[0]) == params_of(alone)
 
 
 def test_a_forked_child_has_a_program_of_its_own() -> None:
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     study.optimize(bowl, n_trials=5)
     child = os.fork()
     if child == 0:
@@ -471,7 +476,7 @@ def test_a_forked_child_has_a_program_of_its_own() -> None:
 
 
 def test_an_ask_after_a_thousand_trials_is_quick() -> None:
-    study = optuna.create_study(sampler=ServetuneSampler(seed=1))
+    study = seeded()
     random = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     random.optimize(bowl, n_trials=1000)
     study.add_trials(random.trials)

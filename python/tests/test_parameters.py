@@ -8,6 +8,7 @@ import pytest
 
 import servetune as st
 from servetune._parameters import completed
+from support import asked
 
 
 class Scalar:
@@ -79,8 +80,7 @@ def test_defaults_and_no_flag() -> None:
         st.flag("g"),
     ]
     with st.Study(made, maximize="m") as study:
-        trial = study.ask()
-    assert trial is not None
+        trial = asked(study)
     assert trial.configuration == {"a": "x", "b": "y", "c": 1, "d": None, "e": 0.1, "f": True, "g": False}
     assert type(trial.configuration["c"]) is int and type(trial.configuration["e"]) is float
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import servetune as st
-from support import parameters, rate, study
+from support import asked, parameters, rate, study
 
 best = {"backend": "flashinfer", "seqs": 1024, "tokens": 32768}
 
@@ -83,8 +83,7 @@ def test_failures_are_told_raised_or_returned() -> None:
             lambda t: s.tell(t, st.Failure("hung")),
         ]
         for tell in tells:
-            trial = s.ask()
-            assert trial is not None
+            trial = asked(s)
             tell(trial)
         failures = [trial.failure for trial in s.trials]
     assert failures[:2] == [st.Failure("out_of_memory", "no room"), st.Failure("not_ready_in_time")]
@@ -120,8 +119,7 @@ def test_exceptions_of_the_given_kinds_are_failed_trials() -> None:
 
 def test_what_cannot_be_told_changes_nothing() -> None:
     with study() as s:
-        trial = s.ask()
-        assert trial is not None
+        trial = asked(s)
         for told in ["812", {"tokens": 3}, {}, None, [1], -3, 0, {"tokens_per_second": "1"}]:
             with pytest.raises(st.UsageError):
                 s.tell(trial, told)  # type: ignore[arg-type]
@@ -144,8 +142,8 @@ def test_what_was_measured_elsewhere_is_told_by_its_configuration() -> None:
         number = s.tell({"seqs": 512}, 9000)
         told = {trial.id: trial for trial in s.trials}
         assert told[number].configuration == {"backend": "flash_attn", "seqs": 512, "tokens": 8192}
-        first = s.ask()
-        assert first is not None and first.id == 0
+        first = asked(s)
+        assert first.id == 0
         assert s.tell(first.configuration, 8000) == 0
         assert s.recommendation().verdict == "inconclusive"
         with pytest.raises(st.UsageError, match="seqs"):
@@ -154,8 +152,7 @@ def test_what_was_measured_elsewhere_is_told_by_its_configuration() -> None:
 
 def test_a_proposal_is_an_open_trial() -> None:
     with study() as s:
-        first = s.ask()
-        assert first is not None
+        first = asked(s)
         mine = s.propose({"seqs": 512})
         assert mine.id == 1 and mine.configuration == {"backend": "flash_attn", "seqs": 512, "tokens": 8192}
         assert s.tell(mine, 8000) == 1 and s.tell(first, 7000) == 0
@@ -253,8 +250,7 @@ def test_a_closed_study_says_so() -> None:
 
 def test_a_message_that_is_too_long_is_refused() -> None:
     with study() as s:
-        trial = s.ask()
-        assert trial is not None
+        trial = asked(s)
         with pytest.raises(st.UsageError, match="at most 1048576 bytes"):
             s.tell(trial, failed="oom", message="x" * 3_000_000)
         many: st.Outcome = {"tokens_per_second": 3.0} | {f"metric_{i}": float(i) for i in range(1000)}

@@ -35,6 +35,15 @@ async def called(client, tool, **arguments):
     return told
 
 
+async def ended(client, told):
+    """What a job comes to."""
+    for _ in range(20):
+        if told["state"] != "working":
+            break
+        told = await called(client, "status", job=told["job"], wait_seconds=30)
+    return told
+
+
 async def study_of(client, folder):
     told = await called(
         client, "init", output="night.yaml", engine="vllm", model="Qwen/Qwen3-8B", hardware="h100-sxm", gpus=1,
@@ -45,8 +54,7 @@ async def study_of(client, folder):
     assert told["valid"] and told["size"] > 1, told
     told = await called(client, "start", study="night.yaml", wait_seconds=1)
     assert told["state"] == "working", told
-    job = told["job"]
-    told = await called(client, "stop", job=job)
+    told = await called(client, "stop", job=told["job"])
     assert told["state"] == "done", told
     told = await called(client, "propose", study="night.yaml", configuration={"max_num_seqs": 512})
     assert told["proposed"] == 1 and "accept_changes" in told["next"], told
@@ -55,10 +63,7 @@ async def study_of(client, folder):
     told = await called(client, "start", study="night.yaml")
     assert told["state"] == "failed" and "accept" in told["reason"], told
     told = await called(client, "start", study="night.yaml", accept_changes=True)
-    for _ in range(20):
-        if told["state"] != "working":
-            break
-        told = await called(client, "status", job=told["job"], wait_seconds=30)
+    told = await ended(client, told)
     assert told["state"] == "done" and told["trials"]["told"] >= 6, told
     report = await called(client, "report", study="night")
     assert report["verdict"] in ("recommended", "keep_default", "inconclusive"), report
@@ -90,10 +95,7 @@ async def other_tools(client, folder):
     told = await called(client, "audit", files=["result.json"])
     assert "unsound" in json.dumps(told), told  # 20 000 tokens in 10 s are 2000/s
     told = await called(client, "compare", a="night.yaml", settings={"max_num_seqs": 512}, pairs=3, wait_seconds=50)
-    for _ in range(20):
-        if told["state"] != "working":
-            break
-        told = await called(client, "status", job=told["job"], wait_seconds=30)
+    told = await ended(client, told)
     assert told["verdict"] and told["text"], told  # not on a busy machine
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -16,7 +16,7 @@ from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import MixedSingleTaskGP, SingleTaskGP
 from botorch.sampling import SobolQMCNormalSampler
-from driver import active, serve
+from driver import configured, place_in, serve
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 warnings.simplefilter("ignore")
@@ -48,22 +48,14 @@ class BotorchPeer:
 
     def configuration(self, point):
         places = dict(zip((p["name"] for p in self.free), point))
-        result = {}
-        for p in self.space:
-            if active(p, result):
-                result[p["name"]] = p["values"][places.get(p["name"], 0)]
-        return result
+        return configured(self.space, lambda p: places.get(p["name"], 0))
 
     def plain(self, point):
         """The same with what is inactive at its default."""
         return self.point(self.configuration(point))
 
     def point(self, configuration):
-        def place(p):
-            level = configuration.get(p["name"], p["default"])
-            return p["values"].index(level) if level in p["values"] else 0
-
-        return tuple(place(p) for p in self.free)
+        return tuple(place_in(configuration, p) for p in self.free)
 
     def drawn(self):
         return self.plain([self.random.randrange(len(p["values"])) for p in self.free])

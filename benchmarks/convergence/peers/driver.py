@@ -14,6 +14,21 @@ def active(parameter, configuration):
     return all(c["parent"] in configuration and configuration[c["parent"]] in c["values"] for c in parameter["when"])
 
 
+def configured(space, place_of):
+    """The configuration whose active parameters have the levels at these places."""
+    configuration = {}
+    for p in space:
+        if active(p, configuration):
+            configuration[p["name"]] = p["values"][place_of(p)]
+    return configuration
+
+
+def place_in(configuration, parameter):
+    """Of a parameter's level; where it is inactive, of its default, or the first."""
+    level = configuration.get(parameter["name"], parameter["default"])
+    return parameter["values"].index(level) if level in parameter["values"] else 0
+
+
 def serve(optimizer_class):
     optimizer = None
     for line in sys.stdin:

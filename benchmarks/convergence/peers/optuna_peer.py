@@ -6,11 +6,13 @@ the worst value seen so far. A configuration that breaks a known constraint is t
 """
 
 import sys
+import warnings
 
 import optuna
-from driver import active, serve
+from driver import configured, serve
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
+warnings.simplefilter("ignore")
 which, failures = sys.argv[1], sys.argv[2]
 
 
@@ -28,9 +30,6 @@ def sampler(seed):
 
 class OptunaPeer:
     def __init__(self, space, direction, budget, seed):
-        import warnings
-
-        warnings.simplefilter("ignore")
         self.space = space
         self.worse = min if direction == "maximize" else max
         self.study = optuna.create_study(direction=direction, sampler=sampler(seed))
@@ -38,19 +37,15 @@ class OptunaPeer:
         self.values = []
 
     def suggest(self, trial):
-        configuration = {}
-        for parameter in self.space:
-            if not active(parameter, configuration):
-                continue
-            levels = parameter["values"]
-            if len(levels) == 1:
-                place = 0
-            elif parameter["ordered"]:
-                place = trial.suggest_int(parameter["name"], 0, len(levels) - 1)
-            else:
-                place = trial.suggest_categorical(parameter["name"], list(range(len(levels))))
-            configuration[parameter["name"]] = levels[place]
-        return configuration
+        def place_of(parameter):
+            count = len(parameter["values"])
+            if count == 1:
+                return 0
+            if parameter["ordered"]:
+                return trial.suggest_int(parameter["name"], 0, count - 1)
+            return trial.suggest_categorical(parameter["name"], list(range(count)))
+
+        return configured(self.space, place_of)
 
     def ask(self):
         trial = self.study.ask()

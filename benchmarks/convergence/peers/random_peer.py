@@ -3,7 +3,7 @@
 
 import random
 
-from driver import active, serve
+from driver import configured, serve
 
 
 class RandomPeer:
@@ -12,16 +12,9 @@ class RandomPeer:
         self.random = random.Random(seed)
         self.seen = set()
 
-    def draw(self):
-        configuration = {}
-        for parameter in self.space:
-            if active(parameter, configuration):
-                configuration[parameter["name"]] = self.random.choice(parameter["values"])
-        return configuration
-
     def ask(self):
         for _ in range(1000):
-            configuration = self.draw()
+            configuration = configured(self.space, lambda p: self.random.randrange(len(p["values"])))
             if repr(configuration) not in self.seen:
                 break
         return configuration

@@ -8,7 +8,7 @@ level, or its first. It minimises, and knows no failures: one is told as the wor
 import sys
 import warnings
 
-from driver import active, serve
+from driver import configured, place_in, serve
 from skopt import Optimizer
 from skopt.space import Categorical, Integer
 
@@ -30,21 +30,10 @@ class SkoptPeer:
 
     def ask(self):
         places = dict(zip((p["name"] for p in self.free), self.optimizer.ask()))
-        configuration = {}
-        for p in self.space:
-            if active(p, configuration):
-                configuration[p["name"]] = p["values"][int(places.get(p["name"], 0))]
-        return configuration
-
-    def point(self, configuration):
-        def place(p):
-            level = configuration.get(p["name"], p["default"])
-            return p["values"].index(level) if level in p["values"] else 0
-
-        return [place(p) for p in self.free]
+        return configured(self.space, lambda p: int(places.get(p["name"], 0)))
 
     def tell(self, configuration, value, failed, infeasible):
-        point = self.point(configuration)
+        point = [place_in(configuration, p) for p in self.free]
         if value is not None:
             self.values.append(self.sign * value)
             self.optimizer.tell(point, self.values[-1])

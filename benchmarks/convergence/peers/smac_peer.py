@@ -11,7 +11,7 @@ import tempfile
 import warnings
 
 from ConfigSpace import AndConjunction, CategoricalHyperparameter, Configuration, ConfigurationSpace, InCondition, OrdinalHyperparameter
-from driver import active, serve
+from driver import configured, place_in, serve
 from smac import BlackBoxFacade, HyperparameterOptimizationFacade, Scenario
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory import StatusType, TrialInfo, TrialValue
@@ -31,11 +31,8 @@ class SmacPeer:
         made = {}
         for name, p in self.free.items():
             places = list(range(len(p["values"])))
-            default = p["values"].index(p["default"]) if p["default"] in p["values"] else 0
-            if p["ordered"]:
-                made[name] = OrdinalHyperparameter(name, places, default_value=default)
-            else:
-                made[name] = CategoricalHyperparameter(name, places, default_value=default)
+            kind = OrdinalHyperparameter if p["ordered"] else CategoricalHyperparameter
+            made[name] = kind(name, places, default_value=place_in({}, p))
         self.configspace.add(list(made.values()))
         for name, p in self.free.items():
             whens = [(c["parent"], [self.free[c["parent"]]["values"].index(v) for v in c["values"]]) for c in p["when"] if c["parent"] in self.free]
@@ -55,12 +52,8 @@ class SmacPeer:
         except (StopIteration, ConfigurationSpaceExhaustedException):
             return None
         chosen = dict(self.asked.config)
-        configuration = {}
-        for p in self.space:
-            if active(p, configuration):
-                configuration[p["name"]] = p["values"][int(chosen.get(p["name"], 0))]
-        self.answer = configuration
-        return configuration
+        self.answer = configured(self.space, lambda p: int(chosen.get(p["name"], 0)))
+        return self.answer
 
     def tell(self, configuration, value, failed, infeasible):
         if infeasible:
