@@ -293,7 +293,7 @@ bool is_at_fault(const Standing& standing) {
 }
 
 void judge_change(RecipeChange& change, const Standing* with, const Standing* without,
-           const ReportView& view, std::size_t comparisons) {
+                  const ReportView& view, std::size_t comparisons) {
     change.verdict = "nothing seen";
     if (without == nullptr) change.verdict = "not measured";
     else if (!with->passes() || !without->passes()) {
@@ -334,7 +334,8 @@ RecipeChanges recipe_changes(const ReportView& view) {
         neighbours = std::move(found);
     }
     for (std::size_t i = 0; i < neighbours.size(); ++i)
-        judge_change(result.changes[i], told_standing(view, result.recipe), neighbours[i], view, most);
+        judge_change(result.changes[i], told_standing(view, result.recipe), neighbours[i], view,
+                     most);
     return result;
 }
 

@@ -172,18 +172,17 @@ bool touches_answers(const Parameter& parameter) {
            parameter.concept_name.starts_with("speculative_");
 }
 
-/// `all`: any parameter may touch answers.
+/// `all`: any parameter may touch answers, and few are asked, as under stress.
 QualityOptions quality_options(const StudyFile& file, const Problem& problem,
                                const std::filesystem::path& answers, bool all) {
-    QualityOptions options = all ? QualityOptions{} : *file.quality;
+    QualityOptions options = all ? QualityOptions{.most_prompts = 10} : *file.quality;
     const Configuration usual = problem.space.default_configuration();
     for (const Parameter& parameter : problem.space.parameters()) {
         if (!all && !touches_answers(parameter) && parameter.name != "engine" &&
             parameter.name != image_parameter)
             continue;  // another engine answers otherwise
-        const Value* value = usual.find(parameter.name);
-        options.defaults[parameter.name] =
-            value != nullptr ? std::optional<Value>(*value) : std::nullopt;
+        auto& of_default = options.defaults[parameter.name];
+        if (const Value* value = usual.find(parameter.name)) of_default = *value;
     }
     options.baseline = file.composition->render(usual, {file.model, "127.0.0.1", 0}).text();
     if (!all) options.limits = file.objective.limits;
@@ -318,11 +317,9 @@ public:
         if (file.quality)
             options.quality =
                 quality_options(file, *setup.problem, options.folder / "quality.json", false);
-        if (file.is_stressed()) {
+        if (file.is_stressed())
             options.answers =
                 quality_options(file, *setup.problem, options.folder / "answers.json", true);
-            options.answers->most_prompts = 10;
-        }
         if (choice.workers > 1 && options.quality)
             throw UsageError(
                 file.source.at() +

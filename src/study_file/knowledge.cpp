@@ -91,8 +91,8 @@ Observations observed_by_study(const StudyFile& study, const fs::path& folder) {
                          (aim == nullptr ? "do something unknown" : *aim) + ", this one is to " +
                          study.objective.leading().text() + ": it can teach nothing about that");
     std::vector<Trial> trials = journal.trials();
-    const bool all_fall = any_of(trials, [&](const Trial& trial) {  // as in `search_history`
-        return trial.fell() && trial.configuration == trials.front().configuration;
+    const bool all_fall = any_of(trials, [&](const Trial& one) {  // as in `search_history`
+        return one.fell() && one.configuration == trials.front().configuration;
     });
     for (Trial& trial : trials) {
         if (!trial.told() || (!trial.of_search() && (all_fall || !trial.fell()))) continue;

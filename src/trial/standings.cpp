@@ -160,10 +160,9 @@ Standings::Standings(std::span<const Trial> history, const Objective& objective,
     const auto warm = [](const Trial* trial) {
         return trial->measurement() != nullptr && trial->measurement()->warm_start();
     };
-    const auto cold = [](const Trial* trial) {
-        return trial->failure() != nullptr
-                   ? teaches(trial->failure()->kind)
-                   : trial->measurement() != nullptr && !trial->measurement()->warm_start();
+    const auto cold = [&](const Trial* trial) {
+        return trial->failure() != nullptr ? teaches(trial->failure()->kind)
+                                           : trial->measurement() != nullptr && !warm(trial);
     };
     for (Standing& standing : standings_)
         if (any_of(standing.trials, cold)) std::erase_if(standing.trials, warm);

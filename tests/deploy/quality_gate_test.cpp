@@ -146,8 +146,7 @@ TEST_CASE(
     CHECK(gate.lacks_default(on("sglang")));
     CHECK(drop_in(asked(gate, "0.8", on("vllm"))) == 0);
     CHECK_FALSE(gate.lacks_default(on("sglang")));
-    CHECK(drop_in(asked(gate, "0.6", on("sglang"))) ==
-          Approx(0.25));
+    CHECK(drop_in(asked(gate, "0.6", on("sglang"))) == Approx(0.25));
     CHECK(program.runs() == 2);
 
     CHECK_FALSE(QualityGate(options).lacks_default(on("sglang")));  // it is kept

@@ -4,8 +4,8 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "support/shipped.hpp"
 #include "servetune/error.hpp"
+#include "support/shipped.hpp"
 
 #include <sys/xattr.h>
 
@@ -275,8 +275,7 @@ TEST_CASE("deploy file: several engines and documents have names, and the others
     const std::string other =
         replaced(replaced(pod, "name: chat", "name: other"), "\"64\"", "\"32\"");
     const std::string both = pod + "---\n" + other;
-    CHECK(read_yaml(both).commands.at(1).label ==
-          "Pod/other/engine");
+    CHECK(read_yaml(both).commands.at(1).label == "Pod/other/engine");
     CHECK(edited(both, more_seqs, "x.yaml", 1).text ==
           pod + "---\n" + replaced(other, "\"32\"", "\"512\""));
 }
@@ -371,7 +370,7 @@ TEST_CASE("deploy file: a changed file takes the place of what was read, and of 
 
 namespace {
 
-std::string recipe_with(const std::string& base_args, const std::string& more = "") {
+std::string recipe_file_with(const std::string& base_args, const std::string& more = "") {
     return "meta: {title: ours}\nmodel:\n  model_id: Qwen/Qwen3-8B\n  base_args:" + base_args +
            "\n  base_env: {}\n" + more + "guide: |\n  Serve it.\n";
 }
@@ -379,28 +378,28 @@ std::string recipe_with(const std::string& base_args, const std::string& more = 
 }  // namespace
 
 TEST_CASE("recipe file: its base_args become the recommended ones, and nothing else changes") {
-    CHECK(edited(recipe_with("\n    - \"--max-num-seqs\"\n    - \"64\"  # few")).text ==
-          recipe_with("\n    - \"--max-num-seqs\"\n    - \"512\"  # few"));
-    CHECK(edited(recipe_with(" [--trust-remote-code, \"--max-num-batched-tokens=4096\"]")).text ==
-          recipe_with(" [--trust-remote-code, --max-num-seqs=512]"));
-    CHECK(edited(recipe_with(" []")).text == recipe_with(" [\"--max-num-seqs=512\"]"));
+    CHECK(edited(recipe_file_with("\n    - \"--max-num-seqs\"\n    - \"64\"  # few")).text ==
+          recipe_file_with("\n    - \"--max-num-seqs\"\n    - \"512\"  # few"));
+    CHECK(edited(recipe_file_with(" [--trust-remote-code, \"--max-num-batched-tokens=4096\"]"))
+              .text == recipe_file_with(" [--trust-remote-code, --max-num-seqs=512]"));
+    CHECK(edited(recipe_file_with(" []")).text == recipe_file_with(" [\"--max-num-seqs=512\"]"));
 }
 
 TEST_CASE("recipe file: where another of its lists sets what was tuned it is left as it is") {
     const std::string seqs = "hardware_overrides:\n  amd: {extra_args: [--max-num-seqs, \"64\"]}\n";
-    CHECK(has(edited(recipe_with(" []", seqs)).unsafe,
+    CHECK(has(edited(recipe_file_with(" []", seqs)).unsafe,
               "hardware_overrides.amd.extra_args sets --max-num-seqs too"));
-    CHECK(edited(recipe_with(" []", seqs)).text.empty());
+    CHECK(edited(recipe_file_with(" []", seqs)).text.empty());
     const std::string other = "hardware_overrides:\n  amd: {extra_args: [--block-size, \"64\"]}\n";
-    CHECK(edited(recipe_with(" []", other)).unsafe.empty());
+    CHECK(edited(recipe_file_with(" []", other)).unsafe.empty());
     // A feature that already says what is recommended is no change.
     const std::string feature = "features: {many: {args: [--max-num-seqs, \"512\"]}}\n";
-    CHECK(edited(recipe_with(" []", feature)).text == recipe_with(" []", feature));
+    CHECK(edited(recipe_file_with(" []", feature)).text == recipe_file_with(" []", feature));
 }
 
 TEST_CASE("recipe file: another checkpoint than the study's is said") {
     DeploySpec wish = more_seqs;
     wish.model = "org/other";
-    CHECK(has(edited(recipe_with(" []"), wish).difference.risks.at(0),
+    CHECK(has(edited(recipe_file_with(" []"), wish).difference.risks.at(0),
               "The file serves Qwen/Qwen3-8B; the study measured org/other"));
 }

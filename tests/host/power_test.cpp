@@ -136,21 +136,21 @@ TEST_CASE("power: of a Jetson's rails the input of the module counts, else those
                "@[0,0,0] VIC off cpu@34.4C " +
                rails + "\n";
     };
-    const auto module_watts = [&](const std::string& text) {
+    const auto watts_of = [&](const std::string& text) {
         const auto told = read_tegrastats(text);
         return told ? told->at("0").value_or(-1) : 0;
     };
-    CHECK(module_watts(
+    CHECK(watts_of(
               line("VDD_IN 12800mW/11500mW VDD_CPU_GPU_CV 6500mW/6000mW VDD_SOC 1200mW/1200mW")) ==
           Approx(12.8));
-    CHECK(module_watts(line("VDD_GPU 41000mW/40000mW VDD_CPU_SOC_MSS 5535mW/5535mW VIN_SYS_5V0 "
-                            "5040mW/5040mW VIN 66802mW/60000mW")) == Approx(66.802));
-    CHECK(module_watts(line("VDD_GPU_SOC 13260mW/13000mW VDD_CPU_CV 2070mW/2000mW VIN_SYS_5V0 "
-                            "7590mW/7500mW VDDQ_VDD2_1V8AO "
-                            "900mW/900mW")) == Approx(22.92));
+    CHECK(watts_of(line("VDD_GPU 41000mW/40000mW VDD_CPU_SOC_MSS 5535mW/5535mW VIN_SYS_5V0 "
+                        "5040mW/5040mW VIN 66802mW/60000mW")) == Approx(66.802));
+    CHECK(watts_of(line("VDD_GPU_SOC 13260mW/13000mW VDD_CPU_CV 2070mW/2000mW VIN_SYS_5V0 "
+                        "7590mW/7500mW VDDQ_VDD2_1V8AO "
+                        "900mW/900mW")) == Approx(22.92));
     // The last whole line counts.
-    CHECK(module_watts(line("VDD_IN 1000mW/1000mW") + line("VDD_IN 2000mW/1500mW") +
-                       "11-25-2026 VDD_IN 3000mW/1") == Approx(2));
+    CHECK(watts_of(line("VDD_IN 1000mW/1000mW") + line("VDD_IN 2000mW/1500mW") +
+                   "11-25-2026 VDD_IN 3000mW/1") == Approx(2));
     for (const std::string& nothing : {line(""), line("VDD_SOC 1200mW/1200mW"), line("VDD_IN NA"),
                                        std::string("VDD_IN 5mW/5mW"), std::string()})
         CHECK_FALSE(read_tegrastats(nothing));

@@ -50,7 +50,7 @@ bool is(const Configuration& configuration, const std::string& name, const Value
 }
 
 /// `fuse` gives 20 %, `batch` takes 10 %, `chatter` does nothing.
-double rate_of(const Configuration& one) {
+double recipe_rate(const Configuration& one) {
     return 1000 * (is(one, "fuse", Value("yes")) ? 1.2 : 1) *
            (is(one, "batch", Value(std::int64_t(64))) ? 0.9 : 1);
 }
@@ -64,7 +64,7 @@ const std::string less_one =
 }  // namespace
 
 TEST_CASE("recipe: the report begins with what each change gains, costs, or does not do") {
-    const Reports reports = reports_of(less_one, rate_of);
+    const Reports reports = reports_of(less_one, recipe_rate);
     const auto json = nlohmann::json::parse(reports.json);
     const auto& changes = json.at("recipe").at("changes");
     REQUIRE(changes.size() == 3);
@@ -103,7 +103,7 @@ TEST_CASE("recipe: a change without which nothing starts earns its place, one th
         return [=](const Configuration& one) {
             return is(one, "chatter", Value(std::int64_t(20))) && is(one, name, value)
                        ? 0.0
-                       : rate_of(one);
+                       : recipe_rate(one);
         };
     };
     const auto changes = [](const Reports& of) {
@@ -123,7 +123,7 @@ TEST_CASE("recipe: of what a disturbed measurement says nothing is seen") {
     const Reports reports = reports_of(less_one, [](const Configuration& one) {
         return is(one, "fuse", Value("no")) && is(one, "chatter", Value(std::int64_t(20)))
                    ? disturbed
-                   : rate_of(one);
+                   : recipe_rate(one);
     });
     const auto changes = nlohmann::json::parse(reports.json).at("recipe").at("changes");
     CHECK(changes[2].at("verdict") == "nothing seen");
@@ -132,10 +132,10 @@ TEST_CASE("recipe: of what a disturbed measurement says nothing is seen") {
 
 TEST_CASE("recipe: one neighbour is no table, and what was not measured says so") {
     CHECK_FALSE(nlohmann::json::parse(
-                    reports_of(recipe + ", {less: [{fuse: 'yes', batch: 64}]}", rate_of).json)
+                    reports_of(recipe + ", {less: [{fuse: 'yes', batch: 64}]}", recipe_rate).json)
                     .contains("recipe"));
     const Reports two = reports_of(
-        recipe + ", {less: [{fuse: 'yes', batch: 64}, {fuse: 'yes', chatter: 20}]}", rate_of);
+        recipe + ", {less: [{fuse: 'yes', batch: 64}, {fuse: 'yes', chatter: 20}]}", recipe_rate);
     const auto changes = nlohmann::json::parse(two.json).at("recipe").at("changes");
     CHECK(changes[2].at("parameter") == "fuse");
     CHECK(changes[2].at("verdict") == "not measured");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes of vllm-project/recipes: which words a file has for a chip, and what is refused. Files are
-// ours; the format is that of 8959cf6.
+// Recipes of vllm-project/recipes: which words a file has for a chip, and what is refused. The
+// files are ours; the format is that of 8959cf6.
 #include "results/project_recipes.hpp"
 #include "servetune/error.hpp"
 #include "support/shipped.hpp"
