@@ -192,7 +192,7 @@ Json told_by(const std::map<std::string, std::string>& labels) {
     Json info = Json::object();
     for (const auto& [name, text] : labels)
         if (text == "True" || text == "False") info[name] = text == "True";
-        else if (real_of(text)) info[name] = Json::parse(text, nullptr, false);
+        else if (real_of(text)) info[name] = shallow_json<Json>(text);
         else if (text != "None") info[name] = text;
     return info;
 }

@@ -326,7 +326,8 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
     if (type == "constant" || type == "poisson") figures.requested_rate_per_second = rate;
     if (type == "concurrent" && streams) type += "@" + text_of(*streams);
     else if (type == "throughput") type += "@" + (most ? text_of(*most) : "unlimited");
-    else if (figures.requested_rate_per_second) type += "@" + fixed_text(*rate, 2);
+    else if (const auto asked = figures.requested_rate_per_second)
+        type += "@" + fixed_text(*asked, 2);
     add_label(result, type);
 }
 

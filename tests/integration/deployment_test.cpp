@@ -99,7 +99,8 @@ public:
             count_if(run.records, [](const RequestRecord& record) { return record.succeeded(); }));
     }
 
-    /// Lets these lines run in the place of a program, and what they `exec` as "$served" be simengine.
+    /// Lets these lines run in the place of a program, and what they `exec` as "$served" be
+    /// simengine.
     void put_before(const std::string& name, const std::string& lines) const {
         const fs::path served = programs_.path() / "served" / name;
         fs::create_directories(served.parent_path());

@@ -26,8 +26,8 @@ std::vector<PublishedResult> runs_of(const std::vector<double>& rates, double in
     return result;
 }
 
-ComparedRuns compared(const std::vector<PublishedResult>& a, const std::vector<PublishedResult>& b,
-                      const Goal& goal = total_rate) {
+ComparedRuns opposed(const std::vector<PublishedResult>& a, const std::vector<PublishedResult>& b,
+                     const Goal& goal = total_rate) {
     return compare_runs(a, b, goal, 0.01);
 }
 
@@ -36,32 +36,32 @@ ComparedRuns compared(const std::vector<PublishedResult>& a, const std::vector<P
 TEST_CASE("compared runs: the interval is Welch's of the logarithms") {
     // scipy.stats: difference 0.046316, 4.295 degrees of freedom, of which 4 count.
     const ComparedRuns found =
-        compared(runs_of({1000, 1012, 995, 1008}), runs_of({1051, 1043, 1060}));
+        opposed(runs_of({1000, 1012, 995, 1008}), runs_of({1051, 1043, 1060}));
     REQUIRE(found.figures.size() == 1);
     const ComparedFigure& figure = found.figures.front();
     CHECK(figure.gain.value == Approx(0.0474057));
     CHECK(figure.gain.low == Approx(0.0299993));
     CHECK(figure.gain.high == Approx(0.0651063));
     CHECK(found.verdict == End::better);
-    CHECK(compared(runs_of({1051, 1043, 1060}), runs_of({1000, 1012, 995, 1008})).verdict ==
+    CHECK(opposed(runs_of({1051, 1043, 1060}), runs_of({1000, 1012, 995, 1008})).verdict ==
           End::worse);
 }
 
 TEST_CASE(
     "compared runs: what is within the noise is undecided, and says how many runs would tell") {
-    const ComparedRuns found = compared(runs_of({1000, 1040, 980}), runs_of({1010, 1050, 1001}));
+    const ComparedRuns found = opposed(runs_of({1000, 1040, 980}), runs_of({1010, 1050, 1001}));
     CHECK(found.verdict == End::undecided);
     REQUIRE(found.figures.front().runs_needed);
     CHECK(*found.figures.front().runs_needed > 3);
-    CHECK(compared(runs_of({1000, 1001, 999}), runs_of({1001, 1002, 1000})).verdict == End::same);
+    CHECK(opposed(runs_of({1000, 1001, 999}), runs_of({1001, 1002, 1000})).verdict == End::same);
 }
 
 TEST_CASE("compared runs: one run of each tells nothing, one of one side is judged by the other") {
-    const ComparedRuns one = compared(runs_of({1000}), runs_of({2000}));
+    const ComparedRuns one = opposed(runs_of({1000}), runs_of({2000}));
     CHECK(one.verdict == End::undecided);
     CHECK_FALSE(one.figures.front().gain.has_interval());
     CHECK_FALSE(one.figures.front().runs_needed);
-    CHECK(compared(runs_of({1000, 1012, 995, 1008}), runs_of({1100})).verdict == End::better);
+    CHECK(opposed(runs_of({1000, 1012, 995, 1008}), runs_of({1100})).verdict == End::better);
 }
 
 TEST_CASE("compared runs: each load is held against itself, and one that is worse decides") {
@@ -71,25 +71,25 @@ TEST_CASE("compared runs: each load is held against itself, and one that is wors
         return first;
     };
     const auto a = both(runs_of({1000, 1001, 999}), runs_of({100, 101, 99}, 1));
-    ComparedRuns found = compared(a, both(runs_of({1100, 1101, 1099}), runs_of({80, 81, 79}, 1)));
+    ComparedRuns found = opposed(a, both(runs_of({1100, 1101, 1099}), runs_of({80, 81, 79}, 1)));
     REQUIRE(found.figures.size() == 2);
     CHECK(found.verdict == End::worse);
-    found = compared(a, runs_of({1100, 1101, 1099}));
+    found = opposed(a, runs_of({1100, 1101, 1099}));
     CHECK(found.verdict == End::better);
     REQUIRE(found.remarks.size() == 1);
     CHECK(found.remarks.front().starts_with("only A was measured with "));
-    CHECK_THROWS_AS(compared(runs_of({1000}, 8), runs_of({1000}, 64)), UsageError);
+    CHECK_THROWS_AS(opposed(runs_of({1000}, 8), runs_of({1000}, 64)), UsageError);
 }
 
 TEST_CASE("compared runs: other models are not compared, and unsound runs do not count") {
     auto a = runs_of({1000, 1001, 999}), b = runs_of({1100, 1101, 1099});
     a.front().model = "org/one";
     b.front().model = "org/two";
-    CHECK_THROWS_AS(compared(a, b), UsageError);
+    CHECK_THROWS_AS(opposed(a, b), UsageError);
     a.front().model = b.front().model = "";
     b.front().validity.verdict = Verdict::unsound;
     b.front().validity.findings = {{"complete", "90", "100", "requests were lost"}};
-    const ComparedRuns found = compared(a, b);
+    const ComparedRuns found = opposed(a, b);
     CHECK(found.figures.front().b.size() == 2);
     REQUIRE(found.remarks.size() == 1);
     CHECK(found.remarks.front() == "run 1 of B does not count: requests were lost");
@@ -102,12 +102,12 @@ TEST_CASE("compared runs: a label of one side is no load, and answers of other l
         run.labels = {"new"};
         run.result.output_tokens = 100 * 100;
     }
-    const ComparedRuns found = compared(a, b, Goal{.metric = ""});
+    const ComparedRuns found = opposed(a, b, Goal{.metric = ""});
     CHECK(found.verdict == End::better);
     CHECK(found.figures.front().metric == "total_tokens_per_second");
     CHECK(found.remarks ==
           std::vector<std::string>{"answers of A have 128 tokens on average, of B 100"});
-    CHECK_THROWS_AS(compared(a, b, Goal{.metric = "ttfx"}), UsageError);
+    CHECK_THROWS_AS(opposed(a, b, Goal{.metric = "ttfx"}), UsageError);
 }
 
 TEST_CASE("compared runs: of times less is better") {
@@ -115,7 +115,7 @@ TEST_CASE("compared runs: of times less is better") {
     for (PublishedResult& run : a) run.result.time_to_first_token.mean = 0.2;
     for (PublishedResult& run : b) run.result.time_to_first_token.mean = 0.1;
     const ComparedRuns found =
-        compared(a, b, {"time_to_first_token_mean_seconds", Direction::minimize});
+        opposed(a, b, {"time_to_first_token_mean_seconds", Direction::minimize});
     CHECK(found.verdict == End::better);
     CHECK(found.figures.front().gain.value == Approx(1));
 }
