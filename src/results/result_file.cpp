@@ -123,9 +123,9 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
             figures.requested_requests.reset();
         if (figures.successful_requests && figures.failed_requests) {
             const double issued = *figures.successful_requests + *figures.failed_requests;
-            if (0.99 * figures.requested_requests.value_or(0) > issued)
-                add_cut_short(result, text_of(*figures.requested_requests) + " were asked for, " +
-                                          text_of(issued) + " ended");
+            if (const auto asked = figures.requested_requests; asked && 0.99 * *asked > issued)
+                add_cut_short(result,
+                              text_of(*asked) + " were asked for, " + text_of(issued) + " ended");
             figures.requested_requests = issued;
         }
         for (auto* asked : {&figures.requested_requests, &figures.maximum_concurrency,

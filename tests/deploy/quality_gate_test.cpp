@@ -62,8 +62,8 @@ Configuration answering(const std::string& kv, std::int64_t seqs = 8) {
 }
 
 /// What the gate says of a server whose address ends so.
-std::variant<Metrics, Failure> gated(QualityGate& gate, const std::string& says,
-                                     const Configuration& configuration) {
+std::variant<Metrics, Failure> answer_of(QualityGate& gate, const std::string& says,
+                                         const Configuration& configuration) {
     return gate.of(AddressOnly("http://h/" + says), configuration, {});
 }
 
@@ -110,22 +110,22 @@ TEST_CASE(
     "answers") {
     const AccuracyProgram program;
     QualityGate gate(program.options());
-    CHECK(std::get<Metrics>(gated(gate, "0.6", answering("fp8")))
+    CHECK(std::get<Metrics>(answer_of(gate, "0.6", answering("fp8")))
               .empty());  // the default was never asked
-    CHECK(drop_in(gated(gate, "0.8", answering("auto"))) == 0);
-    CHECK(drop_in(gated(gate, "0.6", answering("fp8"))) == Approx(0.25));
-    CHECK(drop_in(gated(gate, "0.1", answering("fp8", 64))) ==
+    CHECK(drop_in(answer_of(gate, "0.8", answering("auto"))) == 0);
+    CHECK(drop_in(answer_of(gate, "0.6", answering("fp8"))) == Approx(0.25));
+    CHECK(drop_in(answer_of(gate, "0.1", answering("fp8", 64))) ==
           Approx(0.25));  // the same answers as before
-    CHECK(drop_in(gated(gate, "0.1", answering("auto", 64))) == 0);
+    CHECK(drop_in(answer_of(gate, "0.1", answering("auto", 64))) == 0);
     CHECK(program.runs() == 2);
     QualityGate resumed(program.options());
-    CHECK(drop_in(gated(resumed, "0.1", answering("fp8"))) == Approx(0.25));
+    CHECK(drop_in(answer_of(resumed, "0.1", answering("fp8"))) == Approx(0.25));
     CHECK(program.runs() == 2);
 
     QualityOptions others = program.options();  // another question: nothing that was kept counts
     others.metric = "accuracy";
     QualityGate anew(others);
-    CHECK(std::get<Metrics>(gated(anew, "0.6", answering("fp8"))).empty());
+    CHECK(std::get<Metrics>(answer_of(anew, "0.6", answering("fp8"))).empty());
 }
 
 TEST_CASE(
@@ -144,9 +144,9 @@ TEST_CASE(
     };
     CHECK_FALSE(gate.lacks_default(on("vllm")));
     CHECK(gate.lacks_default(on("sglang")));
-    CHECK(drop_in(gated(gate, "0.8", on("vllm"))) == 0);
+    CHECK(drop_in(answer_of(gate, "0.8", on("vllm"))) == 0);
     CHECK_FALSE(gate.lacks_default(on("sglang")));
-    CHECK(drop_in(gated(gate, "0.6", on("sglang"))) == Approx(0.25));
+    CHECK(drop_in(answer_of(gate, "0.6", on("sglang"))) == Approx(0.25));
     CHECK(program.runs() == 2);
 
     CHECK_FALSE(QualityGate(options).lacks_default(on("sglang")));  // it is kept
@@ -164,12 +164,12 @@ TEST_CASE(
     QualityOptions options = program.options();
     options.command.insert(options.command.begin(), "sh");
     QualityGate gate(options);
-    CHECK(drop_in(gated(gate, "0.8", answering("auto"))) == 0);
+    CHECK(drop_in(answer_of(gate, "0.8", answering("auto"))) == 0);
     CHECK(program.runs() == 1);
     options.command.front() = "no-such-program";
     options.file = program.folder.path() / "other.json";
     QualityGate missing(options);
-    CHECK_THROWS_AS(gated(missing, "0.8", answering("auto")), UsageError);
+    CHECK_THROWS_AS(answer_of(missing, "0.8", answering("auto")), UsageError);
 }
 
 TEST_CASE(
@@ -180,15 +180,15 @@ TEST_CASE(
     options.limits = {Limit::parse("quality_drop <= 1%")};
     QualityGate gate(options);
     CHECK(std::holds_alternative<Failure>(
-        gated(gate, "0.6", answering("fp8"))));  // nothing to judge it by
-    CHECK_THROWS_AS(gated(gate, "broken", answering("auto")), UsageError);
-    CHECK_THROWS_AS(gated(gate, "0", answering("auto")), UsageError);
-    CHECK(drop_in(gated(gate, "0.8", answering("auto"))) == 0);
-    const auto refused = gated(gate, "0.6", answering("fp8"));
+        answer_of(gate, "0.6", answering("fp8"))));  // nothing to judge it by
+    CHECK_THROWS_AS(answer_of(gate, "broken", answering("auto")), UsageError);
+    CHECK_THROWS_AS(answer_of(gate, "0", answering("auto")), UsageError);
+    CHECK(drop_in(answer_of(gate, "0.8", answering("auto"))) == 0);
+    const auto refused = answer_of(gate, "0.6", answering("fp8"));
     REQUIRE(std::holds_alternative<Failure>(refused));
     CHECK(std::get<Failure>(refused).message ==
           "limit quality_drop <= 0.01 broken: 0.25 (kv=fp8); it was not load-tested");
-    const auto failed = gated(gate, "broken", answering("fp4"));
+    const auto failed = answer_of(gate, "broken", answering("fp4"));
     REQUIRE(std::holds_alternative<Failure>(failed));
     CHECK(has(std::get<Failure>(failed).message, "exit code 3"));
 
