@@ -147,7 +147,7 @@ TEST_CASE("linear readers: tables of a sweep, of a person, and lists of results"
          {std::pair("a,1\n", ""), std::pair("a,", "\n"), std::pair("v", ",1\n")})
         CHECK(growth(
                   read_plain,
-                  [&](std::size_t n) {
+                  [before = before, behind = behind](std::size_t n) {
                       return "k,score\n" +
                              (*behind == 0 ? repeated_text(n, before) : counted(n, before, behind));
                   },
