@@ -67,8 +67,7 @@ OrderedJson message_of(const std::string& line) {
     try {
         return OrderedJson::parse(line, RefuseDeepAndTwice());
     } catch (const OrderedJson::parse_error& error) {
-        const bool no_number =
-            line.find("NaN") != std::string::npos || line.find("Infinity") != std::string::npos;
+        const bool no_number = contains(line, "NaN") || contains(line, "Infinity");
         throw ParseError(
             no_number
                 ? "JSON has finite numbers only; a result that is none is told as {\"failed\": "

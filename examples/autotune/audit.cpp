@@ -83,7 +83,7 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
                 for (const std::string& id : words_of(cells[i]))
                     published.validity.findings.push_back({id});
             } else if (column == "note")
-                block.arguments_derived = cells[i].find("derived from") != std::string::npos;
+                block.arguments_derived = contains(cells[i], "derived from");
             else if (const auto number = real_of(cells[i]);
                      number && (i > status || status == header.size()))
                 metrics[column] = {*number};
@@ -190,7 +190,7 @@ std::vector<Audited> audited(const fs::path& file, const Known& known) {
                  beside, known.models);
         const std::string served =
             context.served ? context.served->model.name + " " + context.served->quantization : "";
-        if (!served.empty() && block.label.find(served) == std::string::npos)
+        if (!served.empty() && !contains(block.label, served))
             block.label += (block.label.empty() ? "" : ", ") + served;
         together[{workload != nullptr ? workload->name : "",
                   workload != nullptr ? 0 : block.load + 1,

@@ -96,9 +96,7 @@ std::pair<std::string, std::string> header_of(const std::string& text) {
     const std::string name = text.substr(0, colon);
     const std::string value(trimmed(colon == text.npos ? "" : text.substr(colon + 1)));
     const auto is_token = [](unsigned char c) {  // RFC 9110, 5.6.2
-        return std::isalnum(c) != 0 ||
-               std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) !=
-                   std::string_view::npos;
+        return std::isalnum(c) != 0 || contains("!#$%&'*+-.^_`|~", static_cast<char>(c));
     };
     const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
     const char* wrong = colon == text.npos ? "there is no colon"

@@ -18,6 +18,7 @@
 #include "host/start_program.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/detail/host/port.hpp"
@@ -139,7 +140,7 @@ AllFound engines() {
         known += (known.empty() ? "" : ", ") + engine.name;
         if (!installed_here(engine)) continue;
         const std::string version = installed_version(engine.launch);
-        if (version.empty() || version.find(" bytes of ") != std::string::npos)
+        if (version.empty() || contains(version, " bytes of "))
             result.push_back({State::fine, engine.name + ", of an unknown version"});
         else if (const auto doubts = version_doubts(catalogue.root(), engine, version);
                  !doubts.empty())

@@ -114,8 +114,7 @@ bool preset_knows(const Catalogue& catalogue, const std::string& preset,
                   const std::string& engine) {
     std::error_code unknown;
     const fs::path file = catalogue.root() / "presets" / (preset + ".yaml");
-    return fs::exists(file, unknown) &&
-           read_file(file).find("\n  " + engine + ":") != std::string::npos;
+    return fs::exists(file, unknown) && contains(read_file(file), "\n  " + engine + ":");
 }
 
 std::string engine_answered(const std::string& said, const InitFound& found,

@@ -362,8 +362,8 @@ void RunLog::say(const std::string& line) {
 }
 
 void RunLog::resumed(std::span<const Trial> history) {
-    const auto told = count_if(history, [](const Trial& trial) { return trial.told(); });
-    say("resumes after " + counted_text(std::size_t(told), "trial"));
+    say("resumes after " +
+        counted_text(count_if(history, [](const Trial& trial) { return trial.told(); }), "trial"));
     if (next_ != nullptr) next_->resumed(history);
 }
 

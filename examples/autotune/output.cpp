@@ -187,8 +187,7 @@ std::string joined_parts(const std::vector<LinePart>& parts) {
 }  // namespace
 
 std::size_t columns_of(std::string_view text) noexcept {
-    return std::size_t(
-        count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+    return count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
 }
 
 std::string cut_to(std::string_view text, std::size_t columns) {

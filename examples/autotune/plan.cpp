@@ -13,6 +13,7 @@
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/error.hpp"
@@ -436,7 +437,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
         result.push_back("nothing listens on " + file.secrets(attach->options.url) +
                          ": start the server before 'run'");
     if (const auto* command = std::get_if<CommandChoice>(&file.measuring))
-        if (!command->words.empty() && command->words.front().find('/') == std::string::npos &&
+        if (!command->words.empty() && !contains(command->words.front(), '/') &&
             find_program(command->words.front()).empty())
             result.push_back("'run' needs the program " + command->words.front() +
                              ", which is not on the PATH here");

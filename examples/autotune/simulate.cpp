@@ -8,6 +8,7 @@
 #include "perf/cost_check.hpp"
 #include "predict/prediction.hpp"
 #include "report/report_json.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_checks.hpp"
 #include "study_file/readers.hpp"
@@ -131,7 +132,7 @@ int simulate(const SimulateArguments& arguments) {
         SearchSpace(file.composition->parameters(), file.composition->constraints()),
         file.objective, file.decision);
     const std::string why = why_nothing_starts(*evaluator, problem);
-    if (why.find("the default: it cannot be simulated") != std::string::npos) throw UsageError(why);
+    if (contains(why, "the default: it cannot be simulated")) throw UsageError(why);
     if (!why.empty() && !arguments.json) {
         put_text(stderr, "autotune: " + why + "\n");
         return nothing_feasible;

@@ -4,6 +4,7 @@
 #include "observers.hpp"
 #include "output.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -77,9 +78,7 @@ bool somebody_writes(const fs::path& folder) {
     file << ':' << std::dec << seen.st_ino;
     std::ifstream locks("/proc/locks");
     for (std::string line; std::getline(locks, line);)
-        if (line.find("FLOCK") != std::string::npos &&
-            line.find(" " + file.str() + " ") != std::string::npos)
-            return true;
+        if (contains(line, "FLOCK") && contains(line, " " + file.str() + " ")) return true;
     return false;
 }
 

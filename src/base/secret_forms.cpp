@@ -39,9 +39,8 @@ std::vector<std::string> secret_forms(const std::string& secret) {
         const bool letter =
             (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         in_shell += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        in_url += letter || std::string_view("-._~").find(c) != std::string_view::npos
-                      ? std::string(1, c)
-                      : "%" + hexadecimal(byte, 2, true);
+        in_url +=
+            letter || contains("-._~", c) ? std::string(1, c) : "%" + hexadecimal(byte, 2, true);
         lower_hex += hexadecimal(byte, 2, false);
         upper_hex += hexadecimal(byte, 2, true);
     }

@@ -98,8 +98,7 @@ private:
             if (end.begin == text.size()) wrong_template("no end of", name);
             if (end.name.size() < 2 || end.name.substr(1) != name) continue;
             if (end.name.front() == '/') --depth;
-            else if (std::string_view("#?^").find(end.name.front()) != std::string_view::npos)
-                ++depth;
+            else if (contains("#?^", end.name.front())) ++depth;
         }
         const std::string_view body = text.substr(at, begin_with_blanks(end, text) - at);
         const auto* list = find(&TemplateValues::lists, name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/base/ranges.hpp"  // `contains`, of texts too
+
 #include <algorithm>
 #include <array>
 #include <cmath>

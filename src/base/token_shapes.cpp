@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token_shapes.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "variable_name.hpp"
 
 #include <algorithm>
@@ -34,9 +35,7 @@ bool is_word_character(char c) {
            c == '-';
 }
 /// What a token is made of (RFC 6750, b64token).
-bool is_token_character(char c) {
-    return is_word_character(c) || std::string_view(".~+/=%").find(c) != std::string_view::npos;
-}
+bool is_token_character(char c) { return is_word_character(c) || contains(".~+/=%", c); }
 
 bool same_letters(std::string_view a, std::string_view b) {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
@@ -102,8 +101,7 @@ private:
     void value(std::string_view between, std::size_t least) {
         constexpr std::size_t most_between = 6;
         std::size_t from = at_;
-        while (from < text_.size() && from - at_ < most_between &&
-               between.find(text_[from]) != std::string_view::npos)
+        while (from < text_.size() && from - at_ < most_between && contains(between, text_[from]))
             ++from;
         const std::size_t end = end_of(from, is_token_character);
         if (from == at_ || end - from < least) return;

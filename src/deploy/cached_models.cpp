@@ -149,7 +149,7 @@ std::vector<fs::path> whole_files(const std::vector<fs::path>& files, const std:
 
 /// Others have only what reads pictures (`mmproj-...`, llama.cpp's docs/multimodal.md).
 bool is_language_model(const fs::path& file) {
-    return file.filename().string().find("mmproj") == std::string::npos;
+    return !contains(file.filename().string(), "mmproj");
 }
 
 /// Newest first, by the time at which `of` was written.

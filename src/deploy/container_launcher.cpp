@@ -95,8 +95,7 @@ std::vector<std::string> listed_devices(const std::string& gpus) {
 /// Podman without a specification of the devices (`nvidia-ctk cdi generate`), docker without
 /// NVIDIA's runtime.
 bool tells_of_no_device(std::string_view words) {
-    return words.find("CDI device") != std::string_view::npos ||
-           words.find("could not select device driver") != std::string_view::npos;
+    return contains(words, "CDI device") || contains(words, "could not select device driver");
 }
 
 /// Where the folders of compiled code are for the engine, each by its variable's name.
@@ -175,8 +174,7 @@ bool ContainerLauncher::tells_of_no_daemon(std::string_view words) const {
     constexpr std::array<std::string_view, 5> known{
         "Cannot connect to the Docker daemon", "failed to connect to the docker API",
         "error during connect", "Is the docker daemon running", "unable to connect to Podman"};
-    return any_of(known,
-                  [&](std::string_view one) { return words.find(one) != std::string_view::npos; });
+    return any_of(known, [&](std::string_view one) { return contains(words, one); });
 }
 
 RanCommand ContainerLauncher::ask(const std::vector<std::string>& words) const {
@@ -204,7 +202,7 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
             std::istringstream words(answers.front());
             std::string user;
             words >> result.id >> result.digests >> user;
-            if (result.id.find(':') == std::string::npos) result.id.insert(0, "sha256:");
+            if (!contains(result.id, ':')) result.id.insert(0, "sha256:");
             result.as_root =
                 user == R"("")" || user == R"("root")" || user == R"("0")" || user == R"("0:0")";
             const std::scoped_lock lock(mutex_);
@@ -312,8 +310,7 @@ std::optional<Failure> ContainerLauncher::ended(const Launch& launch, int exit_c
     std::string all;
     for (const std::string& line : lines) all += line + "\n";
     const std::string last = complaint_in({.exit_code = exit_code, .output = all});
-    const bool client_speaks =
-        all.find("Error: ") != std::string::npos || all.find("docker: ") != std::string::npos;
+    const bool client_speaks = contains(all, "Error: ") || contains(all, "docker: ");
     if (tells_of_no_daemon(all))
         return Failure{FailureKind::infrastructure,
                        name() + " cannot run containers here: " + last};
@@ -359,9 +356,7 @@ std::string ContainerLauncher::remove_container(const std::string& name) const {
         const RanCommand command = ask(words);
         if (command.exit_code == 0) return {};
         const std::string said = lower_case(command.output);
-        if (said.find("no such container") != std::string::npos ||
-            said.find("no container with") != std::string::npos)
-            return {};
+        if (contains(said, "no such container") || contains(said, "no container with")) return {};
         return "the container " + name + " would not go: " + complaint_in(command);
     } catch (const IoError& error) {
         return "the container " + name + " would not go: " + error.what();

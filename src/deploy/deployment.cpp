@@ -9,6 +9,7 @@
 #include "host/start_program.hpp"
 #include "load/http.hpp"
 #include "server_probe.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
 #include <array>
@@ -106,7 +107,7 @@ Endpoint with_key(Endpoint endpoint, const std::string& key) {
 }
 
 std::string url_at(const std::string& host, int port) {
-    return "http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
+    return "http://" + (!contains(host, ':') ? host : "[" + host + "]") + ":" +
            std::to_string(port);
 }
 
@@ -395,7 +396,7 @@ void Deployment::State::pause(const std::stop_token& stop, double at_most) const
 void Deployment::State::end_strays(milliseconds patience) const {
     std::string words;
     for (std::size_t i = 1; i < launch.argv.size(); ++i) words += " " + launch.argv[i];
-    if (words.find(std::to_string(port.number())) == std::string::npos) return;
+    if (!contains(words, std::to_string(port.number()))) return;
     const auto strays = [&] {
         auto all = own_processes();
         std::erase_if(all, [&](const RunningProcess& one) {

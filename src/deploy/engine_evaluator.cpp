@@ -13,6 +13,7 @@
 #include "server_set.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "trial_folders.hpp"
 #include "weight_cache.hpp"
@@ -178,7 +179,7 @@ private:
     [[nodiscard]] bool took_no_weights() const {
         const Running& running = *e_.running_;
         return running.cache && any_of(running.logs(), [&](const std::string& log) {
-                   return log.find(running.cache->used) == std::string::npos;
+                   return !contains(log, running.cache->used);
                });
     }
 

@@ -45,9 +45,7 @@ std::vector<std::string> names_set(const Command& command) {
 }
 
 std::optional<std::int64_t> cache_bytes_in(std::string_view log, const CacheSize& size) {
-    const auto holds = [&](const std::string& text) {
-        return log.find(text) != std::string_view::npos;
-    };
+    const auto holds = [&](const std::string& text) { return contains(log, text); };
     std::optional<std::int64_t> least;
     if (any_of(size.unless, holds)) return least;
     for (auto at = log.find(size.log); at != std::string_view::npos; at = log.find(size.log, at)) {
@@ -78,8 +76,7 @@ void EngineLog::read() {
 }
 
 void EngineLog::look_at(const std::string& line) {
-    if (line.find("usage:") != std::string::npos || line.find("Usage:") != std::string::npos)
-        usage_ = true;
+    if (contains(line, "usage:") || contains(line, "Usage:")) usage_ = true;
     tracebacks_.read(line);
     if (first_error_.empty() && is_error_line(line)) first_error_ = shortened(line);
     const auto decisive = decisive_line(engine_, std::span(&line, 1), set_);

@@ -105,8 +105,7 @@ std::string complaint_in(const RanCommand& command) {
     if (command.end == RanCommand::End::out_of_time) return "it did not answer in time";
     std::string last = "exit code " + std::to_string(command.exit_code);
     for (const std::string& line : lines_of(command.output))
-        if (!trimmed(line).empty() && !line.starts_with("WARN") &&
-            line.find("level=warning") == std::string::npos)
+        if (!trimmed(line).empty() && !line.starts_with("WARN") && !contains(line, "level=warning"))
             last = line;
     return last.substr(0, 500);
 }

@@ -93,7 +93,7 @@ std::optional<double> accuracy_in_table(const std::string& printed, const std::s
         if (!task_at || cells.size() <= std::max({*task_at, *metric_at, *value_at})) continue;
         if (!cells[*task_at].empty()) task = cells[*task_at];
         const auto value = real_of(cells[*value_at]);
-        if (!value || line.find("\u2193") != std::string::npos)
+        if (!value || contains(line, "\u2193"))
             continue;  // an arrow down: less is better, so it is no accuracy
         if (metric.empty() || metric == task + "/" + cells[*metric_at] ||
             metric == cells[*metric_at])

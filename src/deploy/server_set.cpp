@@ -5,6 +5,7 @@
 #include "base/waiting.hpp"
 #include "engine/command_reader.hpp"
 #include "server_probe.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 
 #include <chrono>
@@ -192,8 +193,7 @@ void ServerSet::note_start(const One& one) {
     started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
     for (const auto& [what, value] : start.place)  // where they differ all are listed
         if (std::string& known = started_.place[what]; known.empty()) known = value;
-        else if ((", " + known + ", ").find(", " + value + ", ") == std::string::npos)
-            known += ", " + value;
+        else if (!contains((", " + known + ", "), ", " + value + ", ")) known += ", " + value;
     if (start.failure && is_worse(*start.failure, started_.failure))
         started_.failure = one.named(start.failure);
 }

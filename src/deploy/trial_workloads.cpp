@@ -2,6 +2,7 @@
 #include "trial_workloads.hpp"
 
 #include "engine/load_level.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "servetune/trial.hpp"
 
@@ -87,7 +88,7 @@ std::vector<Workload> workloads_of_trial(const StudyWorkloads& workloads, const 
             if (stress || (asked.empty() ? list == &workloads.searched : workload.name == asked))
                 result.push_back(at_load_level(workload, configuration));
     if (result.empty()) throw UsageError("there is no workload '" + asked + "' to measure");
-    std::stable_sort(result.begin(), result.end(), [](const Workload& a, const Workload& b) {
+    stable_sort(result, [](const Workload& a, const Workload& b) {
         return requests_in_flight(a) > requests_in_flight(b);
     });
     return stress ? stress_of(result) : result;

@@ -4,6 +4,7 @@
 #include "base/files.hpp"
 #include "cached_models.hpp"
 #include "host/elapsed.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/error.hpp"
 #include "servetune/launcher.hpp"
@@ -166,7 +167,7 @@ std::string WeightCache::wait_until_ready(Daemon& daemon, const WeightCacheComma
     for (std::string printed; !daemon.ready;) {
         const bool runs = daemon.process.running();  // before its last words are read
         printed += daemon.process.printed_from(position);
-        daemon.ready = printed.find(commands.ready) != std::string::npos;
+        daemon.ready = contains(printed, commands.ready);
         if (daemon.ready) break;
         printed.erase(
             0, printed.size() - std::min(printed.size(),

@@ -5,6 +5,7 @@
 #include "base/present.hpp"
 #include "engine_value.hpp"
 #include "load_level.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "version.hpp"
@@ -231,8 +232,7 @@ void EngineSpace::add_engine(const Engine& engine) {
             std::holds_alternative<TextDomain>(declared.parameter.domain);  // never searched
         const bool held = entry != nullptr ? entry->fixed && is_unset(present(entry->default_value))
                                            : text || !description_.others_searched;
-        const bool shared =
-            several_engines() && entry != nullptr && entry->name.find('.') == std::string::npos;
+        const bool shared = several_engines() && entry != nullptr && !contains(entry->name, '.');
         Local local{&declared, held     ? ""
                                : shared ? entry->name
                                         : prefix(engine) + declared.parameter.name};
@@ -252,7 +252,7 @@ void EngineSpace::add_parameter(const Engine& engine, const EngineParameter& dec
         entry != nullptr ? narrowed(engine, declared, *entry) : declared.parameter;
     parameter.name = local.name_in_space;
     const bool several = several_engines();
-    const bool shared = several && entry != nullptr && entry->name.find('.') == std::string::npos;
+    const bool shared = several && entry != nullptr && !contains(entry->name, '.');
     const auto same =
         find_if(parameters_, [&](const Parameter& p) { return p.name == parameter.name; });
     if (shared && same != parameters_.end()) {

@@ -27,8 +27,7 @@ std::string kept_start(std::string_view message) { return start_of(message, most
 /// The first of the words that a text has, or the end of them.
 template <class Words>
 auto word_within(std::string_view text, const Words& words) {
-    return find_if(
-        words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+    return find_if(words, [&](std::string_view word) { return contains(text, word); });
 }
 
 /// `D` of "a.b.D".
@@ -110,7 +109,7 @@ bool names(std::string line, std::string name) {
         line = in_words(line);
         name = in_words(name);
         if (name.starts_with("enable ") && name.find(' ', 7) != std::string::npos) name.erase(0, 7);
-        if (name.find(' ') == std::string::npos) return false;
+        if (!contains(name, ' ')) return false;
     }
     for (auto at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
         const std::size_t end = at + name.size();
@@ -161,8 +160,7 @@ void TracebackReader::read(std::string_view raw) {
             return;
         }
     if (exception_) return;
-    if (line.find("terminate called after throwing an instance of") != std::string::npos)
-        thrown_ = true;
+    if (contains(line, "terminate called after throwing an instance of")) thrown_ = true;
     else if (const std::size_t what = line.find("what():"); thrown_ && what != std::string::npos)
         exception_ = kept_start(
             trimmed(std::string_view(line).substr(what + std::string_view("what():").size())));

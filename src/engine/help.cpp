@@ -30,8 +30,7 @@ std::string_view flag_at_front(std::string_view text) {
         return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.';
     });
     // `--part-*-of-it` in a description is no name.
-    if (end != text.end() && std::string_view(" \t\r,=[/(<").find(*end) == std::string_view::npos)
-        return {};
+    if (end != text.end() && !contains(" \t\r,=[/(<", *end)) return {};
     return text.substr(0, std::size_t(end - text.begin()));
 }
 
@@ -88,9 +87,7 @@ std::set<std::string> flags_in_help(std::string_view text,
         // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a
         // description by 24 or more.
         if (line.starts_with("         ")) continue;
-        if (any_of(of_removed, [&](const std::string& words) {
-                return line.find(words) != std::string_view::npos;
-            }))
+        if (any_of(of_removed, [&](const std::string& words) { return contains(line, words); }))
             continue;
         const std::string_view first = flag_at_front(trimmed(line));
         for (std::string_view rest = trimmed(line); !flag_at_front(rest).empty();) {

@@ -34,7 +34,7 @@ bool begins_at(const std::vector<std::string>& words, std::size_t at,
 std::vector<std::string> launcher_words(const Engine& engine) {
     std::vector<std::string> result;
     for (const std::string& word : engine.launch) {
-        if (word.find('{') != std::string::npos || word.starts_with("--")) break;
+        if (contains(word, '{') || word.starts_with("--")) break;
         result.push_back(word);
     }
     if (!result.empty() && result.back().starts_with('-'))
@@ -62,7 +62,7 @@ const Engine* engine_of_image(std::span<const Engine> engines, std::string_view 
             const auto at = word.find(image);
             if (at == std::string_view::npos || (at > 0 && word[at - 1] != '/')) continue;
             const std::size_t behind = at + image.size();
-            const bool has_tag = image.find(':') != std::string::npos;
+            const bool has_tag = contains(image, ':');
             if (behind == word.size() || word[behind] == '@' ||
                 word[behind] == (has_tag ? '-' : ':'))
                 return &engine;

@@ -6,6 +6,7 @@
 #include "base/present.hpp"
 #include "engine_space.hpp"
 #include "engine_value.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "space/expression_rewriting.hpp"
@@ -136,7 +137,7 @@ void EngineSpace::add_own_parameters() {
         if (!entry.added) continue;
         for (Engine& engine : description_.engines) {
             const std::string qualifier = engine.name + ".";
-            const bool qualified = entry.name.find('.') != std::string::npos;
+            const bool qualified = contains(entry.name, '.');
             if (qualified && !entry.name.starts_with(qualifier)) continue;
             EngineParameter added = *entry.added;
             added.parameter.name = qualified ? entry.name.substr(qualifier.size()) : entry.name;

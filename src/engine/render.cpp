@@ -43,8 +43,8 @@ void flatten(const OrderedJson& object, const std::string& path,
 using Texts = std::vector<std::pair<std::string, std::string>>;  ///< place -> what stands there
 
 bool names_address(const std::string& word) {
-    return word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos ||
-           word.find("side_port}") != std::string::npos;  // also `{prefill_side_port}`
+    return contains(word, "{host}") || contains(word, "{port}") ||
+           contains(word, "side_port}");  // also `{prefill_side_port}`
 }
 
 /// The places of an address, and further ones.
@@ -251,9 +251,7 @@ Command Composition::render_router(
         bool for_each_server = false;
         for (const auto& [role, known] : servers) {
             const std::string place = "{" + role + "_";
-            if (none_of(part, [&](const std::string& word) {
-                    return word.find(place) != std::string::npos;
-                }))
+            if (none_of(part, [&](const std::string& word) { return contains(word, place); }))
                 continue;
             for_each_server = true;
             for (const ServerAddress& server : known)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shell_word.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 
@@ -11,9 +12,7 @@
 namespace servetune {
 namespace {
 
-bool one_of(char c, std::string_view characters) {
-    return characters.find(c) != std::string_view::npos;
-}
+bool one_of(char c, std::string_view characters) { return contains(characters, c); }
 
 /// Reads the words of a text: as a shell does, or as people print them. Printed text has no
 /// operators, variables or comments, and a quote inside a word is a part of it (`--config={"a":1}`)

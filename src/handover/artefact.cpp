@@ -40,7 +40,7 @@ std::string word_as(std::string_view word, const Text& text, const Variable& var
 }
 
 std::string plain_place(const std::string& text) {
-    if (!text.empty() && (quoted_where_needed(text) != text || text.find('%') != std::string::npos))
+    if (!text.empty() && (quoted_where_needed(text) != text || contains(text, '%')))
         throw UsageError("'" + text + "' has a character that cannot stand there");
     return text;
 }
@@ -69,7 +69,7 @@ std::string unit_place(const std::string& word, std::string_view doubled) {
                 "a word of the command has a character that a systemd unit cannot hold");
         std::string result;
         for (const char c : piece) {
-            if (doubled.find(c) != std::string_view::npos) result += c;
+            if (contains(doubled, c)) result += c;
             if (c == '"' || c == '\\') result += '\\';
             result += c;
         }
@@ -81,9 +81,8 @@ std::string unit_place(const std::string& word, std::string_view doubled) {
 
 /// What ExecStart= begins with changes how it is run, and no variable is put in there.
 std::string unit_program(const std::string& path) {
-    if (path.empty() || path.find(variable_mark) != std::string::npos ||
-        std::string_view("@-:+!").find(path.front()) != std::string_view::npos ||
-        path.find('$') != std::string::npos)
+    if (path.empty() || contains(path, variable_mark) || contains("@-:+!", path.front()) ||
+        contains(path, '$'))
         throw UsageError("a systemd unit cannot start '" + path +
                          "': a program that begins with none of @-:+! and has no $ wanted");
     return unit_place(path, "%$");

@@ -7,6 +7,7 @@
 #include "engine/engine_value.hpp"
 #include "engine/shell_word.hpp"
 #include "servetune/catalogue.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
 
@@ -45,9 +46,7 @@ bool same_setting(const FlagUnit& a, const FlagUnit& b) {
 
 /// A name on a hub or a path; an address may hold a key.
 std::string shown_checkpoint(const std::string& name) {
-    return name.find("://") == std::string::npos && name.find_first_of("?@") == std::string::npos
-               ? name
-               : "***";
+    return !contains(name, "://") && name.find_first_of("?@") == std::string::npos ? name : "***";
 }
 
 bool takes_json(const Engine& engine, const std::string& flag) {
@@ -112,7 +111,7 @@ public:
 
     [[nodiscard]] std::string result() {
         if (!added_.empty()) add();
-        std::sort(edits_.begin(), edits_.end());
+        sort(edits_);
         std::string text;
         std::size_t at = 0;
         for (const auto& [begin, end, with] : edits_) {
@@ -146,8 +145,8 @@ private:
                 throw ParseError("a recommended value needs quotes, and stands in one line");
             return text;
         }
-        const bool single = text_[in_place_of.begin] == '\'' || text.find('"') != std::string::npos;
-        if (single && text.find('\'') == std::string::npos) return "'" + text + "'";
+        const bool single = text_[in_place_of.begin] == '\'' || contains(text, '"');
+        if (single && !contains(text, '\'')) return "'" + text + "'";
         const bool bare = in_place_of.end - in_place_of.begin == in_place_of.text.size() &&
                           text.starts_with("--") && quoted_where_needed(text) == text &&
                           text.find_first_of(":,%") == std::string::npos;
@@ -278,8 +277,8 @@ std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const En
                       .end = setting.at + setting.words.size()};
         const std::string base = setting.name.substr(0, setting.name.find('.'));
         const bool json = takes_json(engine, base);
-        unit.alone = setting.alone || (setting.words.size() == 1 &&
-                                       setting.words.front().find('=') == std::string::npos);
+        unit.alone =
+            setting.alone || (setting.words.size() == 1 && !contains(setting.words.front(), '='));
         unit.not_about_speed = setting.not_about_speed;
         unit.key = setting.kind == Kind::model    ? "{model}"
                    : setting.kind == Kind::launch ? "{launch}"
@@ -388,9 +387,8 @@ DeployDifference difference_of(const DeployCommand& command, const DeploySpec& s
         const auto now = command.environment.find(name);
         const bool is_there = now != command.environment.end();
         if (is_there && now->second == value) continue;
-        const bool open = is_there
-                              ? now->second.empty() || now->second.find('$') != std::string::npos
-                              : command.more_variables;
+        const bool open =
+            is_there ? now->second.empty() || contains(now->second, '$') : command.more_variables;
         if (!spec.tuned.contains(name))
             result.risks.push_back("The study set the variable " + name + "=" + value +
                                    "; the file does not.");

@@ -89,7 +89,7 @@ void add_command(DeploymentModel& model, const StudyFile& file, const Command& c
                  const DeployChoice* deploy, StartedIn where) {
     for (const std::string& word : command.argv) {
         model.argv.push_back(word_pieces(word, file.secrets));
-        if (word.find('\0') != std::string::npos)
+        if (contains(word, '\0'))
             throw UsageError("a word of the command has a character that a file cannot hold");
         if (word.starts_with('/') && (word == file.model || std::filesystem::exists(word)))
             model.mounts.push_back(word);

@@ -4,6 +4,7 @@
 #include "base/files.hpp"
 #include "base/nesting.hpp"
 #include "base/sha256.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
@@ -29,15 +30,14 @@ std::string wrong_with_path(const std::string& path) {
     constexpr std::string_view others = "._-+/";
     const bool plain = all_of(path, [&](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               others.find(c) != std::string_view::npos;
+               contains(others, c);
     });
     if (path.empty() || path.size() > longest_path)
         return "a path of 1 to " + std::to_string(longest_path) + " characters wanted";
     if (!plain) return "only letters, digits and . _ - + / are allowed in a path";
     const std::string whole = "/" + path + "/";
     for (const char* leads_away : {"//", "/./", "/../"})
-        if (whole.find(leads_away) != std::string::npos)
-            return "it is not a path within the record";
+        if (contains(whole, leads_away)) return "it is not a path within the record";
     return "";
 }
 

@@ -49,7 +49,7 @@ std::optional<ProcessUse> use_of(const fs::path& proc, int id) {
 
 bool has_mark(const fs::path& proc, int id, const std::string& mark) {
     const std::string text = '\0' + file_content(proc / std::to_string(id) / "environ") + '\0';
-    return text.find('\0' + ("SERVETUNE_STUDY=" + mark) + '\0') != std::string::npos;
+    return contains(text, '\0' + ("SERVETUNE_STUDY=" + mark) + '\0');
 }
 
 }  // namespace

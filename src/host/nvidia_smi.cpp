@@ -80,8 +80,7 @@ std::optional<Device> device_of(const CsvFields& fields) {
 bool tells_of_a_loss(std::string_view line) {
     static constexpr std::array<std::string_view, 3> words{
         "GPU is lost", "Unable to determine the device handle", "No devices were found"};
-    return any_of(words,
-                  [&](std::string_view one) { return line.find(one) != std::string_view::npos; });
+    return any_of(words, [&](std::string_view one) { return contains(line, one); });
 }
 
 RanCommand ran(const std::vector<std::string>& argv, std::chrono::milliseconds within) {
@@ -145,8 +144,7 @@ SmiAnswer<GpuState> NvidiaSmi::gpus() {
     };
     SmiAnswer<GpuState> answer = ask();
     if (old_name_ ||
-        answer.trouble.words.find("\"clocks_event_reasons.active\" is not a valid field") ==
-            std::string::npos)
+        !contains(answer.trouble.words, "\"clocks_event_reasons.active\" is not a valid field"))
         return answer;
     old_name_ = true;
     return ask();

@@ -4,6 +4,7 @@
 #include "base/files.hpp"
 #include "kept_output.hpp"
 #include "process_table.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "start_program.hpp"
 
 #include <fcntl.h>
@@ -146,9 +147,8 @@ ChildProgram program_of(const ProcessOptions& options, const std::string& token)
         find_program(options.argv.front(), path == options.environment.end() ? "" : path->second);
     if (file.empty())
         throw IoError("cannot start " + options.argv.front() +
-                      (options.argv.front().find('/') == std::string::npos
-                           ? ": no such program in $PATH"
-                           : ": no such program"));
+                      (!contains(options.argv.front(), '/') ? ": no such program in $PATH"
+                                                            : ": no such program"));
     return {fs::absolute(file),
             options.argv,
             environment_of(options, token),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process_table.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/process.hpp"
 
 #include <sys/stat.h>
@@ -114,8 +115,7 @@ bool has_in_environment(int id, const std::string& name_and_value, Clock::time_p
     bool waits = true;
     for (;;) {
         const std::string text = '\0' + proc_content(id, "environ");
-        if (text.size() > 1 || !waits)
-            return text.find('\0' + name_and_value + '\0') != std::string::npos;
+        if (text.size() > 1 || !waits) return contains(text, '\0' + name_and_value + '\0');
         waits = becomes_a_program(id) && Clock::now() < deadline;
         if (waits) std::this_thread::sleep_for(1ms);
     }

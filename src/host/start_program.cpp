@@ -2,6 +2,7 @@
 #include "start_program.hpp"
 
 #include "boost_process.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/host/process.hpp"
 
 #include <poll.h>
@@ -142,7 +143,7 @@ fs::path find_program(const std::string& name, const std::string& path) {
         std::error_code error;
         return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
     };
-    if (name.find('/') != std::string::npos) return runnable(name) ? fs::path(name) : fs::path();
+    if (contains(name, '/')) return runnable(name) ? fs::path(name) : fs::path();
     const char* own = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
     for (const std::string& folder : parts_of(!path.empty()    ? path
                                               : own != nullptr ? own

@@ -5,6 +5,7 @@
 #include "base/variable_name.hpp"
 #include "base/waiting.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <sched.h>
 #include <map>
@@ -35,7 +36,7 @@ inline void check_cores(OptionCheck& check, const std::vector<int>& cores) {
 inline void check_environment(OptionCheck& check,
                               const std::map<std::string, std::string>& environment) {
     for (const auto& [name, value] : environment)
-        check.that(is_variable_name(name) && value.find('\0') == std::string::npos, "environment",
+        check.that(is_variable_name(name) && !contains(value, '\0'), "environment",
                    "names of letters, digits and _, no digit first, and text without NUL",
                    "'" + name + "'");
 }

@@ -137,7 +137,7 @@ constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCou
 std::string transfer_error_text(CURL* easy, CURLcode code, const char* buffer) {
     std::string text = buffer != nullptr && *buffer != '\0' ? buffer : curl_easy_strerror(code);
     const auto says = [&](const char* words) {
-        return text.find(words) != std::string::npos;
+        return contains(text, words);
     };  // OpenSSL's, Mbed TLS's
     if (says("wrong version number") || says("invalid SSL record"))
         text += " (TLS asked a server that speaks http: write http://)";

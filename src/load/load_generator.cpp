@@ -85,8 +85,8 @@ Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival,
     const std::size_t most = std::min(options.most_in_flight.value_or(plan.size()), plan.size());
     // Those of the first second: a burst finds its connections, and a slow rate does not open
     // thousands that it never needs.
-    const auto first_second = std::size_t(
-        count_if(plan, [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
+    const auto first_second =
+        count_if(plan, [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; });
     return {most, std::min(most, std::max<std::size_t>(first_second, 16))};
 }
 

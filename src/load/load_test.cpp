@@ -48,10 +48,10 @@ bool refused(const Handshake& handshake, const std::string& field) {
 
 /// Successful answers that have fewer tokens than asked for.
 std::size_t ended_early(const Plan& plan, const LoadRun& run) {
-    return std::size_t(count_if(run.records, [&](const RequestRecord& record) {
+    return count_if(run.records, [&](const RequestRecord& record) {
         return record.succeeded() && record.output_tokens && record.index < plan.requests.size() &&
                *record.output_tokens < plan.requests[record.index].output_tokens;
-    }));
+    });
 }
 
 std::string refusal_text(const std::string& field, const std::string& reason) {

@@ -256,7 +256,7 @@ public:
             if (!in_list) ++lines_;
             if (csv_) row = csv_->row(stream_, line_, text_);
             else if (in_list) row = json_row(stream_, line_, records_[at_++]);
-            else if (std::string_view("{[]").find(text_[begin]) != std::string_view::npos) {
+            else if (contains("{[]", text_[begin])) {
                 take_records(begin);
                 continue;
             } else if (lines_ > 1) stream_.fail(line_, "an object as on the lines before wanted");

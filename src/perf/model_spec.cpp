@@ -118,7 +118,7 @@ std::string note_of(const ServedModel& served, std::string_view served_name) {
     if (normal(last_part(served_name)) == normal(last_part(served.model.name))) {
         const bool of_hub = served_name.find_first_of("/.") != 0 &&
                             served_name.find('/') == served_name.rfind('/') &&
-                            served_name.find('/') != std::string_view::npos;
+                            contains(served_name, '/');
         const auto owner = [](std::string_view name) { return name.substr(0, name.find('/')); };
         return of_hub && owner(served_name) != owner(served.model.name)
                    ? std::string(served_name) + " is taken for " + served.model.name

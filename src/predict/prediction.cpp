@@ -119,9 +119,9 @@ namespace {
 /// How many parameters of a configuration are not at their defaults.
 std::size_t changes_of(const SearchSpace& space, const Configuration& configuration) {
     const auto& entries = configuration.entries();
-    return std::size_t(count_if(entries, [&](const auto& entry) {
+    return count_if(entries, [&](const auto& entry) {
         return entry.second != space.at(entry.first).default_value;
-    }));
+    });
 }
 
 /// What the objective sees of a prediction, as it is printed: to six digits.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "content.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/outcome.hpp"
 #include "study/json.hpp"
 #include "trial/metric_text.hpp"
@@ -75,8 +76,8 @@ std::vector<LatencyFamily> latencies_in(const std::vector<std::string>& metrics)
     for (std::size_t i = 0; i < metrics.size(); ++i) {
         const auto percentile = latency_percentile(metrics[i]);
         if (!percentile) continue;
-        auto family = std::find_if(found.begin(), found.end(),
-                                   [&](const auto& one) { return one.first == percentile->first; });
+        auto family =
+            find_if(found, [&](const auto& one) { return one.first == percentile->first; });
         if (family == found.end()) family = found.insert(found.end(), {percentile->first, {}});
         family->second.emplace(percentile->second, i);
     }
@@ -135,7 +136,7 @@ Content::Content(const ReportView& of, std::string_view why_ended, const Explain
         row.kind = kind_of_row(view, row);
         row.verdict = verdict_of_row(view, row);
     }
-    std::stable_sort(rows.begin(), rows.end(), [&](const ResultRow& a, const ResultRow& b) {
+    stable_sort(rows, [&](const ResultRow& a, const ResultRow& b) {
         if (a.standing->passes() != b.standing->passes()) return a.standing->passes();
         if (a.value.has_value() != b.value.has_value()) return a.value.has_value();
         return a.value && view.goal().better(*a.value, *b.value);
@@ -152,8 +153,7 @@ std::optional<std::size_t> Content::row_of(const Configuration& configuration) c
 }
 
 const ResultRow* Content::row_of_kind(std::string_view kind) const {
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const ResultRow& one) { return one.kind == kind; });
+    const auto row = find_if(rows, [&](const ResultRow& one) { return one.kind == kind; });
     return row == rows.end() ? nullptr : &*row;
 }
 

@@ -15,8 +15,7 @@ namespace {
 
 /// Columns that text takes: bytes that begin a character.
 std::size_t width_of(const std::string& text) {
-    return std::size_t(
-        count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+    return count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
 }
 
 class TextWriter {
@@ -224,13 +223,12 @@ bool acts(std::string_view text, std::size_t at) {
     const auto is = [&](std::size_t i, const auto& wanted) {
         return i < rest.size() && wanted(static_cast<unsigned char>(rest[i])) != 0;
     };
-    if (std::string_view("`*[|").find(c) != std::string_view::npos) return true;
+    if (contains("`*[|", c)) return true;
     if (c == '\\')
         return rest.size() == 1 || is(1, [](unsigned char next) { return std::ispunct(next); });
     if (c == '<')
         return is(1, [](unsigned char next) {
-            return std::isalpha(next) != 0 ||
-                   std::string_view("/!?").find(static_cast<char>(next)) != std::string_view::npos;
+            return std::isalpha(next) != 0 || contains("/!?", static_cast<char>(next));
         });
     if (c == '&')
         return is(1, [](unsigned char next) {
@@ -248,7 +246,7 @@ bool acts(std::string_view text, std::size_t at) {
                !letter(text.find_first_not_of('_', at));
     }
     if (at > 0) return false;
-    if (std::string_view("#=>").find(c) != std::string_view::npos) return true;
+    if (contains("#=>", c)) return true;
     return (c == '-' || c == '+') && rest.size() > 1 && (rest[1] == ' ' || rest[1] == '-');
 }
 
@@ -261,7 +259,7 @@ bool makes_link(std::string_view text, std::size_t at) {
     if (text[at] != '@') return false;
     const std::size_t end = text.find_first_not_of(
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._", at + 1);
-    const bool mail = text.substr(at + 1, end - at - 1).find('.') != std::string_view::npos;
+    const bool mail = contains(text.substr(at + 1, end - at - 1), '.');
     return mail || (letter(at + 1) && (at == 0 || !letter(at - 1)));
 }
 

@@ -69,9 +69,7 @@ std::string_view remedy_of(const Finding& finding) {
                   {"cpu_stolen", "where no other virtual machine gets the same cores"},
                   {"cpu_shared", "while nothing else uses the machine"},
                   {"client_stopped", "without stopping this program or its machine"}}};
-    return std::find_if(remedies.begin(), remedies.end(),
-                        [&](const auto& one) { return one.first == finding.id; })
-        ->second;
+    return find_if(remedies, [&](const auto& one) { return one.first == finding.id; })->second;
 }
 
 /// Measurements that count under the study's audit, by the gravest verdict among them. Load tests
@@ -105,8 +103,8 @@ struct Flagged {
                    (whose == "Its" ? "" : " of the default");
         if (!ids.empty()) text += " (" + listed(ids) + ")";
         const auto& findings = first->findings;
-        if (const auto said = std::find_if(findings.begin(), findings.end(),
-                                           [](const Finding& one) { return !one.left.empty(); });
+        if (const auto said =
+                find_if(findings, [](const Finding& one) { return !one.left.empty(); });
             said != findings.end())
             text += ": " + said->left + (said->right.empty() ? "" : " (" + said->right + ")");
         return text + '.';
@@ -302,7 +300,7 @@ std::string loosened_text(const Closest& closest) {
     std::vector<Limit> limits;
     for (const BrokenLimit& broken : closest.broken) {
         const Limit loose = broken.loosened();
-        const auto same = std::find_if(limits.begin(), limits.end(), [&](const Limit& other) {
+        const auto same = find_if(limits, [&](const Limit& other) {
             return other.metric == loose.metric && other.at_least == loose.at_least;
         });
         if (same == limits.end()) limits.push_back(loose);
@@ -488,8 +486,8 @@ Environment measured_environment(const ReportView& view, const Configuration& co
 
 std::string not_tried_text(const ReportView& view) {
     const double size = view.problem().feasible.size();
-    const auto told = std::count_if(view.standings.all().begin(), view.standings.all().end(),
-                                    [](const Standing& one) { return one.told(); });
+    const auto told =
+        count_if(view.standings.all(), [](const Standing& one) { return one.told(); });
     if (size <= double(told)) return "";
     constexpr double countable = 10'000;
     return fmt::format(

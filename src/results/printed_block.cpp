@@ -75,7 +75,7 @@ bool says_none(std::string_view value) {
 bool changes_no_measurement(std::string_view variable) {
     if (variable.ends_with("_VISIBLE_DEVICES") || names_secret(variable)) return true;
     for (const std::string_view part : {"HF_", "HUGGING", "LOGGING", "NCCL_DEBUG", "PYTHON"})
-        if (variable.find(part) != std::string_view::npos) return true;
+        if (contains(variable, part)) return true;
     return false;
 }
 

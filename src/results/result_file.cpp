@@ -5,6 +5,7 @@
 #include "printed_block.hpp"
 #include "result_format.hpp"
 #include "servetune/audit.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
@@ -35,8 +36,7 @@ bool begins_json(std::string_view text) {
     if (first == text.size() || (text[first] != '{' && text[first] != '[')) return false;
     const std::size_t second = text.find_first_not_of(json_blanks, first + 1);
     return second == std::string_view::npos ||
-           std::string_view(text[first] == '{' ? "\"}" : "{]").find(text[second]) !=
-               std::string_view::npos;
+           contains(std::string_view(text[first] == '{' ? "\"}" : "{]"), text[second]);
 }
 
 /// One value of a stream of values: `{...}` or `[...]`. Python writes the bare words NaN, Infinity
@@ -52,7 +52,7 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         if (depth == 0) {
-            if (json_blanks.find(c) != std::string_view::npos) continue;
+            if (contains(json_blanks, c)) continue;
             if (c != '{' && c != '[')
                 throw ParseError(place(text, i, name) +
                                  "a JSON object wanted, one a line or one in the whole file");

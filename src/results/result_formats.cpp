@@ -560,7 +560,7 @@ bool is_sweep_table(std::string_view text) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     const std::string header = "," + std::string(text.substr(0, text.find_first_of("\r\n"))) + ",";
     return all_of(sweep_columns, [&](std::string_view wanted) {
-        return header.find("," + std::string(wanted) + ",") != std::string::npos;
+        return contains(header, "," + std::string(wanted) + ",");
     });
 }
 

@@ -264,8 +264,8 @@ std::optional<EffectFinder::Candidate> EffectFinder::candidate(
 }  // namespace
 
 std::size_t Effects::left_out(const Parameter& parameter) const {
-    const auto told = std::size_t(count_if(
-        main, [&](const MainEffect& effect) { return effect.parameter == parameter.name; }));
+    const auto told = count_if(
+        main, [&](const MainEffect& effect) { return effect.parameter == parameter.name; });
     return parameter.level_count() - std::min(parameter.level_count(), told);  // a real has none
 }
 

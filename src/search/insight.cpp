@@ -63,9 +63,9 @@ bool told_of_itself(const Standing& standing) {
 
 std::size_t measured_with(const std::vector<ConfigurationEvidence>& evidence,
                           const std::vector<ShownLevel>& levels) {
-    return std::size_t(count_if(evidence, [&](const ConfigurationEvidence& entry) {
+    return count_if(evidence, [&](const ConfigurationEvidence& entry) {
         return entry.measured() && holds_all(entry.configuration, levels);
-    }));
+    });
 }
 
 std::string RefusedLevels::why(const std::vector<ShownLevel>& levels) const {

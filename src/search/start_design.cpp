@@ -66,9 +66,9 @@ std::optional<Configuration> own_default(const SearchSpace& space,
                                          const std::function<bool(const Configuration&)>& may_work,
                                          std::uint64_t seed) {
     const auto below = [&](const Parameter& parent, const auto& holds) {
-        return std::size_t(count_if(space.parameters(), [&](const Parameter& other) {
+        return count_if(space.parameters(), [&](const Parameter& other) {
             return depends_on(other, parent.name, holds);
-        }));
+        });
     };
     const auto any = [](const Value&) { return true; };
     std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());

@@ -52,7 +52,7 @@ DecisionOrder::DecisionOrder(const SearchSpace& space) {
     std::vector<bool> decided(n, false);
     const auto is_open = [&](const std::vector<std::size_t>& rule) {
         const auto done = count_if(rule, [&](std::size_t i) { return decided[i]; });
-        return done > 0 && done < std::ptrdiff_t(rule.size());
+        return done > 0 && done < rule.size();
     };
     const auto record_open = [&] {
         open_constraints.emplace_back();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/expression.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <cctype>
 
@@ -218,8 +219,7 @@ Expression ExpressionParser::parse() {
         throw ParseError("an expression has at most " + std::to_string(longest) +
                          " characters, got " + std::to_string(text_.size()));
     // A message that quotes it would end there.
-    if (text_.find('\0') != std::string_view::npos)
-        throw ParseError("an expression has no zero bytes");
+    if (contains(text_, '\0')) throw ParseError("an expression has no zero bytes");
     result_.root_ = disjunction();
     skip_space();
     if (at_ < text_.size()) fail("'and', 'or', one of == != <= >= < > or the end");

@@ -3,6 +3,7 @@
 
 #include "base/probability.hpp"
 #include "comparison.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "verdict.hpp"
 
 namespace servetune {
@@ -70,7 +71,7 @@ std::vector<double> PairedComparison::searched() const {
     for (const Standing& one : standings_.all())
         if (one.passes() && &one != &base_)
             if (const auto gain = gain_in(one)) result.push_back(*gain);
-    std::sort(result.begin(), result.end());
+    sort(result);
     return result;
 }
 
@@ -82,7 +83,7 @@ Spread PairedComparison::assumed(std::size_t rounds) const {
     constexpr double deviations = 0.6745;  // in a normal's median distance
     std::vector<double> all = searched();
     for (double& one : all) one = std::abs(one);
-    std::sort(all.begin(), all.end());
+    sort(all);
     const double noise = std::max(problem_.decision.noise_cv,
                                   std::min(all[all.size() / 2] / deviations, most_noise));
     constexpr auto weight = double(assumed_freedom);
@@ -164,9 +165,8 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
     const bool anew = rounds.empty() || searched_since(rounds.back(), standings);
     const std::size_t left = most_ - std::min(most_, standings.trials().size());
     const auto in_rounds = [&](const Standing& one) {
-        return std::size_t(std::count_if(
-            rounds.begin(), rounds.end(),
-            [&](const ConfirmationRound& round) { return has(round, one.configuration); }));
+        return count_if(
+            rounds, [&](const ConfirmationRound& round) { return has(round, one.configuration); });
     };
     const std::size_t wanted = std::min(least_rounds, rounds_needed(problem_, standings));
     const double min_gain = problem_.decision.min_gain;
@@ -200,7 +200,7 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
                                               anew || took_part(one) ? -may_be_hidden : min_gain)))
             chosen.push_back(&one);
     }
-    std::stable_sort(chosen.begin(), chosen.end(), [&](const Standing* a, const Standing* b) {
+    stable_sort(chosen, [&](const Standing* a, const Standing* b) {
         return problem_.objective.leading().better(a->estimate().mean, b->estimate().mean);
     });
     constexpr std::size_t most_tested = 3;
@@ -241,7 +241,7 @@ std::vector<Configuration> Confirmation::next_round(const Standings& standings) 
         result.push_back(usual);
     }
     if (result.size() > left) return {};
-    std::sort(result.begin(), result.end());
+    sort(result);
     const std::size_t turn = turn_of(problem_.seed, in_rounds(leader), result.size());
     std::rotate(result.begin(), result.begin() + std::ptrdiff_t(turn), result.end());
     if (!rounds.empty())  // who was in the round before ends it

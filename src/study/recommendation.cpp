@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/recommendation.hpp"
 
+#include "servetune/detail/base/ranges.hpp"
 #include "verdict.hpp"
 
 #include <ostream>
@@ -44,8 +45,8 @@ std::optional<Closest> closest_to_passing(const Problem& problem, const Standing
         }
         // It is refused for something else: a failure, or a limit that could not be judged.
         if (one.broken.empty() || standing.refusal != Refusal::limit || !judged) continue;
-        std::stable_sort(one.broken.begin(), one.broken.end(),
-                         [](const BrokenLimit& a, const BrokenLimit& b) { return a.by > b.by; });
+        stable_sort(one.broken,
+                    [](const BrokenLimit& a, const BrokenLimit& b) { return a.by > b.by; });
         if (!result || one.broken.front().by < result->broken.front().by) result = std::move(one);
     }
     return result;

@@ -16,9 +16,7 @@ namespace {
 bool looks_like_formula(std::string_view cell) {
     const std::size_t begin = std::min(cell.find_first_not_of('\''), cell.size());
     const std::string_view rest = cell.substr(begin);
-    if (rest.size() < 2 ||
-        std::string_view("=+-@\t\r\n").find(rest.front()) == std::string_view::npos)
-        return false;
+    if (rest.size() < 2 || !contains("=+-@\t\r\n", rest.front())) return false;
     return begin > 0 || std::holds_alternative<std::string>(value_of(std::string(rest)));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "confirmation.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/recommendation.hpp"
 
 namespace servetune {
@@ -10,9 +11,9 @@ namespace servetune {
 /// has more than the default's.
 inline std::size_t settings_beyond_default(const SearchSpace& space,
                                            const Configuration& configuration) {
-    return std::size_t(std::count_if(
-        configuration.entries().begin(), configuration.entries().end(),
-        [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
+    return count_if(configuration.entries(), [&](const auto& entry) {
+        return entry.second != space.at(entry.first).default_value;
+    });
 }
 
 /// Whether `small` can be had from `large` by dropping settings: every setting of it is one of

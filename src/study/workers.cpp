@@ -383,7 +383,7 @@ std::map<std::size_t, std::string> WorkersRun::Loop::odd_workers(
             for (std::size_t j = 0; j < figures.size(); ++j)
                 if (j != i && !result.contains(j)) others.push_back(*figures[j]);
             if (result.contains(i) || others.empty()) continue;
-            std::sort(others.begin(), others.end());
+            sort(others);
             const double median = (others[(others.size() - 1) / 2] + others[others.size() / 2]) / 2;
             const double mine = *figures[i] - median;
             const double noise = 3 * cv * std::sqrt(1 + 1 / double(others.size()));

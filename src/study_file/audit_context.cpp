@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit_context.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -74,7 +75,7 @@ void describe(AuditContext& context, const CommandSettings& command, const std::
         if (!setting.parameters.empty())
             facts.read(*command.engine, *setting.parameters.front(), setting.value);
         else if (setting.kind != Setting::Kind::json && setting.value != "false" &&
-                 setting.name.find("speculative") != std::string::npos)
+                 contains(setting.name, "speculative"))
             facts.speculates = true;
     }
     context.devices = facts.devices;

@@ -75,7 +75,7 @@ fs::path shipped_folder(const std::string& name, const char* holds, const char* 
 
 fs::path Catalogue::find(const std::string& kind, const std::string& name,
                          const fs::path& beside) const {
-    if (name.find('/') != std::string::npos || names_model_file(name)) {
+    if (contains(name, '/') || names_model_file(name)) {
         const fs::path file = beside / with_home(name);
         if (!text_exists(file, snapshot_)) throw IoError("there is no file " + file.string());
         return file;

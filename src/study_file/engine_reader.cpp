@@ -7,6 +7,7 @@
 #include "engine/version.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "study/plain_value.hpp"
 
 namespace servetune {
@@ -383,9 +384,7 @@ EngineRoles read_roles(const Yaml& node) {
     for (const EngineRole& role : result.each) {
         const std::string place = "{" + role.name + "_url}";
         const auto names_it = [&](const std::vector<std::string>& part) {
-            return any_of(part, [&](const std::string& word) {
-                return word.find(place) != std::string::npos;
-            });
+            return any_of(part, [&](const std::string& word) { return contains(word, place); });
         };
         if (none_of(result.router, names_it))
             node.at(table.router)
@@ -431,8 +430,7 @@ Engine read_engine(const Yaml& file) {
     Engine engine;
     engine.ready_within_seconds = first_load_seconds;
     read_table(file, table, engine);
-    if (none_of(engine.launch,
-                [](const std::string& word) { return word.find("{model}") != std::string::npos; }))
+    if (none_of(engine.launch, [](const std::string& word) { return contains(word, "{model}"); }))
         file.at(table.launch).fail("the command has no {model}");
     std::string api;
     read(file, table.api, api);

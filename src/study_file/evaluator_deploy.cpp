@@ -9,6 +9,7 @@
 #include "readers.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "yaml_text.hpp"
 
@@ -85,7 +86,7 @@ std::vector<std::string> program_of_launcher(const Yaml& node, const std::string
     std::vector<std::string> result;
     for (const Yaml& word : words) result.push_back(word.text());
     if (result.empty() || result.front().empty()) program->fail("a program wanted");
-    if (result.front().find('/') != std::string::npos)
+    if (contains(result.front(), '/'))
         result.front() = (std::filesystem::path(words.front().file()).parent_path() /
                           text_with_home(words.front()))
                              .string();

@@ -14,6 +14,7 @@
 #include "readers.hpp"
 #include "search/feasible_changes.hpp"
 #include "secrets.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "servetune/detail/host/machine_watch.hpp"
 #include "servetune/outcome.hpp"
@@ -240,7 +241,7 @@ public:
         std::string& program = options.argv.front();
         program = text_with_home(words.items().front());
         if (program.empty()) words.items().front().fail_wanted("a program");
-        if (program.find('/') != std::string::npos)
+        if (contains(program, '/'))
             program = (options.working_folder / program).lexically_normal().string();
         return result;
     }

@@ -2,6 +2,7 @@
 #include "key_reader.hpp"
 
 #include "base/files.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/expression.hpp"
 #include "study_snapshot.hpp"
 
@@ -39,8 +40,7 @@ std::string noun_of(const KeyType& type, bool several) {
     using Form = KeyType::Form;
     const std::string s = several ? "s" : "";
     if (!type.called.empty()) {  // "list of words", but "list of name or file"
-        const bool one_word =
-            type.form != Form::nothing && type.called.find(' ') == std::string_view::npos;
+        const bool one_word = type.form != Form::nothing && !contains(type.called, ' ');
         return std::string(type.called) + (one_word ? s : "");
     }
     switch (type.form) {

@@ -297,7 +297,7 @@ ModelSpec ModelOfFiles::finished(double on_disk) {
 ModelSpec ModelOfFiles::finished(const std::vector<GgufTensor>& tensors) {
     ModelWeights weights;
     const auto called = [](const std::string& name, std::string_view part) {
-        return name.find(part) != std::string::npos;
+        return contains(name, part);
     };
     std::erase_if(spec_.notes,
                   [](const std::string& one) { return one.starts_with("the weights of"); });

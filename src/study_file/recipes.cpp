@@ -100,7 +100,7 @@ std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const Reci
              same_quantization, chip->name == wish.chip.name,
              same && same_quantization && chip->memory_bytes <= wish.chip.memory_bytes});
     }
-    std::stable_sort(result.begin(), result.end(), [](const RecipeMatch& a, const RecipeMatch& b) {
+    stable_sort(result, [](const RecipeMatch& a, const RecipeMatch& b) {
         const auto rank = [](const RecipeMatch& match) {
             return std::tuple(!match.same_model, !match.same_quantization, !match.same_chip);
         };

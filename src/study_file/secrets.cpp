@@ -3,6 +3,7 @@
 
 #include "base/url.hpp"
 #include "base/variable_name.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/value.hpp"
 
 #include <unistd.h>
@@ -47,10 +48,9 @@ Redactor secrets_of_environment() {
         const bool secret = names_secret(name) && value.size() >= least &&
                             std::holds_alternative<std::string>(value_of(value));
         const std::string_view user =
-            value.find("://") == std::string::npos ? std::string_view() : user_info_of(value);
+            !contains(value, "://") ? std::string_view() : user_info_of(value);
         if (secret) result.add_unnamed(value, shown);
-        else if (user.size() >= least && user.find(':') != std::string_view::npos)
-            add_user_info(result, value);
+        else if (user.size() >= least && contains(user, ':')) add_user_info(result, value);
     }
     return result;
 }

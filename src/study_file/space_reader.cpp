@@ -11,6 +11,7 @@
 #include "engine/version.hpp"
 #include "evaluator_type.hpp"
 #include "keys.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/host/devices.hpp"
 #include "servetune/error.hpp"
@@ -200,7 +201,7 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
     constexpr const char* then =
         "nothing is predicted, no flag is ruled out by the chip, and physics is not checked";
     const bool is_name = !study.machine.hardware.empty() &&
-                         study.machine.hardware.find(' ') == std::string::npos;  // else free words
+                         !contains(study.machine.hardware, ' ');  // else free words
     if (is_name && study.machine.hardware_file.empty())
         if (const std::string why =
                 why_unknown(study.machine.hardware, study.catalogue().all_hardware());

@@ -274,8 +274,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     errors.in([&] {
         study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text()
                                                                 : file.stem().string();
-        if (study.name.empty() || study.name.find('/') != std::string::npos ||
-            study.name.starts_with('.'))
+        if (study.name.empty() || contains(study.name, '/') || study.name.starts_with('.'))
             root.at(keys::study.study)
                 .fail("a study's name is its folder's: no '/', no leading '.'");
     });
@@ -391,7 +390,7 @@ std::map<std::string, std::string> StudySetup::environment() const {
     Environment result = environment_now(*options);
     for (auto& [name, text] : result) {
         Redactor of_address;
-        if (text.find("://") != std::string::npos) add_user_info(of_address, text);
+        if (contains(text, "://")) add_user_info(of_address, text);
         text = printable_line(file.secrets(of_address(text)));
     }
     return result;

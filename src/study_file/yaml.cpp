@@ -45,7 +45,7 @@ public:
             result.kind_ = Yaml::Kind::scalar;
             result.quoted_ = node.Tag() == "!";
             result.scalar_ = expanded(node.Scalar(), result);
-            if (result.scalar_.find('\0') != std::string::npos)
+            if (contains(result.scalar_, '\0'))
                 result.fail("a NUL character, which no flag or path can have");
         } else if (node.IsSequence()) {
             result.kind_ = Yaml::Kind::sequence;
@@ -187,9 +187,9 @@ std::string indentation_hint(std::string_view text, const YAML::Exception& error
         text.remove_prefix(end + 1);
     }
     const std::string_view indentation = text.substr(0, text.find_first_not_of(" \t"));
-    if (indentation.find('\t') != std::string_view::npos)
+    if (contains(indentation, '\t'))
         return "; a tab is in front of this line, and YAML indents with blanks";
-    const bool of_map = error.msg.find("map") != std::string::npos;
+    const bool of_map = contains(error.msg, "map");
     return indentation.empty() || !of_map ? "" : "; are the lines of one mapping indented alike?";
 }
 

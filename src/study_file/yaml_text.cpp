@@ -16,10 +16,9 @@ namespace {
 
 /// 0x1f, 0b1, 0o7, 1_000, 1_0.5: numbers of YAML 1.1 or 1.2 that are none of ours.
 bool is_number_elsewhere(std::string_view text) {
-    if (text.size() > 2 && text[0] == '0' &&
-        std::string_view("xXbBoO").find(text[1]) != std::string_view::npos)
+    if (text.size() > 2 && text[0] == '0' && contains("xXbBoO", text[1]))
         return text.find_first_not_of("0123456789abcdefABCDEF_", 2) == std::string_view::npos;
-    return text.find('_') != std::string_view::npos &&
+    return contains(text, '_') &&
            text.find_first_not_of("0123456789_.eE+-") == std::string_view::npos;
 }
 
@@ -56,16 +55,16 @@ std::string yaml_text(const std::string& text) {
     std::string literal;
     for (std::size_t i = 0; i < text.size(); ++i)
         literal += text.compare(i, 2, "${") == 0 ? "$$" : std::string(1, text[i]);
-    const bool plain = !literal.empty() && std::holds_alternative<std::string>(value_of(literal)) &&
-                       !booleans.contains(lower_case(literal)) &&
-                       std::isalnum(static_cast<unsigned char>(literal.front())) != 0 &&
-                       literal.find_first_not_of("0123456789-") !=
-                           std::string::npos &&  // 2026-11-25 is a date to some
-                       !is_number_elsewhere(literal) &&
-                       all_of(literal, [](char c) {
-                           return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                                  std::string_view("._/-+").find(c) != std::string_view::npos;
-                       });
+    const bool plain =
+        !literal.empty() && std::holds_alternative<std::string>(value_of(literal)) &&
+        !booleans.contains(lower_case(literal)) &&
+        std::isalnum(static_cast<unsigned char>(literal.front())) != 0 &&
+        literal.find_first_not_of("0123456789-") !=
+            std::string::npos &&  // 2026-11-25 is a date to some
+        !is_number_elsewhere(literal) &&
+        all_of(literal, [](char c) {
+            return std::isalnum(static_cast<unsigned char>(c)) != 0 || contains("._/-+", c);
+        });
     return plain ? literal : yaml_quoted(literal);
 }
 namespace {

@@ -3,6 +3,7 @@
 
 #include "metric_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/ranges.hpp"
 
 namespace servetune {
 
@@ -53,9 +54,9 @@ bool Goal::is_rate_or_time() const {
     const auto of = [&](std::string_view family) {
         return name.starts_with(family) && name.ends_with("_seconds");
     };
-    return name.find("tokens_per_second") != std::string_view::npos ||
-           name.ends_with("requests_per_second") || of("time_to_first_token") ||
-           of("time_per_output_token") || of("inter_token_latency") || of("latency");
+    return contains(name, "tokens_per_second") || name.ends_with("requests_per_second") ||
+           of("time_to_first_token") || of("time_per_output_token") || of("inter_token_latency") ||
+           of("latency");
 }
 
 std::string Goal::why_unusable(const Metrics& metrics, bool as_ratio) const {
@@ -106,7 +107,7 @@ Limit Limit::parse(std::string_view text, bool words) {
             throw ParseError("'" + std::string(text) + "': in which unit? Write " +
                              std::string(name) + " <= " + std::string(number) + "ms or " +
                              std::string(number) + "s");
-        if (!name.empty() && name.find(' ') == std::string_view::npos && bound)
+        if (!name.empty() && !contains(name, ' ') && bound)
             return {std::move(metric), text[at] == '>', *bound};
     }
     throw ParseError(

@@ -4,15 +4,26 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace servetune {
 
+/// Whether `text` has `part` in it.
+[[nodiscard]] constexpr bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+[[nodiscard]] constexpr bool contains(std::string_view text, char part) {
+    return text.find(part) != std::string_view::npos;
+}
 /// Whether an element of `range` equals `value`.
 template <class Range, class Value>
-[[nodiscard]] constexpr bool contains(const Range& range, const Value& value) {
+requires(!std::is_convertible_v<const Range&, std::string_view>)
+    [[nodiscard]] constexpr bool contains(const Range& range, const Value& value) {
     return std::find(std::begin(range), std::end(range), value) != std::end(range);
 }
 
@@ -33,8 +44,8 @@ template <class Range, class Predicate>
     return std::none_of(std::begin(range), std::end(range), holds);
 }
 template <class Range, class Predicate>
-[[nodiscard]] constexpr auto count_if(const Range& range, const Predicate& holds) {
-    return std::count_if(std::begin(range), std::end(range), holds);
+[[nodiscard]] constexpr std::size_t count_if(const Range& range, const Predicate& holds) {
+    return std::size_t(std::count_if(std::begin(range), std::end(range), holds));
 }
 
 /// By `before`, else by `<`.
