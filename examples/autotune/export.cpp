@@ -11,6 +11,7 @@
 #include "servetune/error.hpp"
 #include "study/json.hpp"
 #include "study/table.hpp"
+#include "study/trial_rules.hpp"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -28,7 +29,7 @@ std::string findings_text(const Validity& validity) {
 }
 
 /// A table of measured configurations, as `replay` and `knowledge` read it: a row for each told
-/// trial of the search, and for each fall under stress.
+/// trial of the search, and for each fall under stress that counts.
 std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& trials) {
     std::vector<std::string> head{"block"};
     for (const Parameter& parameter : setup.problem->space.parameters())
@@ -41,8 +42,9 @@ std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& tri
     head.insert(head.end(), metrics.begin(), metrics.end());
     for (const char* name : {"verdict", "findings", "message"}) head.emplace_back(name);
     std::string result = csv_line(head);
+    const bool falls = falls_count(trials, setup.problem->space.default_configuration());
     for (const Trial& trial : trials) {
-        if (!trial.told() || !(trial.of_search() || trial.fell())) continue;
+        if (!trial.told() || !(trial.of_search() || (falls && trial.fell()))) continue;
         std::vector<std::string> row{std::to_string(trial.id)};
         for (const Parameter& parameter : setup.problem->space.parameters()) {
             const Value* value = trial.configuration.find(parameter.name);

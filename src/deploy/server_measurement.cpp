@@ -11,6 +11,7 @@
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/detail/load/probe.hpp"
 #include "servetune/error.hpp"
 #include "servetune/load_test.hpp"
@@ -299,10 +300,8 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
         (failed.empty() ? "" : " (" + failed + ")"));
     constexpr std::size_t one_of = 100;  // may fail
     const auto& records = result.run.records;
-    if (stresses() &&
-        one_of * std::size_t(std::count_if(records.begin(), records.end(),
-                                           [](const auto& one) { return !one.succeeded(); })) >
-            records.size())
+    if (stresses() && one_of * count_if(records, [](const auto& one) { return !one.succeeded(); }) >
+                          records.size())
         return Failure{FailureKind::load_test_failed, failed};
     Measurement measured{metrics_of(result.statistics), result.validity};
     add_power_of(result.run, called, measured.metrics);
@@ -471,9 +470,7 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
     auto& measured = std::get<Measured>(result);
     const bool all = measured.parts.size() == workloads_.size();
     Metrics whole = all ? combined(measured.parts) : early_end_.whole(measured.parts);
-    // That it serves is what counts, no figure. What the machine did meanwhile is told.
-    if (stresses())
-        return Measurement{std::move(whole), {Verdict::sound, std::move(measured.disturbed)}};
+    if (stresses()) measured.validity = {};  // that it serves is what counts, no figure
     if (all && measured.validity.ended_early())
         add_error_of_last(whole, measured.parts, present(context_.to_beat).goal.metric);
     for (const std::string& flag : not_in_force)

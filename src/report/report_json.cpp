@@ -218,7 +218,7 @@ OrderedJson recipe_json(const ReportView& view) {
                                      {"recipe", to_json(one.value)},
                                      {"without", to_json(one.without)},
                                      {"gain", one.gain ? gain_json(*one.gain) : OrderedJson()},
-                                     {"verdict", one.verdict},
+                                     {"verdict", name_in(recipe_verdicts, one.verdict)},
                                      {"reason", text_or_null(one.reason)}});
     return result;
 }

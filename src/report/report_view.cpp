@@ -145,7 +145,7 @@ std::string ReportView::changes(const Configuration& configuration) const {
 }
 
 std::size_t ReportView::completed() const {
-    return std::size_t(count_if(search, [](const Trial& one) { return one.told(); }));
+    return count_if(search, [](const Trial& one) { return one.told(); });
 }
 
 const Measurement* ReportView::measured(const Configuration& configuration,
@@ -292,51 +292,48 @@ bool is_at_fault(const Standing& standing) {
            standing.refusal == Refusal::guard;
 }
 
-void judge_change(RecipeChange& change, const Standing* with, const Standing* without,
+void judge_change(RecipeChange& change, const Standing& with, const Standing& without,
                   const ReportView& view, std::size_t comparisons) {
-    change.verdict = "nothing seen";
-    if (without == nullptr) change.verdict = "not measured";
-    else if (!with->passes() || !without->passes()) {
-        change.reason = with->passes() ? "without it: " + without->refused : with->refused;
-        if (with->passes() && is_at_fault(*without)) change.verdict = "earns its place";
-        if (without->passes() && is_at_fault(*with)) change.verdict = "costs";
-    } else {
-        Gain& gain = change.gain.emplace(
-            gain_between(view.goal(), with->estimate(), without->estimate(), comparisons));
-        gain.assumed = view.standings.replicated() == 0;
-        if (gain.assumed) return;
-        if (meets_min_gain(view.problem().decision, gain)) change.verdict = "earns its place";
-        else if (gain.high < 0) change.verdict = "costs";
+    change.verdict = RecipeVerdict::nothing_seen;
+    if (!with.passes() || !without.passes()) {
+        change.reason = with.passes() ? "without it: " + without.refused : with.refused;
+        if (with.passes() && is_at_fault(without)) change.verdict = RecipeVerdict::earns_its_place;
+        if (without.passes() && is_at_fault(with)) change.verdict = RecipeVerdict::costs;
+        return;
     }
+    Gain& gain = change.gain.emplace(
+        gain_between(view.goal(), with.estimate(), without.estimate(), comparisons));
+    gain.assumed = view.standings.replicated() == 0;
+    if (gain.assumed) return;
+    if (meets_min_gain(view.problem().decision, gain))
+        change.verdict = RecipeVerdict::earns_its_place;
+    else if (gain.high < 0) change.verdict = RecipeVerdict::costs;
 }
 
 }  // namespace
 
 RecipeChanges recipe_changes(const ReportView& view) {
     const SearchSpace& space = view.problem().space;
-    RecipeChanges result;
-    std::vector<const Standing*> neighbours;
-    std::size_t most = 1;
     for (const Configuration& recipe : listed_as_recipe(view)) {
-        RecipeChanges here{recipe};
-        std::vector<const Standing*> found;
+        const Standing* with = told_standing(view, recipe);
+        if (with == nullptr) continue;
+        RecipeChanges result{recipe};
+        std::vector<const Standing*> neighbours;
         for (const auto& [name, value] : recipe.entries()) {
             const Value& without = space.at(name).default_value;
             if (value == without) continue;
-            here.changes.push_back({name, value, without});
-            found.push_back(told_standing(view, space.changed(recipe, {{name, without}})));
+            result.changes.push_back({name, value, without});
+            neighbours.push_back(told_standing(view, space.changed(recipe, {{name, without}})));
         }
-        const auto measured = std::size_t(std::count_if(
-            found.begin(), found.end(), [](const Standing* one) { return one != nullptr; }));
-        if (measured <= most || told_standing(view, recipe) == nullptr) continue;
-        most = measured;
-        result = std::move(here);
-        neighbours = std::move(found);
+        const auto measured =
+            count_if(neighbours, [](const Standing* one) { return one != nullptr; });
+        if (measured < 2) continue;
+        for (std::size_t i = 0; i < neighbours.size(); ++i)
+            if (neighbours[i] != nullptr)
+                judge_change(result.changes[i], *with, *neighbours[i], view, measured);
+        return result;
     }
-    for (std::size_t i = 0; i < neighbours.size(); ++i)
-        judge_change(result.changes[i], told_standing(view, result.recipe), neighbours[i], view,
-                     most);
-    return result;
+    return {};
 }
 
 }  // namespace servetune

@@ -147,16 +147,25 @@ std::vector<std::string> other_work_notes(const ReportView& view);
 std::vector<std::string> knowledge_notes(const ReportView& view);
 /// Settings of the recommendation that change answers which nobody compared.
 std::vector<std::string> quality_notes(const ReportView& view);
+
+enum class RecipeVerdict : std::uint8_t { not_measured, nothing_seen, earns_its_place, costs };
+/// As the report and its JSON say them.
+inline constexpr auto recipe_verdicts = std::to_array<std::pair<RecipeVerdict, std::string_view>>(
+    {{RecipeVerdict::not_measured, "not measured"},
+     {RecipeVerdict::nothing_seen, "nothing seen"},
+     {RecipeVerdict::earns_its_place, "earns its place"},
+     {RecipeVerdict::costs, "costs"}});
+
 /// What one change of a recipe does here: the recipe against the same without it.
 struct RecipeChange {
     std::string parameter;
-    Value value{}, without{};    ///< in the recipe; the default
+    Value value{}, without{};  ///< in the recipe; the default
+    RecipeVerdict verdict = RecipeVerdict::not_measured;
     std::optional<Gain> gain{};  ///< of keeping it; nothing: not both give a figure
-    /// `earns its place`, `costs`, `nothing seen`, `not measured`; and why, where that is no gain.
-    std::string verdict{}, reason{};
+    std::string reason{};        ///< of the verdict, where it is no gain
 };
-/// Of what a stage named `recipe` lists the configuration that has most measured neighbours, each
-/// with one of its values put back to the default; of equals the first. No changes: none has two.
+/// Of what a stage named `recipe` lists the first configuration that has at least two measured
+/// neighbours, each with one of its values put back to the default. No changes: none has.
 struct RecipeChanges {
     Configuration recipe{};
     std::vector<RecipeChange> changes{};

@@ -3,6 +3,7 @@
 #include "base/probability.hpp"
 #include "content.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/ranges.hpp"
 #include "servetune/outcome.hpp"
 #include "study/verdict.hpp"
 #include "trial/metric_text.hpp"
@@ -42,8 +43,7 @@ std::string credible_text(const CredibleInterval& gain, const FigureScale& scale
 }
 
 std::size_t passing_in(const ReportView& view) {
-    return std::size_t(std::count_if(view.standings.all().begin(), view.standings.all().end(),
-                                     [](const Standing& one) { return one.passes(); }));
+    return count_if(view.standings.all(), [](const Standing& one) { return one.passes(); });
 }
 
 /// Of a study of a published recipe: what each of its changes does here.
@@ -58,10 +58,11 @@ Section recipe_section(const Content& content) {
     std::vector<std::string> idle;
     for (const RecipeChange& one : found.changes) {
         if (one.gain) table.header[4] = interval_name(*one.gain);
-        if (one.verdict == "nothing seen" && one.gain) idle.push_back(one.parameter);
+        if (one.verdict == RecipeVerdict::nothing_seen && one.gain) idle.push_back(one.parameter);
         table.rows.push_back({{one.parameter, text_of(one.value), text_of(one.without),
                                one.gain ? gain_text(one.gain->value, view.scale()) : "-",
-                               one.gain ? interval_or_none(*one.gain) : one.reason, one.verdict}});
+                               one.gain ? interval_or_none(*one.gain) : one.reason,
+                               std::string(name_in(recipe_verdicts, one.verdict))}});
     }
     if (!table.rows.empty()) section.say("The recipe: " + view.setup.command_text(found.recipe));
     section.show(std::move(table));
@@ -223,7 +224,7 @@ std::vector<std::string> stress_notes(const ReportView& view) {
                     " of the text of its greedy answers differs from the default's";
         if (const auto preemptions = value_in(trial.measurement()->metrics, "server_preemptions");
             preemptions && *preemptions > 0)
-            text += "; it preempted " + counted_text(std::int64_t(*preemptions), "request");
+            text += "; it preempted " + counted_text(std::size_t(*preemptions), "request");
         for (const Finding& finding : trial.measurement()->validity.findings)
             text += "; " + finding.cause;
         texts.push_back(text + ".");
@@ -607,9 +608,8 @@ Section failures_section(const Content& content) {
             kinds[std::string(name_in(failure_kinds, trial.failure()->kind))].push_back(&trial);
     std::vector<std::pair<std::string, std::vector<const Trial*>>> sorted(kinds.begin(),
                                                                           kinds.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-        return a.second.size() > b.second.size();
-    });
+    stable_sort(sorted,
+                [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
     constexpr std::size_t most_shown = 20;
     for (const auto& [kind, trials] : sorted) {
         section.blocks.emplace_back(Heading{kind + ": " + counted_text(trials.size(), "trial")});

@@ -12,6 +12,7 @@
 
 namespace servetune {
 
+namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 
 namespace {
@@ -159,29 +160,32 @@ private:
 };
 
 /// The files of YAML at a path, in the order of their names.
-std::vector<std::filesystem::path> yaml_files_at(const std::filesystem::path& path) {
-    if (!std::filesystem::is_directory(path)) return {path};
-    std::vector<std::filesystem::path> result;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
-        if (entry.is_regular_file() && names_yaml_file(entry.path().string()))
-            result.push_back(entry.path());
-    std::sort(result.begin(), result.end());
+std::vector<fs::path> yaml_files_at(const fs::path& path) {
+    if (!fs::is_directory(path)) return {path};
+    std::vector<fs::path> result;
+    std::error_code error;
+    for (auto entry = fs::recursive_directory_iterator(path, error);
+         !error && entry != fs::recursive_directory_iterator(); entry.increment(error))
+        if (entry->is_regular_file() && names_yaml_file(entry->path().string()))
+            result.push_back(entry->path());
+    if (error) throw IoError("cannot list " + path.string() + ": " + error.message());
+    sort(result);
     return result;
 }
 
 }  // namespace
 
-std::vector<Recipe> recipes_of_project(const std::filesystem::path& path, const RecipeWish& wish,
+std::vector<Recipe> recipes_of_project(const fs::path& path, const RecipeWish& wish,
                                        const std::vector<HardwareSpec>& known,
                                        std::vector<std::string>& unread) {
     std::vector<Recipe> result;
-    const std::vector<std::filesystem::path> files = yaml_files_at(path);
+    const std::vector<fs::path> files = yaml_files_at(path);
     bool any = false;
-    for (const std::filesystem::path& file : files) {
+    for (const fs::path& file : files) {
         const std::string name = (file.parent_path().filename() / file.filename()).generic_string();
         try {
             std::string text = read_file(file);
-            if (files.size() > 1 && text.find("model_id") == std::string::npos) continue;
+            if (files.size() > 1 && !contains(text, "model_id")) continue;
             // Of others: nothing in it is one of our variables.
             for (std::size_t at = 0; (at = text.find("${", at)) != std::string::npos; at += 3)
                 text.insert(at, 1, '$');

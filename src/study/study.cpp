@@ -87,12 +87,10 @@ Problem::Problem(SearchSpace search_space, Objective what_for, Decision how_deci
 }
 
 std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
-    const bool all_fall = any_of(trials, [&](const Trial& trial) {
-        return trial.fell() && trial.configuration == problem.space.default_configuration();
-    });
+    const bool falls = falls_count(trials, problem.space.default_configuration());
     std::vector<Trial> history;
     for (const Trial& trial : trials) {
-        if (trial.of_search() ? trial.is_interference_check() : all_fall || !trial.fell()) continue;
+        if (trial.of_search() ? trial.is_interference_check() : !falls || !trial.fell()) continue;
         if (!problem.space.feasible(trial.configuration)) continue;
         history.push_back(trial);
         history.back().workload.clear();
@@ -271,7 +269,7 @@ std::optional<StopReason> Study::Loop::spent(const Budget& budget, double second
 
 std::size_t Study::Loop::in_hand() const {
     const auto in_hand = [&](std::uint64_t id) { return !unoffered_.contains(id) && in_space(id); };
-    return std::size_t(std::count_if(index_.open().begin(), index_.open().end(), in_hand));
+    return count_if(index_.open(), in_hand);
 }
 
 void Study::Loop::check_feasible(const Configuration& configuration, const std::string& who) const {
@@ -328,8 +326,7 @@ void Study::Loop::tell(std::uint64_t id, Outcome outcome) {
 bool Study::Loop::search_goes_on(const Budget& budget, double seconds,
                                  std::span<const Trial> history) const {
     if (!problem_.is_confirmed()) return true;
-    const auto searched = std::size_t(
-        std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
+    const auto searched = count_if(history, [](const Trial& t) { return !confirms(t); });
     const std::size_t all = trials_in_all(budget, seconds, history.size());
     if (all < budget.trials && confirming_) return false;
     return searched < search_trials(problem_, all) ||

@@ -123,6 +123,11 @@ EvaluationContext context_of(const Problem& problem, std::span<const Trial> tria
             again};
 }
 
+bool falls_count(std::span<const Trial> trials, const Configuration& usual) {
+    return none_of(
+        trials, [&](const Trial& trial) { return trial.fell() && trial.configuration == usual; });
+}
+
 std::string Budget::why_invalid() const {
     constexpr double never = std::numeric_limits<double>::infinity();
     return OptionCheck()

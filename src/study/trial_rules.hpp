@@ -23,6 +23,9 @@ EvaluationContext context_of(const Problem& problem, std::span<const Trial> tria
 bool default_again_is_due(const Problem& problem, std::span<const Trial> history,
                           std::size_t every);
 
+/// Whether a fall under stress speaks of its configuration: not where the usual one falls too.
+bool falls_count(std::span<const Trial> trials, const Configuration& usual);
+
 /// Which metric of a goal or a limit a measurement lacks that none before it had either, in words
 /// that name what it has; empty: none. A study would run to its end and nothing in it could win.
 /// Not asked of a table's fixed rows, of what is only reported, and of what the audit refuses.

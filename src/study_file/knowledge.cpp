@@ -13,6 +13,7 @@
 #include "study/json.hpp"
 #include "study/plain_value.hpp"
 #include "study/table.hpp"
+#include "study/trial_rules.hpp"
 #include "study_snapshot.hpp"
 
 #include <fmt/format.h>
@@ -91,11 +92,9 @@ Observations observed_by_study(const StudyFile& study, const fs::path& folder) {
                          (aim == nullptr ? "do something unknown" : *aim) + ", this one is to " +
                          study.objective.leading().text() + ": it can teach nothing about that");
     std::vector<Trial> trials = journal.trials();
-    const bool all_fall = any_of(trials, [&](const Trial& one) {  // as in `search_history`
-        return one.fell() && one.configuration == trials.front().configuration;
-    });
+    const bool falls = !trials.empty() && falls_count(trials, trials.front().configuration);
     for (Trial& trial : trials) {
-        if (!trial.told() || (!trial.of_search() && (all_fall || !trial.fell()))) continue;
+        if (!trial.told() || (!trial.of_search() && (!falls || !trial.fell()))) continue;
         result.content += trial.configuration.text() + json_of(*trial.outcome) + "\n";
         result.trials.push_back(std::move(trial));
     }
