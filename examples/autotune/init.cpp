@@ -378,7 +378,8 @@ int init(const InitArguments& arguments) {
     if (known && !arguments.gpus && found.gpus.empty())
         study.gpus = std::max(study.gpus, needed.by_default.value_or(needed.by_any.value_or(1)));
     for (const auto& devices : {needed.by_any, needed.by_default})
-        if (devices && *devices <= study.gpus) study.layout = *devices;
+        if (devices && *devices <= study.gpus)
+            study.layout = needed.by_any ? *devices : std::max(study.layout, *devices);
     if (known) {
         known->write_into(study,
                           [&](const FirstStudy& draft) { return drafted(draft, catalogue); });

@@ -26,7 +26,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::size_t known_trials = 9;  ///< in all: the default, the search, what confirms
+constexpr std::size_t most_trials = 9;  ///< in all: the default, the search, what confirms
 
 /// A configuration of the study, by what it changes.
 struct KnownCandidate {
@@ -34,7 +34,6 @@ struct KnownCandidate {
     Assignment changes{};
     double matters = 0;  ///< how far its value is from the recipe's, by the cost model
     const KnownRecipe* recipe = nullptr;  ///< that it is
-    bool is_recipe_less_one = false;
 };
 
 /// Whether a parameter is a name or how answers are written: it is the same in all trials.
@@ -58,18 +57,17 @@ std::string keys_of(const std::vector<KnownCandidate>& candidates, const Engine&
             const EngineParameter* declared = engine.find(name);
             OrderedJson& entry = space[name];
             if (!entry.is_object()) {
-                const auto own = defaults.find(name);
-                const Value first = own != defaults.end() ? own->second
+                const Value* own = entry_in(defaults, name);
+                const Value first = own != nullptr        ? *own
                                     : declared != nullptr ? declared->parameter.default_value
                                                           : Value(Unset{});
                 entry = {{"choice", {to_json(first)}}};
-                if (own != defaults.end()) entry["default"] = to_json(first);
+                if (own != nullptr) entry["default"] = to_json(first);
                 if (declared == nullptr) entry["env"] = name;
             }
             OrderedJson& levels = entry["choice"];
             values[name] = to_json(value);
-            if (std::find(levels.begin(), levels.end(), values[name]) == levels.end())
-                levels.push_back(values[name]);
+            if (!contains(levels, values[name])) levels.push_back(values[name]);
         }
         std::string stage =  // a line with the name, and one with what it changes
             yaml_document({{candidate.name, OrderedJson::array({std::move(values)})}});
@@ -86,7 +84,7 @@ std::string keys_of(const std::vector<KnownCandidate>& candidates, const Engine&
 /// Whether a value is what the engine does without it.
 bool is_usual(const Engine& engine, const Assignment& defaults, const std::string& name,
               const Value& value) {
-    if (const auto own = defaults.find(name); own != defaults.end()) return value == own->second;
+    if (const Value* own = entry_in(defaults, name)) return value == *own;
     const EngineParameter* declared = engine.find(name);
     return declared != nullptr && (value == declared->parameter.default_value ||
                                    value == declared->parameter.value_when_unset);
@@ -107,8 +105,7 @@ KnownStudy::KnownStudy(FirstStudy& study, const std::filesystem::path& more, boo
     if (!more.empty()) {
         if (engine_.name != "vllm")
             throw UsageError(
-                "--recipes: vllm-project/recipes has commands of vllm, and the "
-                "engine is " +
+                "--recipes: vllm-project/recipes has commands of vllm; the engine is " +
                 engine_.name);
         all = recipes_of_project(more, wish, chips, notes_);
     }
@@ -120,7 +117,7 @@ KnownStudy::KnownStudy(FirstStudy& study, const std::filesystem::path& more, boo
         const std::string& source = match.recipe.source;
         KnownRecipe known{match, applied(match.recipe, engine_, version_, chip_, catalogue.root())};
         for (const std::string& dropped : known.applied.dropped)
-            notes_.push_back(fmt::format("{}: without {}", source, dropped));
+            notes_.push_back(source + ": without " + dropped);
         try {
             const Composition composition = composed(known.applied, engine_, version_, chip_);
             const SearchSpace space(composition.parameters(), composition.constraints());
@@ -134,7 +131,12 @@ KnownStudy::KnownStudy(FirstStudy& study, const std::filesystem::path& more, boo
                                          known.devices, study.gpus));
             continue;
         }
-        if (recipes_.empty() && !fixed) study.gpus = std::max(study.gpus, known.devices);
+        if (recipes_.empty()) {
+            if (!fixed) study.gpus = std::max(study.gpus, known.devices);
+            // The usual layout, unless the model's figures say another.
+            if (const Value* said = entry_in(known.applied.values, study.spread_by))
+                study.layout = std::size_t(number_of(*said).value_or(1));
+        }
         if (known.devices <= study.gpus) recipes_.push_back(std::move(known));
     }
     if (!recipes_.empty()) return;
@@ -212,6 +214,8 @@ void KnownStudy::write_into(FirstStudy& study, const Draft& draft) {
     } catch (const Error&) {  // what it says of the best holds here too
     }
     std::vector<Configuration> seen{space.default_configuration()};
+    // Where nobody knows the model a flag of the engine counts, a foreign variable does not.
+    const auto is_flag = [&](const auto& entry) { return engine_.find(entry.first) != nullptr; };
     // Nothing: it is not measured, and a note says why.
     const auto value_of_one = [&](const KnownCandidate& candidate) -> std::optional<double> {
         std::string why;
@@ -225,7 +229,8 @@ void KnownStudy::write_into(FirstStudy& study, const Draft& draft) {
             else if (!broken.empty()) why = broken.front();
             else if (believed.margin.value_or(0) < 0) why = "by the cost model it does not start";
             else seen.push_back(one);
-            value = believed.log_value.value_or(0);
+            value = belief ? believed.log_value.value_or(0)
+                           : double(count_if(candidate.changes, is_flag));
         } catch (const SpaceError& error) {
             why = error.what();
         }
@@ -245,40 +250,42 @@ void KnownStudy::write_into(FirstStudy& study, const Draft& draft) {
     KnownCandidate recipe = std::move(all[which - 1]);
     all.erase(all.begin(), all.begin() + std::ptrdiff_t(which));
     const Configuration whole = space.changed(space.default_configuration(), recipe.changes);
+    std::vector<KnownCandidate> less_one;
     for (const auto& [changed, value] : recipe.changes) {
-        KnownCandidate less{"without " + changed, {}, 0, nullptr, true};
+        KnownCandidate& less = less_one.emplace_back(KnownCandidate{"without " + changed});
         const Configuration rest =  // what depends on it goes with it
             space.changed(whole, {{changed, space.at(changed).default_value}});
         for (const auto& [name, kept] : rest.entries())
             if (kept != space.at(name).default_value) less.changes[name] = kept;
-        all.push_back(std::move(less));
     }
-    std::vector<KnownCandidate> others, less_one;
-    for (KnownCandidate& one : all)
-        if (const auto value = value_of_one(one)) {
-            one.matters = std::abs(*value - *of_recipe);
-            (one.is_recipe_less_one ? less_one : others).push_back(std::move(one));
-        }
     // Those that matter least go; at most half of the rest are no question to the recipe.
-    const std::size_t places = search_trials(*setup.problem, known_trials) - 2;
     const auto keep = [&](std::vector<KnownCandidate>& of, std::size_t most) {
-        std::stable_sort(of.begin(), of.end(),
-                         [](const auto& a, const auto& b) { return a.matters > b.matters; });
+        stable_sort(of, [](const auto& a, const auto& b) { return a.matters > b.matters; });
         for (; of.size() > most; of.pop_back())
-            notes_.push_back("left out, as the cost model expects least of it: " + of.back().name);
+            notes_.push_back(
+                (belief ? "left out, as the cost model expects least: " : "no start left: ") +
+                of.back().name);
     };
-    keep(others, std::max(places / 2, places - std::min(places, less_one.size())));
-    keep(less_one, places - others.size());
+    for (auto* part : {&all, &less_one}) {
+        for (KnownCandidate& one : *part) {
+            const auto value = value_of_one(one);
+            one.matters = value ? std::abs(*value - *of_recipe) : -1;
+        }
+        std::erase_if(*part, [](const auto& one) { return one.matters < 0; });
+    }
+    const std::size_t places = search_trials(*setup.problem, most_trials) - 2;
+    keep(all, std::max(places / 2, places - std::min(places, less_one.size())));
+    keep(less_one, places - all.size());
     const KnownRecipe& nearest = *recipe.recipe;
     recipe.name = "recipe";
     std::vector<KnownCandidate> kept{std::move(recipe)};
-    for (auto* part : {&less_one, &others}) kept.insert(kept.end(), part->begin(), part->end());
+    for (auto* part : {&less_one, &all}) kept.insert(kept.end(), part->begin(), part->end());
     notes_.insert(
         notes_.begin(),
         "recipe: " + nearest.match.recipe.source +
             (nearest.match.difference().empty() ? "" : ", " + nearest.match.difference()));
     study.known = keys_of(kept, engine_, defaults, nearest, version_);
-    if (study.budget.empty()) study.budget = fmt::format("{} trials", known_trials);
+    if (study.budget.empty()) study.budget = fmt::format("{} trials", most_trials);
 }
 
 }  // namespace autotune

@@ -227,9 +227,8 @@ int recommend_as(const RecommendArguments& arguments) {
     for (const Trial& trial : trials)
         if (const Measurement* measured = trial.measurement();
             measured != nullptr && trial.configuration == result.recommended)
-            if (const auto copies = measured->metrics.find("replicas");
-                copies != measured->metrics.end())
-                options.replicas = std::int64_t(copies->second.value);
+            if (const auto* copies = entry_in(measured->metrics, "replicas"))
+                options.replicas = std::int64_t(copies->value);
     if (arguments.into || arguments.check)
         return recommend_into(arguments, setup, result.recommended, options);
     const Artefact artefact = artefact_of(arguments.as, setup, result.recommended, options);

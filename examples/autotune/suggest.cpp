@@ -39,7 +39,7 @@ namespace {
 struct SuggestQuery {
     Catalogue catalogue = Catalogue::standard();
     std::string model;
-    std::filesystem::path model_file{};  ///< with its facts, where they do not ship
+    fs::path model_file{};               ///< with its facts, where they do not ship
     bool by_hand = false;                ///< it was named in place of the model
     std::optional<ServedModel> facts{};  ///< nothing: its figures are not known
     HardwareSpec chip{};
@@ -100,7 +100,7 @@ SuggestQuery with_engine(SuggestQuery wanted, Engine engine) {
 
 /// The name of a folder counts only where its files have the shape of the model of that name.
 bool is_what_it_is_called(const SuggestQuery& wanted) {
-    if (!std::filesystem::path(wanted.model).is_absolute() || !wanted.facts) return true;
+    if (!fs::path(wanted.model).is_absolute() || !wanted.facts) return true;
     const auto named = served_model(wanted.model, Catalogue::standard().all_models());
     const auto shape = [](const ModelSpec& of) {
         return std::tuple(of.layers, of.hidden_size, of.attention_heads, of.vocabulary, of.experts);
@@ -114,7 +114,7 @@ void find_facts(SuggestQuery& wanted) {
     wanted.facts.reset();
     wanted.by_hand = names_model_file(wanted.model);
     std::error_code unknown;
-    const bool is_path = wanted.by_hand || std::filesystem::exists(wanted.model, unknown);
+    const bool is_path = wanted.by_hand || fs::exists(wanted.model, unknown);
     if (!is_path) {
         wanted.model = full_name(wanted.model, wanted.catalogue);
         wanted.facts = served_model(wanted.model, wanted.catalogue.all_models());
@@ -127,7 +127,7 @@ void find_facts(SuggestQuery& wanted) {
         }
         wanted.facts.reset();  // what it weighs is not known
         if (wanted.catalogue.file_of_model(wanted.model).empty()) return;
-    } else if (!wanted.by_hand) wanted.model = (std::filesystem::canonical(wanted.model)).string();
+    } else if (!wanted.by_hand) wanted.model = (fs::canonical(wanted.model)).string();
     try {
         wanted.facts = wanted.by_hand
                            ? wanted.catalogue.model(wanted.model)
@@ -137,7 +137,7 @@ void find_facts(SuggestQuery& wanted) {
         complain("autotune: {}; its figures are not used\n", error.what());
         return;
     }
-    wanted.model_file = wanted.by_hand ? std::filesystem::absolute(wanted.model).lexically_normal()
+    wanted.model_file = wanted.by_hand ? fs::absolute(wanted.model).lexically_normal()
                                        : wanted.catalogue.file_of_model(wanted.model);
     if (wanted.by_hand) wanted.model = wanted.facts->model.name;
     wanted.facts->quantization = wanted.facts->model.native_type;
@@ -219,9 +219,8 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const SuggestQu
         }
         result.command = composition.render(configuration, {wanted.model, {}, 0});
         for (const EngineParameter& one : wanted.engine.parameters)
-            if (const auto said = result.applied.values.find(one.parameter.name);
-                said != result.applied.values.end())
-                note_unchecked(one.parameter, said->second, result);
+            if (const Value* said = entry_in(result.applied.values, one.parameter.name))
+                note_unchecked(one.parameter, *said, result);
         for (const auto& [name, value] : result.applied.environment)
             result.command.environment.emplace(name, value);
         result.match = match;

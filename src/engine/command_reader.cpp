@@ -55,12 +55,6 @@ std::optional<Parts> json_parts(const std::string& text) {
     return parts;
 }
 
-const JsonFlag* json_flag(const Engine& engine, const std::string& flag) {
-    for (const JsonFlag& json : engine.json_flags)
-        if (json.flag == flag) return &json;
-    return nullptr;
-}
-
 }  // namespace
 
 std::string Setting::text() const {
@@ -275,7 +269,9 @@ private:
                 found = whole;  // `--passes.fuse=true` is a flag of its own
                 given = false;
             }
-        const JsonFlag* json = known ? json_flag(engine_, setting.name) : nullptr;
+        const bool json = known && takes_json(setting.name, given                 ? setting.value
+                                                            : at_ < words_.size() ? words_[at_]
+                                                                                  : "");
         const auto launch = std::find(engine_.launch.begin() + std::ptrdiff_t(known_.launcher),
                                       engine_.launch.end(), setting.name);
         if (known && setting.name == "{model}") {
@@ -296,14 +292,13 @@ private:
             setting.alone = !given && !said;
             if (!given || said) setting.value = said.value_or(true) != off ? "true" : "false";
             keep(std::move(setting), found);
-        } else if (json != nullptr && found == known_.targets.end()) {
+        } else if (json && found == known_.targets.end()) {
             if (!given) setting.value = value_behind(Takes::one);
-            read_json(std::move(setting), *json);
+            read_json(std::move(setting));
         } else {
             if (!given)
-                setting.value =
-                    value_behind(takes_of(written, setting.name.find('.') != std::string::npos,
-                                          found != known_.targets.end()));
+                setting.value = value_behind(
+                    takes_of(written, contains(setting.name, '.'), found != known_.targets.end()));
             setting.alone = found == known_.targets.end() && !given && setting.value.empty();
             if (setting.alone) setting.value = spelling.negated ? "false" : "true";
             if (setting.name == engine_.options_flag && has_file_)
@@ -311,15 +306,22 @@ private:
             keep(std::move(setting), spelling.negated ? known_.targets.end() : found);
         }
     }
-    void read_json(Setting setting, const JsonFlag& json) {
+    /// Also a flag of which the engine file has parts: `--compilation-config.mode`.
+    [[nodiscard]] bool takes_json(const std::string& flag, std::string_view value) const {
+        const auto part = known_.targets.lower_bound(flag + ".");
+        return any_of(engine_.json_flags, [&](const JsonFlag& one) { return one.flag == flag; }) ||
+               (value.starts_with('{') && part != known_.targets.end() &&
+                part->first.starts_with(flag + "."));
+    }
+    void read_json(Setting setting) {
         const auto parts = json_parts(setting.value);
         setting.kind = parts ? Setting::Kind::json : Setting::Kind::unread;
         keep(setting, known_.targets.end());
         if (!parts) return;
         for (const auto& [key, value] : *parts) {
-            Setting part{.at = setting.at, .name = json.flag, .value = value};
+            Setting part{.at = setting.at, .name = setting.name, .value = value};
             part.key = key;
-            keep(std::move(part), known_.targets.find(json.flag + "." + key));
+            keep(std::move(part), known_.targets.find(setting.name + "." + key));
         }
     }
 
@@ -355,9 +357,9 @@ CommandSettings CommandReader::read(const Command& command, const std::string& e
         CommandSettings one =
             Reading(engines_[i], known_[i], command, 0, flags_only ? Start::flags : Start::unknown)
                 .taken();
-        const auto unknown = std::size_t(count_if(one.settings, [](const Setting& setting) {
+        const auto unknown = count_if(one.settings, [](const Setting& setting) {
             return setting.kind >= Setting::Kind::flag;
-        }));
+        });
         if (best.engine != nullptr && unknown >= fewest) continue;
         best = std::move(one);
         fewest = unknown;

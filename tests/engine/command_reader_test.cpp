@@ -93,6 +93,10 @@ TEST_CASE("command reader: one flag in every spelling") {
         CHECK(values_in(std::string("vllm serve org/m ") + flag) ==
               "num_speculative_tokens=3 speculative_method=mtp");
     }
+    for (const char* flag :
+         {"--compilation-config '{\"cudagraph_mode\": \"PIECEWISE\", \"custom_ops\": [\"all\"]}'",
+          "--compilation-config.cudagraph_mode=PIECEWISE"})
+        CHECK(values_in(std::string("vllm serve org/m ") + flag) == "cudagraph_mode=PIECEWISE");
     CHECK(values_in("vllm serve org/m --max-model-len -1") == "max_model_len=-1");
     // The beginning of a flag is told, and sets nothing.
     const CommandSettings beginning =
