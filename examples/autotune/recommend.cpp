@@ -3,6 +3,7 @@
 // whether that file has it (`--check`).
 #include "commands.hpp"
 #include "output.hpp"
+#include "record.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
@@ -111,7 +112,7 @@ int check(const RecommendArguments& arguments, const DeployFile& file, const Dep
 }
 
 /// A file that is not read: what is recommended, to be written into it by hand.
-int print_recommended(const RecommendArguments& arguments, const std::filesystem::path& path,
+int print_recommended(const RecommendArguments& arguments, const fs::path& path,
                       const DeployFile& file, const DeploySpec& spec, const std::string& why) {
     std::vector<std::string> notes;
     add_checkpoints(file, notes);
@@ -140,7 +141,7 @@ int print_recommended(const RecommendArguments& arguments, const std::filesystem
 /// file cannot be changed safely.
 int recommend_into(const RecommendArguments& arguments, const StudySetup& setup,
                    const Configuration& recommended, const DeploymentOptions& options) {
-    const std::filesystem::path path = arguments.into ? *arguments.into : *arguments.check;
+    const fs::path path = arguments.into ? *arguments.into : *arguments.check;
     const std::string name = path.filename().string();
     const DeploySpec spec = deploy_spec_of(
         setup, recommended, deployment_of(setup, recommended, options, StartedIn::cluster));
@@ -172,6 +173,9 @@ int recommend_into(const RecommendArguments& arguments, const StudySetup& setup,
         return left_alone;
     }
     const bool changed = edit.text != file.text;
+    const auto record = fs::path(path).replace_extension("record");
+    const bool with_record = changed && command.of_recipe;
+    if (with_record) write_record_of(setup, arguments.folder_to_read(setup.file), record);
     try {
         if (changed) replace_deploy_file(path, file.text, edit.text);
     } catch (const IoError& error) {
@@ -180,6 +184,7 @@ int recommend_into(const RecommendArguments& arguments, const StudySetup& setup,
     }
     if (arguments.json) {
         object["changed"] = changed;
+        object["record"] = text_or_null(with_record ? record.string() : "");
         object["diff"] = changed ? diff_text(name, difference) : "";
         object["risks"] = difference.risks;
         put_json(object);
@@ -188,21 +193,22 @@ int recommend_into(const RecommendArguments& arguments, const StudySetup& setup,
         else
             put(stdout, "{}: {} {}; nothing is changed\n", path.string(), command.label,
                 difference.no_checkpoint ? "has the recommended flags" : "is as recommended");
+        if (with_record) put(stdout, "evidence: {}\n", record.string());
         put_notes(difference);
     }
     return done;
 }
 
 /// Who may read a script may start it.
-std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
-    const auto now = static_cast<unsigned>(std::filesystem::status(file).permissions());
-    return static_cast<std::filesystem::perms>((now & 0444U) >> 2U);
+fs::perms for_who_reads(const fs::path& file) {
+    const auto now = static_cast<unsigned>(fs::status(file).permissions());
+    return static_cast<fs::perms>((now & 0444U) >> 2U);
 }
 
 }  // namespace
 
 int recommend_as(const RecommendArguments& arguments) {
-    if (arguments.check && arguments.check->string().find("://") != std::string::npos)
+    if (arguments.check && contains(arguments.check->string(), "://"))
         throw UsageError(
             "--check wants a deploy file; `autotune watch` holds a server against its study");
     if (!arguments.image.empty() && arguments.as != "compose" && arguments.as != "kubernetes")
@@ -236,12 +242,12 @@ int recommend_as(const RecommendArguments& arguments) {
         put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name,
             artefact.left_out);
     if (arguments.output) {
-        std::filesystem::create_directories(*arguments.output);
+        fs::create_directories(*arguments.output);
         write_file(*arguments.output / artefact.name, artefact.text);
         if (artefact.executable)
-            std::filesystem::permissions(*arguments.output / artefact.name,
-                                         for_who_reads(*arguments.output / artefact.name),
-                                         std::filesystem::perm_options::add);
+            fs::permissions(*arguments.output / artefact.name,
+                            for_who_reads(*arguments.output / artefact.name),
+                            fs::perm_options::add);
         for (const auto& [name, content] : artefact.beside)
             write_file(*arguments.output / name, content);
     }

@@ -3,7 +3,6 @@
 #include "record.hpp"
 
 #include "output.hpp"
-#include "study_journal.hpp"
 
 #include "base/files.hpp"
 #include "handover/study_record.hpp"
@@ -65,6 +64,12 @@ RecordAudit found_in(const fs::path& folder, const RecordManifest& manifest) {
 
 }  // namespace
 
+void write_record_of(const StudySetup& setup, const fs::path& journal, const fs::path& folder) {
+    const std::vector<Trial> trials = read_journal(setup, journal).trials();
+    write_study_record(setup, trials, journal, folder, all_secrets(setup.file.secrets),
+                       ended_because(setup, trials, journal));
+}
+
 int export_record(const ExportArguments& arguments) {
     if (!arguments.output) throw UsageError("--as record writes a folder: say it with --output");
     if (is_result(arguments.study)) {
@@ -74,10 +79,7 @@ int export_record(const ExportArguments& arguments) {
         write_result_record(arguments.study, *arguments.output, all_secrets({}));
     } else {
         const StudySetup setup = set_up(arguments.load_to_read());
-        const fs::path folder = arguments.folder_to_read(setup.file);
-        const std::vector<Trial> trials = read_journal(setup, folder).trials();
-        write_study_record(setup, trials, folder, *arguments.output,
-                           all_secrets(setup.file.secrets), ended_because(setup, trials, folder));
+        write_record_of(setup, arguments.folder_to_read(setup.file), *arguments.output);
     }
     const RecordManifest manifest = read_manifest(*arguments.output);
     std::uintmax_t bytes = 0;

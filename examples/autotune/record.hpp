@@ -2,6 +2,7 @@
 #pragma once
 
 #include "commands.hpp"
+#include "study_journal.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -11,6 +12,9 @@ namespace autotune {
 
 /// `export --as record`: a study, or a file with one measured result. Throws UsageError, IoError.
 int export_record(const ExportArguments& arguments);
+
+/// A study with its evidence, as a new folder. Throws UsageError, IoError.
+void write_record_of(const StudySetup& setup, const fs::path& journal, const fs::path& folder);
 
 /// What an audit of a record came to.
 enum class RecordVerdict { agrees, differs, undecided };

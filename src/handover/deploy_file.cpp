@@ -34,8 +34,7 @@ constexpr std::array<const char*, 3> word_keys{"entrypoint", "command", "args"};
 /// Whether a key names a checkpoint: `modelURL`, `storageUri`, `MODEL_ID`.
 bool says_model(const std::string& key, const std::string& value) {
     const std::string low = lower_case(key);
-    return value.find('/') != std::string::npos &&
-           (low.find("model") != std::string::npos || low == "storageuri");
+    return contains(value, '/') && (contains(low, "model") || low == "storageuri");
 }
 
 class DeployFinder {
@@ -96,6 +95,7 @@ private:
         if (name.empty() || !model["base_args"].IsSequence() || engine.name != "vllm") return;
         DeployCommand& found = file_.commands.emplace_back();
         found.label = start_of(name, 100);
+        found.of_recipe = true;
         found.words.push_back({.text = name});
         std::erase(file_.checkpoints,  // it is read
                    fmt::format("line {}: model_id", model["model_id"].Mark().line + 1));
@@ -243,13 +243,11 @@ std::vector<std::string> DeployCommand::texts() const {
 DeployFile read_deploy_file(std::string text, std::string_view name, const Engine& engine) {
     constexpr std::size_t longest = 1U << 20U;
     if (text.size() > longest) throw ParseError("a deploy file of more than 1 MiB is not read");
-    if (text.find('\0') != std::string::npos)
-        throw ParseError("it has a zero byte, so it is no text");
+    if (contains(text, '\0')) throw ParseError("it has a zero byte, so it is no text");
     if (!names_yaml_file(name))
         throw ParseError("only files of YAML are read (.yaml, .yml); scripts and units are not");
     for (const char* mark : {"{{", "{%", "#@"})  // Helm and Go, Jinja, ytt: in comments too
-        if (text.find(mark) != std::string::npos)
-            throw ParseError("it is a template, by its " + std::string(mark));
+        if (contains(text, mark)) throw ParseError("it is a template, by its " + std::string(mark));
     DeployFile file;
     file.text = std::move(text);
     DeployFinder(file, engine).find();

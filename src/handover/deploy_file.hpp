@@ -70,9 +70,9 @@ struct DeployCommand {
     std::vector<DeployWord> words{};  ///< behind the words that start the engine
     std::map<std::string, std::string> environment{};
     bool more_variables = false;  ///< others come from where the file does not say them
-    /// Of a recipe of vllm-project/recipes: lists that its site adds for some chips, variants and
-    /// features, by their place in the file; and where words go into its empty list (0: it has
-    /// some).
+    bool of_recipe = false;       ///< of vllm-project/recipes
+    /// Of a recipe: lists that its site adds for some chips, variants and features, by their place
+    /// in the file; and where words go into its empty list (0: it has some).
     std::vector<std::pair<std::string, std::vector<std::string>>> added{};
     std::size_t empty_list = 0;
     std::string
