@@ -306,9 +306,10 @@ std::string Composition::shown(const Configuration& configuration,
     for (const ServerCommand& one :
          commands(configuration,
                   {target.model, target.host, target.port == 0 ? default_port : target.port}))
-        result += "\n# " + one.name +
-                  (one.devices == 0 ? "" : ": " + counted_text(one.devices, "device")) + "\n" +
-                  one.command.text();
+        result +=
+            "\n# " + one.name +
+            (one.devices == 0 ? "" : ": " + counted_text(std::size_t(one.devices), "device")) +
+            "\n" + one.command.text();
     return result;
 }
 
