@@ -94,12 +94,12 @@ Workload workload_of(const LoadTestArguments& arguments, const Catalogue& catalo
 std::pair<std::string, std::string> header_of(const std::string& text) {
     const auto colon = text.find(':');
     const std::string name = text.substr(0, colon);
-    const std::string value(trimmed(colon == text.npos ? "" : text.substr(colon + 1)));
+    const std::string value(trimmed(colon == npos ? "" : text.substr(colon + 1)));
     const auto is_token = [](unsigned char c) {  // RFC 9110, 5.6.2
         return std::isalnum(c) != 0 || contains("!#$%&'*+-.^_`|~", static_cast<char>(c));
     };
     const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
-    const char* wrong = colon == text.npos ? "there is no colon"
+    const char* wrong = colon == npos ? "there is no colon"
                         : name.empty() || !all_of(name, is_token)
                             ? "a name has letters, digits and -, and no blanks"
                         : value.empty()             ? "there is no value"

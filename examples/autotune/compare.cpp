@@ -468,7 +468,7 @@ fs::path study_with(const CompareArguments& arguments, const fs::path& folder,
                        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
         const auto equals = setting.find('=');
-        if (equals == std::string::npos)
+        if (equals == npos)
             throw UsageError("--set: NAME=VALUE is wanted, such as max_num_seqs=64; got '" +
                              setting + "'");
         const Value value = value_of(setting.substr(equals + 1));

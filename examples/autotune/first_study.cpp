@@ -50,7 +50,7 @@ std::string objective_of(const std::string& goal) {
     try {
         (void)Limit::parse(goal, true);
     } catch (const ParseError& error) {
-        const bool is_limit = goal.find_first_of("<>") != std::string::npos;
+        const bool is_limit = goal.find_first_of("<>") != npos;
         throw UsageError("the goal is throughput, latency, or a limit such as 'ttft_p95 < 2s'" +
                          (is_limit ? std::string(": ") + error.what() : ", got '" + goal + "'"));
     }
@@ -63,7 +63,7 @@ std::string ray_address() {
     for (const char* name : {"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"}) {
         const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
         const std::string said = value == nullptr ? "" : value;
-        if (said.starts_with("http") && said.find('@') == std::string::npos) return said;
+        if (said.starts_with("http") && said.find('@') == npos) return said;
     }
     return "http://127.0.0.1:8265";
 }
@@ -120,8 +120,7 @@ std::string FirstStudy::text() const {
 std::optional<std::pair<std::int64_t, std::int64_t>> lengths_in(const std::string& text) {
     const auto x = text.find('x');
     const auto input = integer_of(std::string_view(text).substr(0, x));
-    const auto output =
-        x == std::string::npos ? std::nullopt : integer_of(std::string_view(text).substr(x + 1));
+    const auto output = x == npos ? std::nullopt : integer_of(std::string_view(text).substr(x + 1));
     constexpr std::int64_t most = 999'999'999;
     if (!input || !output || std::min(*input, *output) < 1 || std::max(*input, *output) > most)
         return std::nullopt;
@@ -179,7 +178,7 @@ std::string parameter_of(const Engine& engine, std::string_view called) {
 
 std::string with_path(std::string message, const std::filesystem::path& from,
                       const std::filesystem::path& to) {
-    for (std::size_t at = 0; (at = message.find(from.string(), at)) != std::string::npos;
+    for (std::size_t at = 0; (at = message.find(from.string(), at)) != npos;
          at += to.string().size())
         message.replace(at, from.string().size(), to.string());
     return message;

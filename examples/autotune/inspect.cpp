@@ -334,7 +334,8 @@ int status(const StatusArguments& arguments) {
     const std::size_t told = counts.completed, failed = counts.failed;
     put(stdout, "{}: {} measured, {} failed", setup.file.name, counted_text(told - failed, "trial"),
         failed == 0 ? "none" : std::to_string(failed));
-    if (const std::size_t open = trials.size() - told; open > 0)
+    const auto open = count_if(trials, [](const Trial& trial) { return !trial.told(); });
+    if (open > 0)
         put(stdout, ", {} {}", open, somebody_writes(folder) ? "under way" : "not finished");
     put(stdout, "\n");
     for (const Trial& trial : trials)

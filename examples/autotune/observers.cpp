@@ -206,7 +206,7 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
         return put_text(
             stderr,
             fitted({{number}, {tried_text(*setup_.problem, trial)}, {result}, {best}, {left()}},
-                   std::string::npos));
+                   npos));
     // The best and the time left are in the status lines below. A long reason goes on in the next
     // rows; what was tried is cut for it.
     const std::size_t columns = screen().width() - 1;
@@ -326,8 +326,7 @@ std::string last_end(const fs::path& folder) {
     for (std::string line; std::getline(log, line);)
         if (!line.empty()) last = std::move(line);
     const auto after_time = last.find(' ');
-    if (after_time == std::string::npos || last.compare(after_time, ending.size(), ending) != 0)
-        return "";
+    if (after_time == npos || last.compare(after_time, ending.size(), ending) != 0) return "";
     return last.substr(after_time + ending.size());
 }
 

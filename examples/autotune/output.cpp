@@ -33,8 +33,8 @@ std::string without_commands(std::string text) {
     for (std::size_t at = 0; at < text.size(); at = text.find('\n', at)) {
         at = std::min(text.find_first_not_of(" \t\n", at), text.size());
         const std::string_view line = std::string_view(text).substr(at, 3);
-        if (line.starts_with("::") || (line.starts_with("##") && line.size() > 2 &&
-                                       line.find_first_of(" #\n", 2) == std::string_view::npos))
+        if (line.starts_with("::") ||
+            (line.starts_with("##") && line.size() > 2 && line.find_first_of(" #\n", 2) == npos))
             text.insert(at, 1, '\'');
     }
     return text;
@@ -171,7 +171,7 @@ std::vector<std::string> split_lines(std::string_view text) {
     for (;;) {
         const auto end = text.find('\n');
         result.push_back(without_controls(text.substr(0, end)));
-        if (end == std::string_view::npos) return result;
+        if (end == npos) return result;
         text.remove_prefix(end + 1);
     }
 }

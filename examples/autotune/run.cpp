@@ -29,7 +29,7 @@ void print_conclusion(const Headline& headline, const Summary& summary, const fs
     // Sentences are broken between words on a terminal; the command is not, so that it can be
     // copied.
     const std::size_t columns =
-        isatty(STDOUT_FILENO) == 1 ? columns_of_terminal(STDOUT_FILENO) - 1 : std::string::npos;
+        isatty(STDOUT_FILENO) == 1 ? columns_of_terminal(STDOUT_FILENO) - 1 : npos;
     const auto sentence = [&](const std::string& text) {
         put_text(stdout, wrapped(printable_line(secrets()(text)), columns) + "\n");
     };

@@ -52,8 +52,7 @@ std::vector<std::string> secret_forms(const std::string& secret) {
         const char c = character.front();
         const auto short_escape = std::string_view("\"\\\b\f\n\r\t").find(c);
         std::string escaped(character);
-        if (short_escape != std::string_view::npos)
-            escaped = std::string("\\") + "\"\\bfnrt"[short_escape];
+        if (short_escape != npos) escaped = std::string("\\") + "\"\\bfnrt"[short_escape];
         else if (static_cast<unsigned char>(c) < 0x20)
             escaped = "\\u" + hexadecimal(static_cast<unsigned char>(c), 4, false);
         in_json += escaped;

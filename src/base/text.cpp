@@ -13,7 +13,7 @@ std::string_view utf8_text(std::string_view bytes, const std::string& name) {
         const std::string_view before = bytes.substr(0, at);
         const auto line = 1 + std::count(before.begin(), before.end(), '\n');
         const auto newline = before.rfind('\n');
-        const std::size_t column = newline == std::string_view::npos ? at + 1 : at - newline;
+        const std::size_t column = newline == npos ? at + 1 : at - newline;
         constexpr std::string_view digits = "0123456789ABCDEF";
         const auto byte = static_cast<unsigned char>(bytes[at]);
         throw ParseError(name + ":" + std::to_string(line) + ":" + std::to_string(column) +

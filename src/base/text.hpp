@@ -19,14 +19,14 @@
 
 namespace servetune {
 
+inline constexpr auto npos = std::string_view::npos;
 inline constexpr std::string_view blanks = " \t\r\n\v\f";
 
 /// Without blanks, tabs and line ends around it.
 inline std::string_view trimmed(std::string_view text) {
     const auto first = text.find_first_not_of(blanks);
-    return first == std::string_view::npos
-               ? std::string_view()
-               : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+    return first == npos ? std::string_view()
+                         : text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
 /// What stands between blanks, tabs and line ends.
@@ -59,7 +59,7 @@ inline std::string lower_case(std::string text) {
 
 /// With `by` for each `what`; what came of one is not looked at again.
 inline std::string replaced_all(std::string text, std::string_view what, std::string_view by) {
-    for (auto at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
+    for (auto at = text.find(what); at != npos; at = text.find(what, at + by.size()))
         text.replace(at, what.size(), by);
     return text;
 }

@@ -45,7 +45,7 @@ std::string excerpt(std::string_view text) {
 std::string reason_of(const Json::exception& error) {
     const std::string_view what = error.what();
     const auto end = what.find("] ");
-    return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
+    return std::string(end == npos ? what : what.substr(end + 2));
 }
 
 Json parsed_answer(std::string_view text) {
@@ -71,10 +71,9 @@ Json object_in(std::string_view printed) {
     for (std::string_view rest = all; !rest.empty();) {
         const auto line_break = rest.rfind('\n');
         const std::string_view line =
-            trimmed(line_break == std::string_view::npos ? rest : rest.substr(line_break + 1));
+            trimmed(line_break == npos ? rest : rest.substr(line_break + 1));
         if (line.starts_with('{')) return parsed_answer(line);
-        rest =
-            line_break == std::string_view::npos ? std::string_view() : rest.substr(0, line_break);
+        rest = line_break == npos ? std::string_view() : rest.substr(0, line_break);
     }
     throw ParseError(
         "no line that it printed is a JSON object; the last thing it printed must be one, on one "
@@ -230,7 +229,7 @@ void for_each_piece(std::string_view word, const Literal& literal, const Named& 
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz_";
     while (!word.empty()) {
         const auto open = word.find('{');
-        if (open == std::string_view::npos) return literal(word);
+        if (open == npos) return literal(word);
         const bool twice = word.substr(open, 2) == "{{";
         const auto name_at = open + (twice ? 2 : 1);
         const auto end = std::min(word.find_first_not_of(letters, name_at), word.size());

@@ -42,8 +42,7 @@ std::vector<std::string> answers_in(const std::string& output) {
 bool is_image_name(const std::string& name) {
     constexpr std::string_view allowed =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-";
-    return !name.empty() && name.front() != '-' &&
-           name.find_first_not_of(allowed) == std::string::npos;
+    return !name.empty() && name.front() != '-' && name.find_first_not_of(allowed) == npos;
 }
 
 bool is_mountable(const std::string& path) {
@@ -60,11 +59,11 @@ struct Volume {
 /// Nothing: it is none.
 std::optional<Volume> volume_of(const std::string& text) {
     const auto first = text.find(':');
-    if (first == std::string::npos) return std::nullopt;
+    if (first == npos) return std::nullopt;
     const auto second = text.find(':', first + 1);
-    const std::string mode = second == std::string::npos ? "rw" : text.substr(second + 1);
+    const std::string mode = second == npos ? "rw" : text.substr(second + 1);
     Volume volume{text.substr(0, first),
-                  text.substr(first + 1, second == std::string::npos ? second : second - first - 1),
+                  text.substr(first + 1, second == npos ? second : second - first - 1),
                   mode == "ro"};
     if (!is_mountable(volume.source) || !is_mountable(volume.target) ||
         (mode != "ro" && mode != "rw"))

@@ -29,11 +29,11 @@ std::vector<std::string> names_set(const Command& command) {
     };
     for (const std::string& word : command.argv) {
         const std::size_t equals = std::min(word.find('='), word.size());
-        if (word.find_first_not_of('-') != std::string::npos && word.starts_with('-') &&
+        if (word.find_first_not_of('-') != npos && word.starts_with('-') &&
             word.substr(equals) != "=false")
             add(word.substr(0, equals));
         std::size_t end = 0;
-        for (auto begin = word.find('"'); begin != std::string::npos;  // JSON
+        for (auto begin = word.find('"'); begin != npos;  // JSON
              begin = word.find('"', end + 1)) {
             end = std::min(word.find('"', begin + 1), word.size());
             result.push_back(word.substr(begin + 1, end - begin - 1));
@@ -48,7 +48,7 @@ std::optional<std::int64_t> cache_bytes_in(std::string_view log, const CacheSize
     const auto holds = [&](const std::string& text) { return contains(log, text); };
     std::optional<std::int64_t> least;
     if (any_of(size.unless, holds)) return least;
-    for (auto at = log.find(size.log); at != std::string_view::npos; at = log.find(size.log, at)) {
+    for (auto at = log.find(size.log); at != npos; at = log.find(size.log, at)) {
         at += size.log.size();
         const auto number = real_of(log.substr(at, log.find_first_not_of("0123456789.", at) - at));
         if (!number || *number <= 0) return std::nullopt;
@@ -63,7 +63,7 @@ void EngineLog::read() {
     const bool runs = process_.running();  // before its last words are read
     std::string text = unfinished_ + process_.printed_from(position_);
     const std::size_t end = text.find_last_of("\r\n");
-    unfinished_ = text.substr(end == std::string::npos ? 0 : end + 1);
+    unfinished_ = text.substr(end == npos ? 0 : end + 1);
     // The last line of a program that has died has no end, nor has one that floods.
     if (constexpr std::size_t longest = 4096; !runs || unfinished_.size() > longest)
         unfinished_.clear();

@@ -63,8 +63,8 @@ std::string label_here_of(const std::string& mark) {
     constexpr std::size_t random_letters = 5;
     const auto dash = host.rfind('-');
     if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr &&  // NOLINT(concurrency-mt-unsafe)
-        dash != std::string::npos && host.size() - dash - 1 == random_letters &&
-        host.find_first_not_of("bcdfghjklmnpqrstvwxz2456789", dash + 1) == std::string::npos)
+        dash != npos && host.size() - dash - 1 == random_letters &&
+        host.find_first_not_of("bcdfghjklmnpqrstvwxz2456789", dash + 1) == npos)
         host.erase(dash);
     return label_of(mark + "@" + host);
 }

@@ -225,7 +225,7 @@ bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
     const Reply reply = get(endpoint, path->second.substr(0, mark), short_answer_seconds);
     const bool told = reply.error.empty() && reply.status == 200;
     const Json info = !told ? Json()
-                      : mark == std::string::npos
+                      : mark == npos
                           ? shallow_json<Json>(reply.body)
                           : told_by(labels_in(reply.body, path->second.substr(mark + 1)));
     if (!info.is_object()) return false;

@@ -48,8 +48,7 @@ Lines facts_in(const std::shared_ptr<const Descriptor>& file) {
     std::string all(std::size_t(std::min(seen.st_size, most_bytes)), '\0');
     all.resize(std::size_t(std::max<ssize_t>(pread(file->id(), all.data(), all.size(), 0), 0)));
     Lines result;
-    for (std::size_t from = 0, end = 0; (end = all.find('\n', from)) != std::string::npos;
-         from = end + 1) {
+    for (std::size_t from = 0, end = 0; (end = all.find('\n', from)) != npos; from = end + 1) {
         const std::string line = all.substr(from, end - from);
         const std::size_t blank = std::min(line.find(' '), line.size());
         result.emplace_back(line.substr(0, blank),

@@ -261,7 +261,7 @@ private:
         setting.not_about_speed =
             known_.not_about_speed.contains(without_no(hyphened(known ? setting.name : written)));
         Found found = known ? known_.targets.find(setting.name) : known_.targets.end();
-        bool given = equals != std::string::npos;
+        bool given = equals != npos;
         setting.value = given ? word.substr(equals + 1) : "";
         if (known && given)
             if (const auto whole = known_.targets.find(setting.name + "=" + setting.value);
@@ -344,7 +344,7 @@ CommandSettings CommandReader::read(const Command& command, const std::string& e
         Command whole = command;
         for (std::size_t i = 0; i < at; ++i)
             if (const auto equals = words[i].find('=');
-                equals != std::string::npos && is_variable_name(words[i].substr(0, equals)))
+                equals != npos && is_variable_name(words[i].substr(0, equals)))
                 whole.environment[words[i].substr(0, equals)] = words[i].substr(equals + 1);
         const auto which = std::size_t(launched.engine - engines_.data());
         return Reading(engines_[which], known_[which], whole, at + launched.words, Start::launcher)

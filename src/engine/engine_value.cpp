@@ -34,8 +34,7 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     const auto point = std::find(number.begin(), number.end(), '.');
     const bool whole = point == number.end();
-    if (power == std::string_view::npos || (binary && !whole) || point == number.begin() ||
-        number.ends_with('.'))
+    if (power == npos || (binary && !whole) || point == number.begin() || number.ends_with('.'))
         return std::nullopt;
     if (!std::all_of(number.begin(), point, is_digit) ||
         (!whole && !std::all_of(point + 1, number.end(), is_digit)))

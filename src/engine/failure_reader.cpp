@@ -108,10 +108,10 @@ bool names(std::string line, std::string name) {
     if (!name.starts_with("--")) {
         line = in_words(line);
         name = in_words(name);
-        if (name.starts_with("enable ") && name.find(' ', 7) != std::string::npos) name.erase(0, 7);
+        if (name.starts_with("enable ") && name.find(' ', 7) != npos) name.erase(0, 7);
         if (!contains(name, ' ')) return false;
     }
-    for (auto at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
+    for (auto at = line.find(name); at != npos; at = line.find(name, at + 1)) {
         const std::size_t end = at + name.size();
         if ((at == 0 || !is_of_name(line[at - 1])) &&
             (end == line.size() || !is_of_name(line[end])))
@@ -143,7 +143,7 @@ bool counts(const FailurePattern& pattern, FailureKind kind, std::string_view li
 void TracebackReader::read(std::string_view raw) {
     const std::string line = plain(raw);
     const std::string same = without_clock(line);
-    if (const std::size_t at = line.find(begins); at != std::string::npos) {
+    if (const std::size_t at = line.find(begins); at != npos) {
         if (open_.size() >= most_open) open_.erase(open_.begin());
         Open open{same.substr(0, at)};
         open.linked = chain_goes_on_ && open.prefix == prefix_;
@@ -161,11 +161,10 @@ void TracebackReader::read(std::string_view raw) {
         }
     if (exception_) return;
     if (contains(line, "terminate called after throwing an instance of")) thrown_ = true;
-    else if (const std::size_t what = line.find("what():"); thrown_ && what != std::string::npos)
+    else if (const std::size_t what = line.find("what():"); thrown_ && what != npos)
         exception_ = kept_start(
             trimmed(std::string_view(line).substr(what + std::string_view("what():").size())));
-    else if (const std::size_t fatal = line.find("Fatal Python error: ");
-             fatal != std::string::npos)
+    else if (const std::size_t fatal = line.find("Fatal Python error: "); fatal != npos)
         exception_ = kept_start(std::string_view(line).substr(fatal));
 }
 
@@ -232,7 +231,7 @@ bool is_error_line(std::string_view line) {
     const auto of_clock = [](char letter) {
         return is_decimal(letter) || letter == '.' || letter == ':';
     };
-    return clock != std::string::npos && clock > 0 && text.compare(clock, 3, " E ") == 0 &&
+    return clock != npos && clock > 0 && text.compare(clock, 3, " E ") == 0 &&
            std::all_of(text.begin(), text.begin() + std::ptrdiff_t(clock), of_clock);
 }
 

@@ -60,7 +60,7 @@ const Engine* engine_of_image(std::span<const Engine> engines, std::string_view 
     for (const Engine& engine : engines)
         for (const std::string& image : engine.images) {
             const auto at = word.find(image);
-            if (at == std::string_view::npos || (at > 0 && word[at - 1] != '/')) continue;
+            if (at == npos || (at > 0 && word[at - 1] != '/')) continue;
             const std::size_t behind = at + image.size();
             const bool has_tag = contains(image, ':');
             if (behind == word.size() || word[behind] == '@' ||
@@ -82,8 +82,7 @@ std::string version_of_package(const fs::path& folder, const std::string& packag
     for (const auto& entry : fs::directory_iterator(folder, unknown)) {
         const std::string name = entry.path().filename().string();
         const auto dash = name.find('-');
-        if (dash == std::string::npos || !name.ends_with(ending) ||
-            lower_case(name.substr(0, dash)) != package)
+        if (dash == npos || !name.ends_with(ending) || lower_case(name.substr(0, dash)) != package)
             continue;
         const auto from = dash + 1;
         if (name.size() > from + ending.size())

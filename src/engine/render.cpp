@@ -27,7 +27,7 @@ void set_option(OrderedJson& options, std::string_view path, const Value& value)
                          "' stands below one that another parameter sets to a value");
     const auto dot = path.find('.');
     OrderedJson& place = options[std::string(path.substr(0, dot))];
-    if (dot == std::string_view::npos) place = to_json(value);
+    if (dot == npos) place = to_json(value);
     else set_option(place, path.substr(dot + 1), value);
 }
 

@@ -64,7 +64,7 @@ std::string yaml_scalar(const std::string& text) {
 /// `$` too on a command line.
 std::string unit_place(const std::string& word, std::string_view doubled) {
     const auto text = [&](const std::string& piece) {
-        if (piece.find_first_of("\n\r") != std::string::npos)
+        if (piece.find_first_of("\n\r") != npos)
             throw UsageError(
                 "a word of the command has a character that a systemd unit cannot hold");
         std::string result;
@@ -212,7 +212,7 @@ Artefact artefact_of(std::string_view name, const DeploymentModel& deployment) {
         throw UsageError(
             "the image has a secret, and Kubernetes puts none in there; say it with --image");
     std::string file(kind.file);
-    if (const std::size_t star = file.find('*'); star != std::string::npos)
+    if (const std::size_t star = file.find('*'); star != npos)
         file.replace(star, 1, deployment.name);
     Artefact result{std::move(file),
                     filled_artefact(kind.text.text, template_values_of(deployment))};

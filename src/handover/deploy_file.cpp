@@ -157,7 +157,7 @@ private:
         const auto keep = [&](DeployWord word, DeployWord::Stands stands) {
             word.stands = stands;
             word.list = list;
-            if (word.text.find_first_of("$`") != std::string::npos)
+            if (word.text.find_first_of("$`") != npos)
                 found.unsure = "a word of it is known only where it runs";
             found.words.push_back(std::move(word));
         };
@@ -192,7 +192,7 @@ private:
         for (const std::string quote : {"", "'", "\""}) {
             const std::string whole = quote + word.text + quote;
             const std::string other = quote == "\"" ? "\n\"\\" : "\n" + quote;
-            if (word.text.empty() || word.text.find_first_of(other) != std::string::npos ||
+            if (word.text.empty() || word.text.find_first_of(other) != npos ||
                 file_.text.compare(at, whole.size(), whole) != 0)
                 continue;
             word.begin = at;

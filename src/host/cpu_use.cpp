@@ -31,8 +31,7 @@ std::optional<ProcessUse> use_of(const fs::path& proc, int id) {
     const std::string text = file_content(proc / std::to_string(id) / "stat");
     const std::size_t name_begin = text.find('(');
     const std::size_t name_end = text.rfind(')');
-    if (name_begin == std::string::npos || name_end == std::string::npos || name_end < name_begin)
-        return std::nullopt;
+    if (name_begin == npos || name_end == npos || name_end < name_begin) return std::nullopt;
     ProcessUse use{.id = id, .name = text.substr(name_begin + 1, name_end - name_begin - 1)};
     std::istringstream fields(text.substr(name_end + 1));
     std::string skipped;

@@ -48,8 +48,7 @@ inline std::string processor_text(const std::filesystem::path& proc = "/proc") {
     std::ifstream lines(proc / "cpuinfo");
     for (std::string line; model.empty() && std::getline(lines, line);)
         if (const auto colon = line.find(':');
-            colon != std::string::npos &&
-            trimmed(std::string_view(line).substr(0, colon)) == "model name")
+            colon != npos && trimmed(std::string_view(line).substr(0, colon)) == "model name")
             model = trimmed(std::string_view(line).substr(colon + 1));
     utsname system{};
     if (model.empty() && uname(&system) == 0) model = system.machine;

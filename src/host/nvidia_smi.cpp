@@ -23,8 +23,7 @@ using CsvFields = std::vector<std::string_view>;
 
 CsvFields fields_of(std::string_view line) {
     CsvFields result;
-    for (std::size_t end = 0; end != std::string_view::npos;
-         line.remove_prefix(std::min(line.size(), end + 1))) {
+    for (std::size_t end = 0; end != npos; line.remove_prefix(std::min(line.size(), end + 1))) {
         end = line.find(',');
         result.push_back(trimmed(line.substr(0, end)));
     }

@@ -138,14 +138,14 @@ std::optional<double> watts_in(const Json& value) {
 Json json_in(const std::string& text) {
     const auto begin = std::min(text.find("\n{"), text.find("\n["));
     const bool at_once = !text.empty() && (text.front() == '{' || text.front() == '[');
-    if (!at_once && begin == std::string::npos) return Json(Json::value_t::discarded);
+    if (!at_once && begin == npos) return Json(Json::value_t::discarded);
     return shallow_json<Json>(std::string_view(text).substr(at_once ? 0 : begin + 1));
 }
 
 /// `VDD_IN 4319mW/4319mW`: now / on average since it runs.
 std::optional<double> rail_watts(std::string_view words) {
     const auto end = words.find("mW");
-    if (end == std::string_view::npos) return std::nullopt;
+    if (end == npos) return std::nullopt;
     const auto milliwatts = real_of(words.substr(0, end));
     return milliwatts && *milliwatts >= 0 ? std::optional(*milliwatts / 1000) : std::nullopt;
 }
@@ -172,9 +172,9 @@ std::optional<DeviceWatts> read_amd_smi(const std::string& text) {
 /// VIN_SYS_5V0). VDDQ... is a part of the last.
 std::optional<DeviceWatts> read_tegrastats(const std::string& text) {
     const auto end = text.rfind('\n');
-    if (end == std::string::npos) return std::nullopt;
-    const auto before = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
-    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    if (end == npos) return std::nullopt;
+    const auto before = end == 0 ? npos : text.rfind('\n', end - 1);
+    const std::size_t begin = before == npos ? 0 : before + 1;
     std::map<std::string, double> rails;
     std::string name;
     for (const std::string& word : words_of(text.substr(begin, end - begin))) {

@@ -173,7 +173,7 @@ bool AnswerReader::feed(std::string_view bytes, double now, bool same_read) {
                                      ? std::min(most_bytes_, most_whole_bytes)
                                      : 16 * most_error_bytes;
         body_.append(bytes.substr(0, most - std::min(most, body_.size())));
-        if (bytes.find_first_not_of(" \t\r\n") != std::string_view::npos) moved_at_ = now;
+        if (bytes.find_first_not_of(" \t\r\n") != npos) moved_at_ = now;
         if (record_.http_status == 200 && body_.size() == most)
             fail(RequestEnd::malformed,
                  "an answer of more than " + std::to_string(most >> 20U) + " MiB");

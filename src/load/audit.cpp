@@ -255,8 +255,10 @@ private:
                  "cap = " + figure_shown(*cap),
                  "more requests in flight than allowed (Little's law): latency, duration or the "
                  "cap is printed wrong");
-        else if (c_.closed_loop && n_ >= cap_rounds * *cap &&
-                 *in_flight < *cap * (cap_used - slack))
+        else if (c_.closed_loop && n_ >= cap_rounds * *cap && D_ > 0 &&
+                 *in_flight <
+                     *cap * (std::min(cap_used, 1 - cap_drain * r_.latency.p99.value_or(0) / D_) -
+                             slack))
             find(Verdict::suspect, "little", formula + " = " + figure_shown(*in_flight),
                  "cap = " + figure_shown(*cap),
                  "the closed loop did not keep its slots busy: the client waited, or latency "

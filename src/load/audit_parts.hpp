@@ -84,6 +84,7 @@ inline constexpr double fewest_tokens =
     16;  ///< below it one chunk more or less is more than the tolerances
 inline constexpr double cap_tolerance = 1.02;  ///< Little's law above the cap
 inline constexpr double cap_used = 0.75;       ///< a closed loop keeps that much of its cap busy
+inline constexpr double cap_drain = 1.5;       ///< ... until its last answers end, in p99 latencies
 inline constexpr double cap_rounds =
     4;  ///< ... when each of its slots gets at least so many requests
 inline constexpr double peak_times_mean = 20;  ///< above it the peak counts moments, not seconds

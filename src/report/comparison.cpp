@@ -33,8 +33,7 @@ std::string_view gate_word(GateCheck::End end) {
 std::string xml_text(std::string_view text, const Redactor& secrets) {
     std::string result = html_text(start_of(secrets(text), longest_gate_text));
     for (const std::string_view none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
-        for (std::size_t at = result.find(none); at != std::string::npos;
-             at = result.find(none, at))
+        for (std::size_t at = result.find(none); at != npos; at = result.find(none, at))
             result.replace(at, 3, "\xEF\xBF\xBD");
     return result;
 }

@@ -242,8 +242,7 @@ bool acts(std::string_view text, std::size_t at) {
             return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
         };
         const std::size_t before = text.find_last_not_of('_', at);  // a run of them acts as one
-        return before == std::string_view::npos || !letter(before) ||
-               !letter(text.find_first_not_of('_', at));
+        return before == npos || !letter(before) || !letter(text.find_first_not_of('_', at));
     }
     if (at > 0) return false;
     if (contains("#=>", c)) return true;

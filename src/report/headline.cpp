@@ -12,6 +12,7 @@
 #include "servetune/recommendation.hpp"
 #include "study/confirmation.hpp"
 #include "study/verdict.hpp"
+#include "study_file/readers.hpp"
 #include "trial/metric_text.hpp"
 
 #include <fmt/format.h>
@@ -389,7 +390,8 @@ std::string advice_of_inconclusive(const ReportView& view) {
                    "measure both with fixed lengths ('ignore_eos: true'), and compare the answers "
                    "('quality').";
         case InconclusiveReason::never_cold:
-        case InconclusiveReason::not_confirmed: return keep + "go on with a larger budget.";
+        case InconclusiveReason::not_confirmed:
+            return keep + "go on with a larger budget (--trials).";
         case InconclusiveReason::default_unsound: break;
         default:
             if (disturbance != nullptr)
@@ -448,6 +450,16 @@ Headline headline_of(const ReportView& view) {
     }
     if (const std::string difference = environment_difference(view); !difference.empty())
         headline.reason += " " + difference;
+    if (result.conclusion == Conclusion::recommended &&
+        any_of(view.search, [](const Trial& trial) { return trial.fell(); }))
+        headline.reason += " What looked better fell under stress.";
+    for (const Trial& trial : view.trials)
+        if (trial.fell() && trial.configuration == result.recommended) {
+            headline.reason += trial.configuration == view.base()
+                                   ? " Under stress the default failed."
+                                   : " Under stress it failed, as the default does.";
+            headline.advice = "Find out why before you " + view.use("serve") + " it.";
+        }
     for (const Trial& trial : view.search)
         if (trial.started_at && !trial.told())
             headline.reason += fmt::format(" Trial {} has no result yet: {}.", trial.id,
@@ -564,6 +576,8 @@ std::vector<std::string> knowledge_notes(const ReportView& view) {
 
 std::vector<std::string> quality_notes(const ReportView& view) {
     std::vector<std::string> result;
+    if (std::string note = guesses_on_random_words(view.setup.file); !note.empty())
+        result.push_back(capitalized(std::move(note)) + ".");
     if (value_in(view.means(view.recommendation.recommended), quality_drop)) return result;
     for (const auto& [name, value] : view.recommendation.recommended.entries()) {
         const Parameter& parameter = view.problem().space.at(name);

@@ -68,7 +68,9 @@ Section recipe_section(const Content& content) {
     section.show(std::move(table));
     if (!idle.empty())
         section.say("Nothing was seen of " + joined(idle) +
-                    ": without it the recipe is as fast, as far as these measurements tell.");
+                    ": without any one the recipe is as fast, as far as these measurements tell.");
+    if (!found.changes.empty() && view.recommendation.conclusion == Conclusion::inconclusive)
+        section.say("The study is inconclusive: none of this is proven.");
     return section;
 }
 
@@ -212,7 +214,7 @@ std::vector<std::string> stress_notes(const ReportView& view) {
             trial.configuration == view.base() ? "the default" : view.changes(trial.configuration);
         if (trial.fell())
             texts.push_back("Under stress " + who + " failed, " +
-                            (all_fall ? "as the default does, so nothing is refused for it: "
+                            (all_fall ? "and nothing is refused for what the default does too: "
                                       : "so it is not recommended: ") +
                             trial.failure()->message);
         if (trial.measurement() == nullptr) continue;

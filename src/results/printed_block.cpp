@@ -60,7 +60,7 @@ bool goes_on_with_number(std::string_view rest) {
     const std::size_t next = rest.find_first_not_of(" \t\r");
     return next < rest.size() && std::isalpha(static_cast<unsigned char>(rest[next])) == 0 &&
            rest[next] != '=' && !rest.substr(next).starts_with("--") &&
-           rest.find_first_of("0123456789", next) != std::string_view::npos;
+           rest.find_first_of("0123456789", next) != npos;
 }
 
 /// How the tools say that there is no such figure: no cap, no rate, too few requests.
@@ -127,16 +127,13 @@ void read_block(std::string_view block, PublishedResult& into) {
     const auto figures = figures_in(into.result);
     std::set<std::optional<double>*> seen, twice;  // that are printed, and with two values
     std::size_t label_start = 0;
-    for (std::size_t colon = block.find(':'); colon != std::string_view::npos;
-         colon = block.find(':', colon + 1)) {
+    for (std::size_t colon = block.find(':'); colon != npos; colon = block.find(':', colon + 1)) {
         if (colon < label_start) continue;  // within a value
         std::string_view label = block.substr(label_start, colon - label_start);
         // Of what stands before a colon, a rule of dashes and earlier lines belong to no label.
-        if (const auto rule = label.rfind("--"); rule != std::string_view::npos)
-            label.remove_prefix(rule + 2);
+        if (const auto rule = label.rfind("--"); rule != npos) label.remove_prefix(rule + 2);
         while (!label.empty() && blank(label.back())) label.remove_suffix(1);
-        if (const auto line = label.rfind('\n'); line != std::string_view::npos)
-            label.remove_prefix(line + 1);
+        if (const auto line = label.rfind('\n'); line != npos) label.remove_prefix(line + 1);
         std::size_t start = colon + 1;
         while (start < block.size() && blank(block[start]) && block[start] != '\n') ++start;
         std::size_t end = start;
@@ -206,7 +203,7 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
         if (!found.text.empty()) return none("several commands");
         for (std::size_t i = 0; i < command.size(); ++i) {
             const std::string& word = command[i].text;
-            if (!command[i].literal && word.find_first_of("$`") != std::string::npos &&
+            if (!command[i].literal && word.find_first_of("$`") != npos &&
                 (i >= at || !changes_no_measurement(variable_set_by(word))))
                 return none("a part of it is known only where it runs");
             if (word.ends_with(".yaml") || word.ends_with(".yml"))
@@ -225,8 +222,7 @@ std::vector<PublishedResult> read_printed_blocks(std::string_view text,
     std::vector<PublishedResult> results;
     TextAbove above;
     std::size_t after_last = 0;
-    for (std::size_t at = text.find(title); at != std::string_view::npos;
-         at = text.find(title, after_last)) {
+    for (std::size_t at = text.find(title); at != npos; at = text.find(title, after_last)) {
         std::size_t begin = at;  // the rule before the title belongs to the block
         while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
         for (const std::string& line : parts_of(text.substr(after_last, begin - after_last), '\n'))

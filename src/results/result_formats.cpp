@@ -52,7 +52,7 @@ std::optional<double> figure_at(const Json& value, std::string_view path, int ex
     const auto digits = std::string_view(text).substr(0, power);
     const std::int64_t shifted =
         exponent +
-        (power == std::string::npos
+        (power == npos
              ? 0
              : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
     return real_of(std::string(digits) + "e" + std::to_string(shifted));
@@ -107,7 +107,7 @@ void add_row(FormatTable& table, std::string_view line, std::span<const std::str
          {std::pair{"model", &P::model}, {"dataset", &P::dataset}, {"date", &P::date}})
         if (words[0] == name) row.text = text;
     const std::size_t star = path.find('*');
-    const std::string figure = words[0] + (star == std::string::npos ? "" : "_mean_seconds");
+    const std::string figure = words[0] + (star == npos ? "" : "_mean_seconds");
     std::vector<std::string> names;
     const B no_figures;
     for_each_figure(no_figures,
@@ -115,7 +115,7 @@ void add_row(FormatTable& table, std::string_view line, std::span<const std::str
     row.figure = std::size_t(std::find(names.begin(), names.end(), figure) - names.begin());
     if (row.text == nullptr && row.figure == names.size())
         throw std::logic_error("no figure: " + figure);
-    if (star == std::string::npos) table.rows.push_back(row);
+    if (star == npos) table.rows.push_back(row);
     else
         for (const std::string& statistic : statistics) {
             row.path = std::string(path).replace(star, 1, statistic);

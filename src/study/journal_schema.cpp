@@ -155,7 +155,7 @@ std::string changes_between(const Definition& before, const Definition& after) {
         return path == machine_found_path || is_never_compared(path);
     };
     const auto is_fingerprint = [](const std::string& text) {
-        return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
+        return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == npos;
     };
     for (const auto& [path, text] : before) {
         const auto now = after.find(path);

@@ -320,7 +320,7 @@ std::string text_of(InconclusiveReason doubt) {
             return "the measurements of the best configuration were disturbed";
         case InconclusiveReason::most_unreliable: return "hardly any result can be relied on";
         case InconclusiveReason::not_confirmed:
-            return "what looks best was not confirmed; go on with a larger budget";
+            return "what looks best was not confirmed; go on with a larger budget (--trials)";
         case InconclusiveReason::never_cold:
             return "what looks best was never measured from a cold start";
         case InconclusiveReason::length_mismatch:

@@ -84,7 +84,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
         const bool looks_marked =
             cells[i].starts_with(byte_order_mark);  // at the start of a file it is no text
         const std::string cell = (looks_like_formula(cells[i]) ? "'" : "") + cells[i];
-        if (cell.find_first_of(",\"\r\n") == std::string::npos && !looks_empty && !looks_marked) {
+        if (cell.find_first_of(",\"\r\n") == npos && !looks_empty && !looks_marked) {
             result += cell;
             continue;
         }

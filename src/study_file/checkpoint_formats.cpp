@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 
 /// `*` stands for any text.
 bool matches(std::string_view pattern, std::string_view text) {
-    std::size_t p = 0, t = 0, star = pattern.npos, from = 0;
+    std::size_t p = 0, t = 0, star = npos, from = 0;
     while (t < text.size())
         if (p < pattern.size() && pattern[p] == '*') {
             star = p++;
@@ -19,17 +19,17 @@ bool matches(std::string_view pattern, std::string_view text) {
         } else if (p < pattern.size() && pattern[p] == text[t]) {
             ++p;
             ++t;
-        } else if (star != pattern.npos) {
+        } else if (star != npos) {
             p = star + 1;
             t = ++from;
         } else return false;
-    return pattern.find_first_not_of('*', p) == pattern.npos;
+    return pattern.find_first_not_of('*', p) == npos;
 }
 
 /// `method`: all words that say it, `modelopt nvfp4`; numbers that are not said are 0.
 WeightsFormat format_of(std::string method, double bits, double group, bool weights_only) {
     method = lower_case(std::move(method));
-    const auto has = [&](const char* word) { return method.find(word) != method.npos; };
+    const auto has = [&](const char* word) { return method.find(word) != npos; };
     if (bits == 0)
         bits = has("fp4") || has("int4") || has("w4") || has("awq") || has("gptq") ? 4
                : has("8")                                                          ? 8
@@ -124,7 +124,7 @@ void CheckpointFormats::add(std::string pattern, const WeightsFormat& format) {
         pattern = replaced_all(pattern, ".*", "*");
         std::erase_if(pattern, [](char c) { return c == '^' || c == '$' || c == '\\'; });
         const auto open = pattern.find('('), close = pattern.find(')');
-        if (open < close && close != pattern.npos) {
+        if (open < close && close != npos) {
             for (auto at = open + 1, end = at; at <= close; at = end + 1) {
                 end = std::min(pattern.find('|', at), close);
                 add("re:" + pattern.substr(0, open) + pattern.substr(at, end - at) +
@@ -143,7 +143,7 @@ void CheckpointFormats::add(std::string pattern, const WeightsFormat& format) {
         pattern = replaced_all(pattern, theirs, ours);
     if (pattern.starts_with("*.")) pattern.erase(0, 2);  // each is looked for behind any
     std::int64_t layer = -1;
-    if (const auto at = pattern.find("layers."); at != pattern.npos) {
+    if (const auto at = pattern.find("layers."); at != npos) {
         const std::string_view rest = std::string_view(pattern).substr(at + 7);
         const auto digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
         if (digits > 0 && digits < 7) layer = std::stol(std::string(rest.substr(0, digits)));
@@ -154,7 +154,7 @@ void CheckpointFormats::add(std::string pattern, const WeightsFormat& format) {
     for (std::size_t at = 0, dot = 0; at < pattern.size(); at = dot + 1) {
         dot = std::min(pattern.find('.', at), pattern.size());
         const std::string part = pattern.substr(at, dot - at);
-        if (part.find_first_not_of("0123456789") != part.npos)
+        if (part.find_first_not_of("0123456789") != npos)
             module += (module.empty() ? "" : ".") + part;
     }
     Rule& rule = rules_[{module, format.name}];

@@ -55,8 +55,8 @@ double ConfigNames::needed(const std::string& name) {
     for (const Json* part : parts_)
         for (const std::string& key : read_)
             if (const Json* there = child_of(part, key.c_str());
-                found.empty() && there != nullptr && keys.find(key) != keys.npos &&
-                ("'" + keys + "'").find("'" + key + "'") != keys.npos) {
+                found.empty() && there != nullptr && keys.find(key) != npos &&
+                ("'" + keys + "'").find("'" + key + "'") != npos) {
                 found = key + " is " + start_of(there->dump(), 40);
                 whole = whole && !there->is_boolean();
             }
@@ -72,8 +72,7 @@ std::vector<std::string> ConfigNames::unread() const {
     std::vector<std::string> result;
     for (const auto& [key, value] : parts_.front()->items())
         if (!read_.contains(key) && !value.is_null() && !value.is_boolean() &&
-            any_of(tell,
-                   [&, &key = key](std::string_view part) { return key.find(part) != key.npos; }))
+            any_of(tell, [&, &key = key](std::string_view part) { return key.find(part) != npos; }))
             result.push_back(key);
     return result;
 }

@@ -55,7 +55,7 @@ std::string most_of(const Votes& votes) {
 
 /// By the name that Transformers gives to a class: a classifier, an encoder, a bare body.
 bool writes_no_text(const std::string& name) {
-    if (name.find("Chat") != name.npos || name.ends_with("LMHeadModel")) return false;
+    if (name.find("Chat") != npos || name.ends_with("LMHeadModel")) return false;
     constexpr std::array<std::string_view, 4> endings{"Classification", "MaskedLM",
                                                       "QuestionAnswering", "Model"};
     return any_of(endings, [&](std::string_view ending) { return name.ends_with(ending); });
@@ -331,7 +331,7 @@ double weight_bytes_in(const fs::path& folder) {
     std::ifstream index(folder / "model.safetensors.index.json");
     std::string start(4096, '\0');  // of the megabytes that it may have
     index.read(start.data(), std::streamsize(start.size()));
-    if (const auto at = start.find(key); at != std::string::npos)
+    if (const auto at = start.find(key); at != npos)
         return std::strtod(start.c_str() + at + key.size(), nullptr);
     double result = 0;
     std::error_code unknown;
@@ -359,8 +359,8 @@ fs::path file_in(const fs::path& given) {
     for (fs::directory_iterator at(folder, unknown), end; !unknown && at != end;
          at.increment(unknown)) {
         const std::string name = at->path().filename().string();
-        if (name.ends_with(".gguf") && name.find("mmproj") == name.npos &&
-            (!part_of_model(at->path().stem().string()) || name.find("-00001-of-") != name.npos))
+        if (name.ends_with(".gguf") && name.find("mmproj") == npos &&
+            (!part_of_model(at->path().stem().string()) || name.find("-00001-of-") != npos))
             files.push_back(at->path());
     }
     if (files.size() == 1) return files.front();
@@ -435,14 +435,14 @@ ModelSpec Catalogue::model_from_files(const fs::path& given) const {
         const Json* quantization = child_of(&text_part(whole), "quantization_config");
         if (quantization == nullptr) quantization = child_of(&whole, "quantization_config");
         Json modelopt;
-        beside.replace(end, beside.npos, "hf_quant_config.json");
+        beside.replace(end, npos, "hf_quant_config.json");
         if (quantization == nullptr && text_exists(file.parent_path() / beside, snapshot_))
             quantization = &(modelopt = json_of(file.parent_path() / beside));
         spec = ModelOfFiles(table, path, whole, quantization)
                    .finished(named ? 0 : weight_bytes_in(file.parent_path()));
         spec.name = fs::absolute(file).parent_path().string();
         if (named) spec.name = beside.substr(0, end - 1);
-        if (const auto at = spec.name.find("--"); named && at != beside.npos)
+        if (const auto at = spec.name.find("--"); named && at != npos)
             spec.name.replace(at, 2, "/");
     }
     std::error_code unknown;

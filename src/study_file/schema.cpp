@@ -186,7 +186,7 @@ std::string with_key_tables(const std::string& page) {
     for (const KeyType* table : key_tables()) {
         const std::string heading = "\n### " + std::string(table->table) + "\n\n";
         const auto at = result.find(heading);
-        if (at == std::string::npos)
+        if (at == npos)
             throw ParseError("the page has no heading '### " + std::string(table->table) + "'");
         const auto body = at + heading.size();
         const auto table_begin = result.find("| key |", body);

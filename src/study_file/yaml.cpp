@@ -86,7 +86,7 @@ private:
                 i += 3;
             } else if (text.compare(i, 2, "${") == 0) {
                 const auto end = text.find('}', i);
-                if (end == std::string::npos) at.fail("'${' without '}'");
+                if (end == npos) at.fail("'${' without '}'");
                 const std::string inside = text.substr(i + 2, end - i - 2);
                 const auto dash = inside.find(":-");
                 const std::string name = inside.substr(0, dash);
@@ -100,7 +100,7 @@ private:
                             at.fail("the environment variable '" + name + "' is not UTF-8 text");
                     keep_secret(value, name);
                     result += value;
-                } else if (dash != std::string::npos) result += inside.substr(dash + 2);
+                } else if (dash != npos) result += inside.substr(dash + 2);
                 else if (file_->snapshot && file_->snapshot->shows_unset_variables()) {
                     // A value that none has, so that all who write `${NAME}` for the value do so.
                     keep_secret("value-of-" + name, name);
@@ -183,7 +183,7 @@ void check_one_document(const std::string& text, const std::string& name) {
 std::string indentation_hint(std::string_view text, const YAML::Exception& error) {
     for (int at = 0; at < error.mark.line; ++at) {
         const auto end = text.find('\n');
-        if (end == std::string_view::npos) return "";
+        if (end == npos) return "";
         text.remove_prefix(end + 1);
     }
     const std::string_view indentation = text.substr(0, text.find_first_not_of(" \t"));
@@ -212,7 +212,7 @@ Yaml Yaml::parse(std::string_view text, const std::string& path, const Snapshot&
     static std::mutex guard;
     static std::map<std::string, const Yaml, std::less<>> parsed;  // by text
     static std::size_t bytes = 0;                                  // of these texts
-    const bool same_everywhere = text.find('$') == text.npos;      // no variable's value
+    const bool same_everywhere = text.find('$') == npos;           // no variable's value
     if (same_everywhere) {
         const std::lock_guard lock(guard);
         if (const auto* found = entry_in(parsed, text)) {

@@ -17,9 +17,8 @@ namespace {
 /// 0x1f, 0b1, 0o7, 1_000, 1_0.5: numbers of YAML 1.1 or 1.2 that are none of ours.
 bool is_number_elsewhere(std::string_view text) {
     if (text.size() > 2 && text[0] == '0' && contains("xXbBoO", text[1]))
-        return text.find_first_not_of("0123456789abcdefABCDEF_", 2) == std::string_view::npos;
-    return contains(text, '_') &&
-           text.find_first_not_of("0123456789_.eE+-") == std::string_view::npos;
+        return text.find_first_not_of("0123456789abcdefABCDEF_", 2) == npos;
+    return contains(text, '_') && text.find_first_not_of("0123456789_.eE+-") == npos;
 }
 
 using OrderedJson = nlohmann::ordered_json;
@@ -59,10 +58,8 @@ std::string yaml_text(const std::string& text) {
         !literal.empty() && std::holds_alternative<std::string>(value_of(literal)) &&
         !booleans.contains(lower_case(literal)) &&
         std::isalnum(static_cast<unsigned char>(literal.front())) != 0 &&
-        literal.find_first_not_of("0123456789-") !=
-            std::string::npos &&  // 2026-11-25 is a date to some
-        !is_number_elsewhere(literal) &&
-        all_of(literal, [](char c) {
+        literal.find_first_not_of("0123456789-") != npos &&  // 2026-11-25 is a date to some
+        !is_number_elsewhere(literal) && all_of(literal, [](char c) {
             return std::isalnum(static_cast<unsigned char>(c)) != 0 || contains("._/-+", c);
         });
     return plain ? literal : yaml_quoted(literal);
@@ -75,8 +72,8 @@ OrderedJson scalar_json(const Yaml& node) {
     static const std::set<std::string> booleans{"on", "off", "yes", "no", "true", "false"};
     const Value value = node.value();
     const std::string written = node.text();
-    const bool octal = written.size() > 1 && written[0] == '0' &&
-                       written.find_first_not_of("0123456789") == std::string::npos;
+    const bool octal =
+        written.size() > 1 && written[0] == '0' && written.find_first_not_of("0123456789") == npos;
     const bool boolean =
         std::holds_alternative<std::string>(value) && booleans.contains(lower_case(written));
     if (!node.is_quoted() && (octal || boolean))

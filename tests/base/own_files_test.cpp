@@ -50,45 +50,47 @@ TEST_CASE(
 
 TEST_CASE("own files: only folders with a trial's log make room for others") {
     const TemporaryFolder folder;
+    const fs::path& here = folder.path();
     for (const char* trial : {"trials/0", "trials/1", "trials/2"})
-        fs::create_directories(folder.path() / trial);
+        fs::create_directories(here / trial);
     folder.write("trials/0/engine.log", std::string(1000, 'x'));
     folder.write("trials/1/notes.txt",
                  std::string(1000, 'x'));  // named by somebody who counts, too
     folder.write("trials/2/command.log", std::string(1000, 'x'));
     TrialFolders folders;
-    folders.begin(folder.path() / "trials/3", 1, 0);
-    CHECK_FALSE(fs::exists(folder.path() / "trials/0"));
-    CHECK(fs::exists(folder.path() / "trials/1/notes.txt"));
-    CHECK_FALSE(fs::exists(folder.path() / "trials/2"));
+    folders.begin(here / "trials/3", 1, 0);
+    CHECK_FALSE(fs::exists(here / "trials/0"));
+    CHECK(fs::exists(here / "trials/1/notes.txt"));
+    CHECK_FALSE(fs::exists(here / "trials/2"));
 }
 
 TEST_CASE("own files: a trial whose servers have folders of their own makes room too") {
     const TemporaryFolder folder;
-    fs::create_directories(folder.path() / "trials/0/prefill-0");
+    const fs::path& here = folder.path();
+    fs::create_directories(here / "trials/0/prefill-0");
     folder.write("trials/0/prefill-0/engine.log", std::string(1000, 'x'));
-    fs::create_directories(folder.path() / "trials/1/notes");
+    fs::create_directories(here / "trials/1/notes");
     folder.write("trials/1/notes/mine.txt", std::string(1000, 'x'));
     TrialFolders folders;
-    folders.begin(folder.path() / "trials/3", 1, 0);
-    CHECK_FALSE(fs::exists(folder.path() / "trials/0"));
-    CHECK(fs::exists(folder.path() / "trials/1/notes/mine.txt"));
+    folders.begin(here / "trials/3", 1, 0);
+    CHECK_FALSE(fs::exists(here / "trials/0"));
+    CHECK(fs::exists(here / "trials/1/notes/mine.txt"));
 }
 
 TEST_CASE(
     "own files: no output waits for the reader of a FIFO, none follows a link to a file of "
     "others") {
     const TemporaryFolder folder;
-    const fs::path fifo = folder.path() / "engine.log";
+    const fs::path& here = folder.path();
+    const fs::path fifo = here / "engine.log";
     REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
     CHECK(has(message_of<IoError>([&] { LogFile log(fifo, 4096); }), "it is a FIFO"));
     CHECK(has(message_of<IoError>([&] { write_plain_file(fifo, "x"); }), "cannot write"));
     folder.write("theirs", "precious");
-    fs::create_symlink("theirs", folder.path() / "log");
-    CHECK(has(message_of<IoError>([&] { LogFile log(folder.path() / "log", 4096); }),
+    fs::create_symlink("theirs", here / "log");
+    CHECK(has(message_of<IoError>([&] { LogFile log(here / "log", 4096); }),
               "a link to a file of others"));
-    CHECK(
-        has(message_of<IoError>([&] { write_plain_file(folder.path() / "log", "x", O_NOFOLLOW); }),
-            "cannot write"));
-    CHECK(read_file(folder.path() / "theirs") == "precious");
+    CHECK(has(message_of<IoError>([&] { write_plain_file(here / "log", "x", O_NOFOLLOW); }),
+              "cannot write"));
+    CHECK(read_file(here / "theirs") == "precious");
 }

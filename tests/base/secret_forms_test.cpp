@@ -80,10 +80,9 @@ TEST_CASE(
     "secret forms: base64 in any place of other bytes, percent-encoded, hexadecimal and JSON forms "
     "are taken out") {
     int left = 0;
-    for (const std::string& secret :
-         {std::string("sk-PLANT-apikey-x1"), std::string("abcd"), std::string("PL/AN+T\"x\\y\nz'"),
-          std::string("gr\xC3\xB6\xC3\x9F-\xF0\x9F\x98\x80-pass"),
-          std::string("\xFE\xFF\xFB\xEF\xBE\xFBpw")}) {
+    for (const std::string secret :
+         {"sk-PLANT-apikey-x1", "abcd", "PL/AN+T\"x\\y\nz'",
+          "gr\xC3\xB6\xC3\x9F-\xF0\x9F\x98\x80-pass", "\xFE\xFF\xFB\xEF\xBE\xFBpw"}) {
         Redactor secrets;
         secrets.add(secret, "${KEY}");
         for (const std::string& form : forms_in_logs(secret)) {

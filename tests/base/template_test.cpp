@@ -3,27 +3,26 @@
 
 #include "base/template.hpp"
 
-#include <vector>
-
 using namespace servetune;
+
+namespace {
+using Fillings = std::vector<std::pair<std::string, std::string>>;  // a text, and it filled
+}  // namespace
 
 TEST_CASE("a template's places are filled, escaped as they say, and not looked at again") {
     const TemplateValues values{
         {{"name", "a \"b\""}, {"none", ""}, {"lines", "x\n\ny\n"}, {"place", "{{name}}"}}, {}};
     const TemplateEscapes escapes{
         {"quoted", [](const std::string& text) { return "<" + text + ">"; }}};
-    struct Case {
-        std::string text, filled;
-    };
     for (const auto& [text, filled] :
-         std::vector<Case>{{"", ""},
-                           {"no place, { { and }}\n", "no place, { { and }}\n"},
-                           {"{{name}}, {{name|quoted}}\n", "a \"b\", <a \"b\">\n"},
-                           {"a:\n  {{lines}}\nb\n", "a:\n  x\n\n  y\nb\n"},
-                           {"a: {{lines}}", "a: x\n\ny\n"},
-                           {"a\n  {{none}}\nb", "a\nb"},
-                           {"a{{none}}b", "ab"},
-                           {"{{place}}", "{{name}}"}}) {
+         Fillings{{"", ""},
+                  {"no place, { { and }}\n", "no place, { { and }}\n"},
+                  {"{{name}}, {{name|quoted}}\n", "a \"b\", <a \"b\">\n"},
+                  {"a:\n  {{lines}}\nb\n", "a:\n  x\n\n  y\nb\n"},
+                  {"a: {{lines}}", "a: x\n\ny\n"},
+                  {"a\n  {{none}}\nb", "a\nb"},
+                  {"a{{none}}b", "ab"},
+                  {"{{place}}", "{{name}}"}}) {
         CAPTURE(text);
         CHECK(fill_template(text, values, escapes) == filled);
     }
@@ -34,18 +33,15 @@ TEST_CASE("sections of a template stand once for each entry, or if a text is the
         {{"some", "1"}, {"none", ""}, {"who", "outer"}},
         {{"all", {{{{"n", "a"}}, {{"inner", {{}, {}}}}}, {{{"n", "b"}, {"who", "own"}}, {}}}},
          {"empty", {}}}};
-    struct Case {
-        std::string text, filled;
-    };
-    for (const auto& [text, filled] : std::vector<Case>{
-             {"{{#some}}x{{/some}}{{^some}}y{{/some}}", "x"},
-             {"{{#none}}x{{/none}}{{^none}}y{{/none}}", "y"},
-             {"{{#unknown}}{{absent}}{{/unknown}}{{^unknown}}y{{/unknown}}", "y"},
-             {"{{#empty}}x{{/empty}}{{^empty}}y{{/empty}}", "y"},
-             {"[{{#all}}{{n}} {{who}};{{/all}}]", "[a outer;b own;]"},
-             {"{{#all}}{{n}}{{#inner}}.{{/inner}}{{/all}}", "a..b"},
-             {"list:\n  {{#all}}\n  - {{n}}\n  {{/all}}\nend\n", "list:\n  - a\n  - b\nend\n"},
-             {"a\n{{#none}}\nx {{#some}}y{{/some}}\n{{/none}}\nb\n", "a\nb\n"}}) {
+    for (const auto& [text, filled] :
+         Fillings{{"{{#some}}x{{/some}}{{^some}}y{{/some}}", "x"},
+                  {"{{#none}}x{{/none}}{{^none}}y{{/none}}", "y"},
+                  {"{{#unknown}}{{absent}}{{/unknown}}{{^unknown}}y{{/unknown}}", "y"},
+                  {"{{#empty}}x{{/empty}}{{^empty}}y{{/empty}}", "y"},
+                  {"[{{#all}}{{n}} {{who}};{{/all}}]", "[a outer;b own;]"},
+                  {"{{#all}}{{n}}{{#inner}}.{{/inner}}{{/all}}", "a..b"},
+                  {"list:\n  {{#all}}\n  - {{n}}\n  {{/all}}\nend\n", "list:\n  - a\n  - b\nend\n"},
+                  {"a\n{{#none}}\nx {{#some}}y{{/some}}\n{{/none}}\nb\n", "a\nb\n"}}) {
         CAPTURE(text);
         CHECK(fill_template(text, values) == filled);
     }
@@ -67,10 +63,7 @@ TEST_CASE("parts of a template, lists at a place, several escapes, comments") {
         {"star", [](const std::string& text) { return "*" + text + "*"; }}};
     const TemplateParts parts{{"part", "{{#rows}}\n{{n}}: {{name}}\n{{/rows}}\n"},
                               {"empty", "{{?none}}\nx\n{{/none}}\n"}};
-    struct Case {
-        std::string text, filled;
-    };
-    for (const auto& [text, filled] : std::vector<Case>{
+    for (const auto& [text, filled] : Fillings{
              {"{ {{name|angle}} {{{name}}} }", "{ <a-b> {_a-b} }"},
              {"{{words|angle}}|{{words,|angle}}|{{words}}", "<p> <q>|<p>, <q>|_p _q"},
              {"{{name|angle|star}}", "*<a-b>*"},

@@ -2,9 +2,6 @@
 #include "base/token_shapes.hpp"
 #include "support/test.hpp"
 
-#include <utility>
-#include <vector>
-
 using namespace servetune;
 
 TEST_CASE("token shapes: what looks like a secret goes, all else stays") {

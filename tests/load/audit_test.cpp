@@ -329,6 +329,16 @@ TEST_CASE("audit: half a printed unit is allowed as an amount, not as a share of
     CHECK(audit(r) == Validity{});
     r.latency.mean = 0.02;
     CHECK(ids(audit(r)) == std::set<std::string>{"little"});
+
+    // 37 in flight of 64: the longest answers end alone.
+    r.duration_seconds = 33;
+    r.latency = {.mean = 3, .p99 = 13};
+    r.maximum_concurrency = 64;
+    AuditContext closed;
+    closed.closed_loop = true;
+    CHECK(ids(audit(r, closed)).empty());
+    r.latency.p99 = 4;
+    CHECK(ids(audit(r, closed)) == std::set<std::string>{"little"});
 }
 
 TEST_CASE("audit: a server whose queue grew did not keep up, whatever latency its queue explains") {
