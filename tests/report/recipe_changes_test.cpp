@@ -94,7 +94,8 @@ TEST_CASE("recipe: the report begins with what each change gains, costs, or does
     INFO(reports.markdown);
     const auto at = reports.markdown.find("## Which of the recipe's changes earn their place");
     CHECK(at < reports.markdown.find("## Conclusion"));
-    CHECK(has(reports.markdown, "Nothing was seen of chatter: without any one the recipe is as fast"));
+    CHECK(has(reports.markdown,
+              "Nothing was seen of chatter: without any one the recipe is as fast"));
     CHECK(reports.html.find("id=\"recipe\"") < reports.html.find("id=\"verdict\""));
 }
 
