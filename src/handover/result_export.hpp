@@ -33,8 +33,8 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
 std::string text_block(BenchmarkResult result);
 
 /// The Benchmark Reports 0.2.1 of llm-d, one for each load that a trial measured and whose figures
-/// are not unsound: file -> report. Each trial has a folder, as llm-d compares treatments, and files
-/// are called as it looks for them. JSON is YAML.
+/// are not unsound: file -> report. Each trial has a folder, as llm-d compares treatments, and
+/// files are called as it looks for them. JSON is YAML.
 std::map<std::string, nlohmann::ordered_json> llm_d_reports(const StudySetup& setup,
                                                             const std::vector<Trial>& trials);
 

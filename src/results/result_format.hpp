@@ -15,6 +15,8 @@
 
 namespace servetune {
 
+using Texts = std::vector<std::string>;
+
 /// Of one file. A result takes some kilobytes; a sweep has hundreds.
 inline constexpr std::size_t most_results = 20'000;
 

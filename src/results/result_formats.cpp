@@ -31,8 +31,9 @@ using P = PublishedResult;
 const Json* node_at(const Json& value, std::string_view path) {
     const Json* at = &value;
     for (const std::string& key : parts_of(path, '>')) {
-        if (at->is_array() && key == "0" && !at->empty()) {
-            at = &at->front();
+        if (const auto index = integer_of(key); at->is_array() && index) {
+            if (at->size() <= std::size_t(*index)) return nullptr;
+            at = &(*at)[std::size_t(*index)];
             continue;
         }
         if (!at->is_object()) return nullptr;
@@ -83,7 +84,7 @@ bool is_at(const Json& value, std::string_view path, const Json& wanted) {
     return node != nullptr && *node == wanted;
 }
 /// A line of tables/known_by.txt: the tool, then what its results have.
-bool is_known_by(const Json& value, const std::vector<std::string>& line) {
+bool is_known_by(const Json& value, const Texts& line) {
     return std::all_of(line.begin() + 1, line.end(), [&](std::string_view path) {
         const bool any = path.ends_with('?');
         const Json* node = node_at(value, path.substr(0, path.size() - std::size_t(any)));
@@ -118,7 +119,7 @@ constexpr std::array times_of_requests{&B::time_to_first_token, &B::time_per_out
 void add_row(FormatTable& table, std::string_view line, std::span<const std::string> statistics) {
     const std::size_t middle = line.find(" = ");
     const std::string path(line.substr(0, middle));
-    const std::vector<std::string> words = words_of(line.substr(middle + 3));
+    const Texts words = words_of(line.substr(middle + 3));
     FormatRow row{path};
     row.read_only = table.read_only;
     for (std::size_t i = 1; i < words.size(); ++i)
@@ -131,7 +132,7 @@ void add_row(FormatTable& table, std::string_view line, std::span<const std::str
         if (words[0] == name) row.text = text;
     const std::size_t star = path.find('*');
     const std::string figure = words[0] + (star == npos ? "" : "_mean_seconds");
-    std::vector<std::string> names;
+    Texts names;
     const B no_figures;
     for_each_figure(no_figures,
                     [&](const std::string& name, const auto&) { names.push_back(name); });
@@ -150,7 +151,7 @@ void add_row(FormatTable& table, std::string_view line, std::span<const std::str
 std::map<std::string, FormatTable, std::less<>> read_format_tables() {
     std::map<std::string, FormatTable, std::less<>> result;
     FormatTable* table = nullptr;
-    std::vector<std::string> statistics;
+    Texts statistics;
     for (const std::string& line : parts_of(figures_of_tools_txt.text, '\n')) {
         if (line.empty() || line.starts_with('#')) continue;
         if (line.starts_with('[')) table = &result[line.substr(1, line.size() - 2)];
@@ -432,7 +433,15 @@ void finish_llm_d(const Json& value, PublishedResult& result) {
     if (generator == "aiperf" && !figures.time_per_output_token.mean)
         std::swap(figures.time_per_output_token, figures.inter_token_latency);
     if (!generator.empty()) result.tool += " of " + generator;
-    add_label(result, text_at(value, "run>description"));
+    for (const char* path : {"scenario>load>metadata>description", "run>description"})
+        add_label(result, text_at(value, path));
+    // The flags of one engine; where there are none, nobody says that it had none.
+    const Json* flags = node_at(value, "scenario>stack>0>native>args");
+    if (flags == nullptr || !flags->is_object() || node_at(value, "scenario>stack>1")) return;
+    for (const auto& [name, text] : flags->items()) {
+        result.arguments_unknown = false;
+        result.arguments += "--" + one_line(name) + " " + text_at(text, {}) + " ";
+    }
 }
 
 constexpr std::array<ResultFormat, 11> known_formats{
@@ -449,9 +458,9 @@ constexpr std::array<ResultFormat, 11> known_formats{
      {"llm-d", "llm-d", finish_llm_d}}};
 
 /// The lines of tables/known_by.txt.
-const std::vector<std::vector<std::string>>& known_by() {
+const std::vector<Texts>& known_by() {
     static const auto all = [] {
-        std::vector<std::vector<std::string>> lines;
+        std::vector<Texts> lines;
         for (const std::string& line : parts_of(known_by_txt.text, '\n'))
             if (!line.empty() && !line.starts_with('#'))
                 for (lines.emplace_back(); const std::string& word : parts_of(line, ','))
@@ -466,7 +475,7 @@ constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed",
 
 std::string found_in(const Json& value) {
     if (value.is_array()) return "a list of " + std::to_string(value.size()) + " values";
-    std::vector<std::string> keys;
+    Texts keys;
     if (value.is_object())
         for (const auto& [key, child] : value.items())
             if (keys.size() < 8) keys.push_back(one_line(std::string_view(key).substr(0, 40)));
@@ -581,13 +590,13 @@ bool is_sweep_table(std::string_view text) {
 /// NaN. A name is a text, also that of a model called `7e5`; lists of requests are no figures.
 Json rows_of_sweep_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
-    const std::vector<std::string>& header = rows.front().cells;
+    const Texts& header = rows.front().cells;
     if (rows.size() < 2 || rows.size() > most_results + 1)
         throw ParseError(name + ": a table of 1 to " + std::to_string(most_results) +
                          " rows wanted, got " + std::to_string(rows.size() - 1));
     Json runs = Json::array();
     for (std::size_t r = 1; r < rows.size(); ++r) {
-        const std::vector<std::string>& cells = cells_of(rows[r], header.size(), name);
+        const Texts& cells = cells_of(rows[r], header.size(), name);
         Json& run = runs.emplace_back(Json::object());
         for (std::size_t i = 0; i < cells.size(); ++i) {
             if (cells[i].empty() || header[i].empty() || cells[i].front() == '[') continue;
