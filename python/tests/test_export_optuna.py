@@ -10,7 +10,7 @@ import pytest
 
 from servetune._program import find_checked, run_program
 
-optuna = pytest.importorskip("optuna", reason="Optuna is not installed: its export is not tested")
+optuna = pytest.importorskip("optuna", "5", reason="Optuna is not installed: its export is not tested")
 
 _measure = """
 import json, sys

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-optuna = pytest.importorskip("optuna", reason="Optuna is not installed: its sampler is not tested")
+optuna = pytest.importorskip("optuna", "5", reason="Optuna is not installed: its sampler is not tested")
 
 from optuna.distributions import (
     BaseDistribution,
