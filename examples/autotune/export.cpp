@@ -7,6 +7,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "handover/result_export.hpp"
 #include "report/report_json.hpp"
 #include "servetune/error.hpp"
 #include "study/json.hpp"
@@ -55,17 +56,13 @@ std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& tri
                           ? "ok"
                           : std::string(name_in(failure_kinds, trial.failure()->kind)));
         for (const std::string& name : metrics) {
-            const auto found =
-                measured == nullptr ? Metrics::const_iterator{} : measured->metrics.find(name);
-            row.push_back(measured == nullptr || found == measured->metrics.end()
-                              ? ""
-                              : text_of(found->second.value));
+            const auto* found = measured == nullptr ? nullptr : entry_in(measured->metrics, name);
+            row.push_back(found == nullptr ? "" : text_of(found->value));
         }
-        row.push_back(
-            measured != nullptr ? std::string(name_in(verdicts, measured->validity.verdict)) : "");
-        row.push_back(measured != nullptr ? findings_text(measured->validity) : "");
-        row.push_back(measured != nullptr ? ""
-                                          : printable_line(secrets()(trial.failure()->message)));
+        if (measured != nullptr)
+            row.insert(row.end(), {std::string(name_in(verdicts, measured->validity.verdict)),
+                                   findings_text(measured->validity), ""});
+        else row.insert(row.end(), {"", "", printable_line(secrets()(trial.failure()->message))});
         result += csv_line(row);
     }
     return result;
@@ -95,6 +92,9 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
 }  // namespace
 
 int export_trials(const ExportArguments& arguments) {
+    const bool reports = arguments.format == "llm-d";
+    if ((reports || arguments.format == "record") && !arguments.output)
+        throw UsageError("--as " + arguments.format + " writes a folder: say it with --output");
     if (arguments.format == "record") return export_record(arguments);
     if (arguments.format == "optuna")
         throw UsageError(
@@ -103,6 +103,14 @@ int export_trials(const ExportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials =
         read_journal(setup, arguments.folder_to_read(setup.file)).trials();
+    if (reports) {
+        for (const auto& [name, report] : llm_d_reports(setup, trials)) {
+            const fs::path file = *arguments.output / name;
+            fs::create_directories(file.parent_path());
+            write_file(file, shown_json(report, 1) + "\n");
+        }
+        return done;
+    }
     const std::string text =
         arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
     if (arguments.output) write_file(*arguments.output, text);

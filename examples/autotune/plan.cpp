@@ -35,6 +35,8 @@ namespace autotune {
 
 namespace {
 
+using Texts = std::vector<std::string>;
+
 std::vector<Trial> trials_in(const fs::path& folder) {
     if (!has_journal(folder)) return {};
     try {
@@ -283,8 +285,8 @@ Plan plan_of(const StudySetup& setup, const fs::path& folder) {
 namespace {
 
 /// Devices and cores that the study gives its engines and this machine does not have.
-std::vector<std::string> missing_devices(const StudyFile& file) {
-    std::vector<std::string> result;
+Texts missing_devices(const StudyFile& file) {
+    Texts result;
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr || deploy->elsewhere()) return result;
     const DeployOptions& options = deploy->options.deploy;
@@ -300,7 +302,7 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
     }
     const auto names =
         options.gpus.empty() || devices.empty() ? std::nullopt : named_gpus(options.gpus);
-    for (const std::string& name : names.value_or(std::vector<std::string>{}))
+    for (const std::string& name : names.value_or(Texts{}))
         if (!name.starts_with("MIG-") && only_named(std::vector{name}, states).empty())
             result.push_back(place + "gpus` of `deploy` lists " + name +
                              ", and nvidia-smi finds only " + here + " here");
@@ -312,8 +314,8 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
 }
 
 /// Files of workloads that are not there, of a study that sends them to a server.
-std::vector<std::string> missing_data(const StudyFile& file) {
-    std::vector<std::string> result;
+Texts missing_data(const StudyFile& file) {
+    Texts result;
     const bool sends = std::holds_alternative<DeployChoice>(file.measuring) ||
                        std::holds_alternative<AttachChoice>(file.measuring);
     if (!sends) return result;
@@ -336,8 +338,8 @@ std::vector<std::string> missing_data(const StudyFile& file) {
 
 }  // namespace
 
-std::vector<std::string> missing_for(const StudyFile& file) {
-    std::vector<std::string> result = missing_models(file);
+Texts missing_for(const StudyFile& file) {
+    Texts result = missing_models(file);
     for (const auto& more : {missing_devices(file), missing_data(file), missing_power(file),
                              set_by_own_environment(file)})
         result.insert(result.end(), more.begin(), more.end());
@@ -357,7 +359,7 @@ bool starts_program_here(const StudyFile& file) {
 /// names, and its own --help, of which a line goes to `asked`. A newer version, and one that lists
 /// its flags itself, may have further ones.
 std::vector<FlagFacts> known_flags(const StudyFile& file, const Engine& engine, bool ask,
-                                   std::vector<std::string>& asked) {
+                                   Texts& asked) {
     std::vector<FlagFacts> result;
     const std::string version = file.composition->version_of(engine);
     std::vector<FlagFacts> known = known_versions(file.source.search_spaces, engine.name);
@@ -387,10 +389,9 @@ std::string place_of_flag(const StudyFile& file, const Engine& engine, const std
 
 }  // namespace
 
-std::vector<std::string> flag_problems(const StudySetup& setup, bool ask_installed,
-                                       std::vector<std::string>& asked) {
+Texts flag_problems(const StudySetup& setup, bool ask_installed, Texts& asked) {
     constexpr int draws = 300;
-    std::vector<std::string> result;
+    Texts result;
     const StudyFile& file = setup.file;
     std::map<std::string, std::vector<FlagFacts>> facts;
     for (const Engine& engine : file.composition->engines())
@@ -404,8 +405,8 @@ std::vector<std::string> flag_problems(const StudySetup& setup, bool ask_install
             const Command command =
                 file.composition->render(configuration, {file.model}, group.role);
             for (const FlagFacts& known : facts[engine.name]) {
-                std::vector<std::string> flags;
-                const std::vector<std::string> problems = known.problems(command, engine, &flags);
+                Texts flags;
+                const Texts problems = known.problems(command, engine, &flags);
                 for (std::size_t k = 0; k < problems.size(); ++k)
                     if (std::string text = place_of_flag(file, engine, flags[k]) + problems[k];
                         !contains(result, text))
@@ -416,21 +417,21 @@ std::vector<std::string> flag_problems(const StudySetup& setup, bool ask_install
     return result;
 }
 
-void refuse(const std::vector<std::string>& problems) {
+void refuse(const Texts& problems) {
     if (!problems.empty()) throw ParseErrors(problems);
 }
 
 void refuse_flags(const StudySetup& setup, const fs::path& folder) {
     if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || has_journal(folder)) return;
-    std::vector<std::string> asked;
-    std::vector<std::string> problems = flag_problems(setup, false, asked);
+    Texts asked;
+    Texts problems = flag_problems(setup, false, asked);
     if (!problems.empty() && starts_program_here(setup.file))
         problems = flag_problems(setup, true, asked);
     refuse(problems);
 }
 
-std::vector<std::string> missing_here(const StudySetup& setup) {
-    std::vector<std::string> result;
+Texts missing_here(const StudySetup& setup) {
+    Texts result;
     const StudyFile& file = setup.file;
     if (const auto* attach = std::get_if<AttachChoice>(&file.measuring);
         attach != nullptr && !anybody_answers(attach->options.url))
@@ -457,9 +458,8 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
     return result;
 }
 
-std::vector<std::string> warnings_of(const StudySetup& setup, const fs::path& folder, bool here) {
-    std::vector<std::string> result = setup.file.warnings;
-    using Texts = std::vector<std::string>;
+Texts warnings_of(const StudySetup& setup, const fs::path& folder, bool here) {
+    Texts result = setup.file.warnings;
     for (const Texts& more : {setup.file.composition->notes(), here ? missing_here(setup) : Texts{},
                               Texts{memory_text(setup), changed_since(setup, folder)}})
         std::copy_if(more.begin(), more.end(), std::back_inserter(result),
@@ -492,8 +492,8 @@ std::string context_text(const StudyFile& file) {
     return "";
 }
 
-std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware) {
-    std::vector<std::string> result;
+Texts facts_to_know(const StudyFile& file, const std::string& hardware) {
+    Texts result;
     const Catalogue catalogue = file.catalogue();
     const std::string& said = hardware.empty() ? file.machine.chip() : hardware;
     const std::vector<HardwareSpec> known = catalogue.all_hardware();

@@ -71,7 +71,6 @@ void write_record_of(const StudySetup& setup, const fs::path& journal, const fs:
 }
 
 int export_record(const ExportArguments& arguments) {
-    if (!arguments.output) throw UsageError("--as record writes a folder: say it with --output");
     if (is_result(arguments.study)) {
         const Catalogue catalogue = Catalogue::standard();
         (void)read_results(read_file(arguments.study), arguments.study.string(),

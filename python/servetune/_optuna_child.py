@@ -7,7 +7,7 @@ import json
 import math
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from optuna.storages import BaseStorage
@@ -36,7 +36,7 @@ class Task:
     ) -> None:
         self.space = space
         measured = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-        names = sorted({name for trial in measured for name in _constraints_of(trial)})
+        names = sorted({name for trial in measured for name in trial.constraints})
         self.units = {name: _first_size(name, measured) for name in names}
         self.origins = [_origin([trial.values[i] for trial in measured]) for i in range(len(directions))]
         goals: dict[str, list[str]] = {}
@@ -67,8 +67,7 @@ class Task:
             if not trial.intermediate_values:
                 return {"failed": "other"}
             values = [trial.intermediate_values[max(trial.intermediate_values)]]
-        constraints = _constraints_of(trial)
-        kept = [constraints.get(name, 0.0) for name in self.units]
+        kept = [trial.constraints.get(name, 0.0) for name in self.units]
         if not all(map(_is_sound, values)) or any(map(math.isnan, kept)):
             return {"failed": "invalid_result"}
         metrics = {f"v{i}": _plain(value - origin) for i, (value, origin) in enumerate(zip(values, self.origins))}
@@ -183,16 +182,9 @@ def _forget(number: int) -> dict[str, Any]:
     return {"tell": {"trial": number, "failed": "cancelled"}}
 
 
-def _constraints_of(trial: FrozenTrial) -> Mapping[str, float]:
-    if hasattr(trial, "constraints"):
-        constraints: Mapping[str, float] = trial.constraints
-        return constraints
-    return {str(i): value for i, value in enumerate(trial.system_attrs.get("constraints") or ())}  # before Optuna 5
-
-
 def _first_size(name: str, trials: Sequence[FrozenTrial]) -> float:
     """The size of the first value of a constraint that is not 0: its unit, whatever comes later."""
-    sizes = (abs(_constraints_of(trial).get(name, 0.0)) for trial in trials)
+    sizes = (abs(trial.constraints.get(name, 0.0)) for trial in trials)
     return next((size for size in sizes if 0 < size < math.inf), 1.0)
 
 

@@ -3,8 +3,9 @@
 
     python3 -m servetune.export_optuna STUDY sqlite:///optuna.db
 
-STUDY: its file, folder or journal. A trial is COMPLETE when its configuration may win, PRUNED when it was measured and
-refused, FAIL when it failed. Every metric is a user attribute.
+STUDY: its file, folder or journal. A trial is COMPLETE when its configuration may win or breaks a limit, PRUNED when it
+was measured and refused for something else, FAIL when it failed. A limit is a constraint: above 0 where it is broken.
+Every metric is a user attribute.
 """
 
 from __future__ import annotations
@@ -43,16 +44,29 @@ def _distribution_of(values: list[Any]) -> BaseDistribution:
     return CategoricalDistribution(sorted(set(values), key=str))
 
 
+def _constraints_of(limits: list[dict[str, Any]], metrics: dict[str, float]) -> dict[str, float]:
+    """Every limit, also of each workload: kept at 0 and below."""
+    return {
+        f"{name} <= {limit['at_most']}" if "at_most" in limit else f"{name} >= {limit['at_least']}": (
+            value - limit["at_most"] if "at_most" in limit else limit["at_least"] - value
+        )
+        for limit in limits
+        for name, value in metrics.items()
+        if limit["metric"] in (name, name.split("@")[0])
+    }
+
+
 def _trial_of(
-    line: dict[str, Any],
-    goals: list[dict[str, str]],
-    refused: list[dict[str, Any]],
-    distributions: dict[str, BaseDistribution],
+    line: dict[str, Any], report: dict[str, Any], distributions: dict[str, BaseDistribution]
 ) -> optuna.trial.FrozenTrial:
     outcome, params = line["outcome"], line["configuration"]
     metrics = {name: metric["value"] for name, metric in outcome.get("metrics", {}).items()}
+    goals = report["goals"]
     values = [metrics[goal["metric"]] for goal in goals if goal["metric"] in metrics]
-    state = TrialState.PRUNED if params in refused or len(values) < len(goals) else TrialState.COMPLETE
+    constraints = _constraints_of(report["limits"], metrics)
+    judged = outcome.get("verdict") != "unsound" and max(constraints.values(), default=0) > 0
+    refused = not judged and params in (one["configuration"] for one in report["refused"])
+    state = TrialState.PRUNED if refused or len(values) < len(goals) else TrialState.COMPLETE
     attributes = {"trial": line["trial"], "why": line["why"], **metrics}
     if "failure" in outcome:
         state = TrialState.FAIL
@@ -65,6 +79,7 @@ def _trial_of(
         distributions={name: distributions[name] for name in params},
         values=values if state == TrialState.COMPLETE else None,
         user_attrs=attributes,
+        constraints=constraints,
     )
     began = line["started_at"] or line["asked_at"]
     trial.datetime_start = datetime.datetime.fromtimestamp(began)
@@ -76,7 +91,7 @@ def main(arguments: list[str]) -> None:
     if len(arguments) != 2:
         sys.exit("usage: python3 -m servetune.export_optuna STUDY STORAGE (such as sqlite:///optuna.db)")
     report = json.loads(_answer_of("report", arguments[0], "--json"))
-    goals = report.get("goals") or [{"direction": way, "metric": name} for way, name in report["objective"].items()]
+    report.setdefault("goals", [{"direction": way, "metric": name} for way, name in report["objective"].items()])
     lines = [json.loads(line) for line in _answer_of("export", arguments[0], "--format", "jsonl").splitlines()]
     lines = [line for line in lines if line["outcome"] is not None and not line["workload"]]
     tried: dict[str, list[Any]] = {}
@@ -84,11 +99,10 @@ def main(arguments: list[str]) -> None:
         for name, value in line["configuration"].items():
             tried.setdefault(name, []).append(value)
     distributions = {name: _distribution_of(values) for name, values in tried.items()}
-    refused = [one["configuration"] for one in report["refused"]]
     study = optuna.create_study(
-        study_name=report["study"], storage=arguments[1], directions=[goal["direction"] for goal in goals]
+        study_name=report["study"], storage=arguments[1], directions=[goal["direction"] for goal in report["goals"]]
     )
-    study.add_trials([_trial_of(line, goals, refused, distributions) for line in lines])
+    study.add_trials([_trial_of(line, report, distributions) for line in lines])
 
 
 if __name__ == "__main__":

@@ -121,8 +121,8 @@ public:
         }
         return text.append(text_, at, std::string::npos);
     }
-    [[nodiscard]] std::vector<std::string> expected() const {
-        std::vector<std::string> words;
+    [[nodiscard]] Texts expected() const {
+        Texts words;
         for (std::size_t i = 0; i < now_.size(); ++i)
             if (!gone_[i]) words.push_back(now_[i]);
         words.insert(words.end(), added_.begin(), added_.end());
@@ -222,16 +222,16 @@ private:
     const std::string& text_;
     const std::vector<DeployWord>& words_;
     const std::size_t empty_list_;
-    std::vector<std::string> now_;
+    Texts now_;
     std::vector<bool> gone_;
     std::vector<FlagUnit> units_, wanted_;
     std::vector<std::tuple<std::size_t, std::size_t, std::string>> edits_{};
-    std::vector<std::string> added_{};
+    Texts added_{};
 };
 
 /// What a file says but for one command.
-std::vector<std::string> others_of(const DeployFile& file, std::size_t which) {
-    std::vector<std::string> result = file.parts;
+Texts others_of(const DeployFile& file, std::size_t which) {
+    Texts result = file.parts;
     for (std::size_t i = 0; i < file.commands.size(); ++i)
         for (const DeployWord& word : file.commands[i].words)
             if (i != which) result.push_back(word.text);
@@ -264,7 +264,7 @@ std::string FlagUnit::text(bool masked) const {
     return alone && name == words.front() ? name : name + " ***";
 }
 
-std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const Engine& engine,
+std::vector<FlagUnit> flag_units(const Texts& words, const Engine& engine,
                                  const CommandReader& reader) {
     std::vector<FlagUnit> result;
     for (const Setting& setting : reader.flags(words, engine).settings) {
@@ -311,7 +311,7 @@ DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configur
     if (!spec.other_models.empty() || !setup.file.model.empty()) spec.model = deployment.model;
     spec.other_models.erase(spec.model);
     spec.gpus = deployment.gpus;
-    std::vector<std::string> words;
+    Texts words;
     std::vector<bool> secret;
     for (const Word& word : deployment.flags()) {
         words.push_back(word.empty() ? "" : word.front().text);

@@ -110,7 +110,7 @@ private:
     void lists_in(const YAML::Node& node, const std::string& place, DeployCommand& of) const {
         if (!node.IsDefined() || node.IsScalar() || node.IsNull()) return;
         if (node.IsSequence()) {
-            std::vector<std::string> words;
+            Texts words;
             for (const YAML::Node& item : node) words.push_back(text_of_scalar(item));
             of.added.emplace_back(place, std::move(words));
             return;
@@ -234,8 +234,8 @@ private:
 
 }  // namespace
 
-std::vector<std::string> DeployCommand::texts() const {
-    std::vector<std::string> result;
+Texts DeployCommand::texts() const {
+    Texts result;
     for (const DeployWord& word : words) result.push_back(word.text);
     return result;
 }

@@ -17,14 +17,16 @@
 
 namespace servetune {
 
+using Texts = std::vector<std::string>;
+
 /// What a deploy file has to say of the engine: all that a study recommends of it.
 struct DeploySpec {
     Engine engine{};
     std::shared_ptr<const CommandReader> reader{};  ///< of this engine
-    std::vector<std::string> flags{};               ///< behind the launch, without secrets
+    Texts flags{};                                  ///< behind the launch, without secrets
     std::map<std::string, std::string> environment{};
-    std::set<std::string> tuned{};       ///< parameters, flags of JSON and variables of the search
-    std::vector<std::string> unknown{};  ///< what no file says: files of options
+    std::set<std::string> tuned{};  ///< parameters, flags of JSON and variables of the search
+    Texts unknown{};                ///< what no file says: files of options
     std::string model{};
     std::set<std::string> other_models{};  ///< that the study can serve instead; empty: one model
     std::int64_t gpus = 0;                 ///< 0: not known
@@ -37,7 +39,7 @@ struct FlagUnit {
     std::string key{};   ///< the parameter, a flag of JSON, or the flag; `{model}`, `{launch}`
     std::string flag{};  ///< as the engine file spells it
     std::string value{};
-    std::vector<std::string> words{};
+    Texts words{};
     std::size_t begin = 0, end = 0;  ///< words of the command
     bool alone = false;              ///< a flag without a value
     bool not_about_speed = false;
@@ -52,7 +54,7 @@ struct FlagUnit {
     [[nodiscard]] std::string text(bool masked = false) const;
 };
 /// The flags of words behind an engine's program.
-std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const Engine& engine,
+std::vector<FlagUnit> flag_units(const Texts& words, const Engine& engine,
                                  const CommandReader& reader);
 
 /// A word of a command in a file of YAML.
@@ -73,21 +75,21 @@ struct DeployCommand {
     bool of_recipe = false;       ///< of vllm-project/recipes
     /// Of a recipe: lists that its site adds for some chips, variants and features, by their place
     /// in the file; and where words go into its empty list (0: it has some).
-    std::vector<std::pair<std::string, std::vector<std::string>>> added{};
+    std::vector<std::pair<std::string, Texts>> added{};
     std::size_t empty_list = 0;
     std::string
         unsure{};  ///< why its flags are not known, or not to be changed; empty: they may be
 
-    [[nodiscard]] std::vector<std::string> texts() const;
+    [[nodiscard]] Texts texts() const;
 };
 
 /// A deploy file: YAML whose commands are lists of words or one line, every word literal.
 struct DeployFile {
     std::string text{};
     /// Of each node outside of commands, in their order: its key; its kind, size and text.
-    std::vector<std::string> parts{};
-    std::vector<DeployCommand> commands{};   ///< of the engine
-    std::vector<std::string> checkpoints{};  ///< named outside of commands: `line 7: modelURL`
+    Texts parts{};
+    std::vector<DeployCommand> commands{};  ///< of the engine
+    Texts checkpoints{};                    ///< named outside of commands: `line 7: modelURL`
 };
 /// Throws ParseError for what is no such file: another format, a template, aliases, tags, a key
 /// twice, more than 1 MiB.
@@ -102,9 +104,9 @@ struct DeployChange {
 };
 struct DeployDifference {
     std::vector<DeployChange> changes{};
-    std::vector<std::string> risks{};    ///< what else was not measured, a sentence each
-    std::vector<std::string> unknown{};  ///< what the file cannot tell, a sentence each
-    bool no_checkpoint = false;          ///< its command does not say which one it serves
+    Texts risks{};               ///< what else was not measured, a sentence each
+    Texts unknown{};             ///< what the file cannot tell, a sentence each
+    bool no_checkpoint = false;  ///< its command does not say which one it serves
 };
 /// Values that the engine's file does not know are masked in it.
 DeployDifference difference_of(const DeployCommand& command, const DeploySpec& spec);

@@ -18,16 +18,10 @@
 namespace servetune {
 namespace {
 
-namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kept_ending = ".jsonl.gz";
 constexpr std::size_t most_servers = 10'000;
-
-/// Figures that are not of the requests: the client's and the server's.
-bool is_beside_requests(const std::string& figure) {
-    return figure.starts_with("client_") || figure.starts_with("server_");
-}
 
 /// The fields of a load test's line that are as they are.
 template <class Test, class Field>
@@ -52,12 +46,12 @@ std::string head_of(const KeptLoadTest& test) {
     OrderedJson object{{"servetune_load_test", 1}};
     for_each_field_of_test(test, WriteFields{object});
     object["configuration"] = OrderedJson::parse(json_of(test.configuration));
-    BenchmarkResult figures;
+    BenchmarkResult figures;  // those that are not of the requests
     figures.client = test.result.run.client;
     figures.server = test.result.run.server;
     OrderedJson& beside = object["figures"] = OrderedJson::object();
     for_each_figure(figures, [&](const std::string& name, const std::optional<double>& value) {
-        if (value && std::isfinite(*value) && is_beside_requests(name)) beside[name] = *value;
+        if (value && std::isfinite(*value)) beside[name] = *value;
     });
     OrderedJson input = OrderedJson::array(), output = OrderedJson::array();
     for (const PlannedRequest& request : test.result.plan.requests) {
@@ -80,7 +74,7 @@ KeptLoadTest read_head(const std::string& line) {
         throw ParseError("'servers' is not 1 to " + std::to_string(most_servers));
     BenchmarkResult figures;
     for_each_figure(figures, [&](const std::string& name, std::optional<double>& value) {
-        if (is_beside_requests(name) && object.at("figures").contains(name))
+        if (object.at("figures").contains(name))
             value = object.at("figures").at(name).get<double>();
     });
     test.result.run.client = figures.client;

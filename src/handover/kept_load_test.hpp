@@ -18,6 +18,8 @@
 
 namespace servetune {
 
+namespace fs = std::filesystem;
+
 /// The raw requests of one load test of a trial, and what else its statistics and its audit are
 /// made of: lengths and times, no text of a prompt or an answer. Arrivals and limits are in the
 /// study.
@@ -41,10 +43,9 @@ inline constexpr const char* kept_requests_folder = "requests";
 
 /// Writes one: gzip compressed, a line of JSON for the test and one for each request as
 /// `write_records` writes it; about 5 bytes a token. Throws IoError.
-void write_load_test(const std::filesystem::path& file, const KeptLoadTest& test,
-                     const Redactor& secrets);
+void write_load_test(const fs::path& file, const KeptLoadTest& test, const Redactor& secrets);
 /// Reads one, also a stranger's. Throws IoError and ParseError.
-KeptLoadTest read_load_test(const std::filesystem::path& file);
+KeptLoadTest read_load_test(const fs::path& file);
 
 /// Keeps the load tests of a run in the study's folder, in 256 MiB at most: those of trial 0 (the
 /// default) and the latest ones, which hold the confirmation, stay longest. Safe from several
@@ -52,7 +53,7 @@ KeptLoadTest read_load_test(const std::filesystem::path& file);
 class KeptRequests {
 public:
     /// `folder`: the study's.
-    KeptRequests(const std::filesystem::path& folder, Redactor secrets,
+    KeptRequests(const fs::path& folder, Redactor secrets,
                  std::size_t most_bytes = std::size_t{1} << 28U);
     /// Throws IoError.
     void keep(const MeasuredLoad& load);
@@ -60,7 +61,7 @@ public:
 private:
     void make_room();
 
-    std::filesystem::path folder_;
+    fs::path folder_;
     Redactor secrets_;
     std::size_t most_bytes_;
     std::mutex mutex_{};
@@ -68,11 +69,10 @@ private:
 
 /// The load tests that a folder keeps of each trial, by number. Other files are passed over. Throws
 /// nothing where there is no such folder.
-[[nodiscard]] std::vector<std::filesystem::path> kept_load_tests(
-    const std::filesystem::path& study_folder);
+[[nodiscard]] std::vector<fs::path> kept_load_tests(const fs::path& study_folder);
 
 /// The trial that the name of a kept load test says; nothing: it is no such name.
-[[nodiscard]] std::optional<std::uint64_t> trial_of_kept(const std::filesystem::path& file);
+[[nodiscard]] std::optional<std::uint64_t> trial_of_kept(const fs::path& file);
 
 /// A trial's outcome once more, from what it was made of.
 struct RepeatedTrial {

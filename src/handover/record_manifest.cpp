@@ -16,7 +16,6 @@
 namespace servetune {
 namespace {
 
-namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uintmax_t largest_manifest = std::uintmax_t{1} << 22U;

@@ -166,12 +166,4 @@ void write_records(const std::filesystem::path& file, std::span<const RequestRec
     output.commit();
 }
 
-std::vector<RequestRecord> read_records(const std::filesystem::path& file) {
-    std::vector<RequestRecord> records;
-    each_gzip_line(file, [&](std::size_t number, const std::string& line) {
-        records.push_back(record_in(line, file.string() + ":" + std::to_string(number)));
-    });
-    return records;
-}
-
 }  // namespace servetune

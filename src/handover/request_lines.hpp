@@ -76,9 +76,6 @@ struct ReadFields {
 /// written, not replaced. Throws IoError; then there is no new file.
 void write_records(const std::filesystem::path& file, std::span<const RequestRecord> records);
 
-/// Reads them back. Throws IoError and ParseError.
-std::vector<RequestRecord> read_records(const std::filesystem::path& file);
-
 /// One line of such a file, with its line break, and back. `place`: for errors. Throws ParseError.
 std::string line_of(const RequestRecord& record);
 RequestRecord record_in(const std::string& line, const std::string& place);

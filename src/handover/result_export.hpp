@@ -2,8 +2,14 @@
 #pragma once
 
 #include "servetune/benchmark_result.hpp"
+#include "servetune/study_file.hpp"
+#include "servetune/trial.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include <map>
 #include <string>
+#include <vector>
 
 namespace servetune {
 
@@ -24,6 +30,12 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
 
 /// The "Serving Benchmark Result" block that vLLM prints, to two decimals, of the figures that it
 /// has lines for.
-std::string text_block(const BenchmarkResult& result);
+std::string text_block(BenchmarkResult result);
+
+/// The Benchmark Reports 0.2.1 of llm-d, one for each load that a trial measured and whose figures
+/// are not unsound: file -> report. Each trial has a folder, as llm-d compares treatments, and
+/// files are called as it looks for them. JSON is YAML.
+std::map<std::string, nlohmann::ordered_json> llm_d_reports(const StudySetup& setup,
+                                                            const std::vector<Trial>& trials);
 
 }  // namespace servetune

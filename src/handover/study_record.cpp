@@ -8,6 +8,7 @@
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "study/journal_snapshot.hpp"
+#include "template_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,8 +21,6 @@
 
 namespace servetune {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A folder that goes again unless it is kept.
 class NewFolder {
@@ -120,20 +119,6 @@ void write_logs(const RecordWriter& writer, const fs::path& study_folder) {
     writer.log(study_folder / "run.log", "run.log");
 }
 
-constexpr const char* readme =
-    "A record: what was measured, for others to check and repeat.\n\n"
-    "    autotune audit FOLDER\n\n"
-    "compares each file with its SHA-256 in manifest.json, and repeats what follows from the raw\n"
-    "data. Hashes show changes; they do not show who made the record. Whoever publishes it signs\n"
-    "the manifest, and keeps the signature beside the folder:\n\n"
-    "    ssh-keygen -Y sign -f KEY -n servetune manifest.json\n\n"
-    "- study.db: the journal, with the study's files; `autotune report FOLDER` and every other\n"
-    "  command read it, and `autotune run FOLDER --directory repeated` measures again\n"
-    "- requests/: lengths and times of each request of a load test, no texts\n"
-    "- logs/, run.log: of engines and of the run, without secrets\n"
-    "- report.md, report.json, report.html: the report\n"
-    "- results/: one measured result, where there is no study\n";
-
 /// JSON in one form: keys in order, numbers to nine digits, without sentences and commands, whose
 /// words another version may choose otherwise.
 nlohmann::json canonical(const nlohmann::json& value) {
@@ -186,7 +171,7 @@ void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
     writer.text("report.md", reports.markdown);
     writer.text("report.json", reports.json + "\n");
     writer.text("report.html", reports.html);
-    writer.text("README.txt", readme);
+    writer.text("README.txt", record_readme_in.text);
     write_manifest(output);
     made.keep();
 }
@@ -195,7 +180,7 @@ void write_result_record(const fs::path& result, const fs::path& output, const R
     NewFolder made(output);
     const RecordWriter writer(output, secrets);
     writer.text(fs::path("results") / plain_name(result.filename().string()), read_file(result));
-    writer.text("README.txt", readme);
+    writer.text("README.txt", record_readme_in.text);
     write_manifest(output);
     made.keep();
 }

@@ -32,20 +32,20 @@ struct RecordManifest {
 inline constexpr const char* manifest_name = "manifest.json";
 
 /// Whether a folder says that it is a record.
-[[nodiscard]] bool is_record(const std::filesystem::path& folder);
+[[nodiscard]] bool is_record(const fs::path& folder);
 
 /// Hashes every file of the folder and writes the manifest. Throws IoError.
-void write_manifest(const std::filesystem::path& folder);
+void write_manifest(const fs::path& folder);
 
 /// Reads the manifest of a folder that a stranger may have made. Throws ParseError for one that is
 /// none, names a file twice, or names what is not in the folder: an absolute path, `..`, characters
 /// other than letters, digits and `. _ - + /`.
-RecordManifest read_manifest(const std::filesystem::path& folder);
+RecordManifest read_manifest(const fs::path& folder);
 
 /// What in the folder is not as the manifest says, a line each: a file changed, added or removed, a
 /// symbolic link, what is neither file nor folder, files that are larger than a record's (1 GiB, 4
 /// GiB together). Nothing is opened before all names and sizes are right.
-[[nodiscard]] std::vector<std::string> tampered_files(const std::filesystem::path& folder,
+[[nodiscard]] std::vector<std::string> tampered_files(const fs::path& folder,
                                                       const RecordManifest& manifest);
 
 /// Writes a study as a folder that another person can check and repeat: journal (with the study's
@@ -54,14 +54,12 @@ RecordManifest read_manifest(const std::filesystem::path& folder);
 /// is as before. `stop_reason`: as all_reports takes it. Throws UsageError, IoError; also where a
 /// secret is in the journal, which cannot be edited.
 void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
-                        const std::filesystem::path& study_folder,
-                        const std::filesystem::path& output, const Redactor& secrets,
-                        std::string_view stop_reason);
+                        const fs::path& study_folder, const fs::path& output,
+                        const Redactor& secrets, std::string_view stop_reason);
 
 /// The same of one measured result in a file, which `autotune audit` reads, where there is no
 /// study.
-void write_result_record(const std::filesystem::path& result, const std::filesystem::path& output,
-                         const Redactor& secrets);
+void write_result_record(const fs::path& result, const fs::path& output, const Redactor& secrets);
 
 /// What an audit of a study's record found.
 struct RecordAudit {
@@ -79,6 +77,6 @@ struct RecordAudit {
 /// Repeats statistics, audit, standings and verdict of a record whose hashes are right. `setup`: of
 /// the record's journal.
 RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
-                               const std::filesystem::path& record);
+                               const fs::path& record);
 
 }  // namespace servetune

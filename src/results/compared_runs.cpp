@@ -4,6 +4,7 @@
 #include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "report/report_view.hpp"
+#include "result_format.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/error.hpp"
 #include "study_file/audit_context.hpp"
@@ -78,7 +79,7 @@ void compare_figure(ComparedFigure& figure, Direction direction, double margin, 
 
 /// The runs that may be counted; what is left out is said.
 std::vector<PublishedResult> sound(const std::vector<PublishedResult>& runs, const char* side,
-                                   std::vector<std::string>& remarks) {
+                                   Texts& remarks) {
     std::vector<PublishedResult> result;
     for (const PublishedResult& run : runs) {
         Validity validity = audit(run.result, AuditContext{});
@@ -92,7 +93,7 @@ std::vector<PublishedResult> sound(const std::vector<PublishedResult>& runs, con
 }
 
 std::string load_of(const PublishedResult& run) {
-    std::vector<std::string> words{run.labels.empty() ? "" : run.labels.front(), Work(run).text()};
+    Texts words{run.labels.empty() ? "" : run.labels.front(), Work(run).text()};
     std::erase(words, "");
     return joined(words);
 }
@@ -109,7 +110,7 @@ std::optional<double> figure_of_run(const PublishedResult& run, const std::strin
 
 ComparedRuns compare_runs(const std::vector<PublishedResult>& all_a,
                           const std::vector<PublishedResult>& all_b, Goal goal, double margin) {
-    std::vector<std::string> known;
+    Texts known;
     const BenchmarkResult names_only;
     for_each_figure(names_only,
                     [&](const std::string& name, const auto&) { known.push_back(name); });
@@ -149,7 +150,7 @@ ComparedRuns compare_runs(const std::vector<PublishedResult>& all_a,
     std::map<std::size_t, std::array<std::vector<std::size_t>, 2>> by_load;
     for (std::size_t i = 0; i < runs.size(); ++i)
         by_load[loads[i]][i < a.size() ? 0 : 1].push_back(i);
-    std::array<std::vector<std::string>, 2> alone;
+    std::array<Texts, 2> alone;
     std::erase_if(by_load, [&](const auto& load) {
         const auto& [of_a, of_b] = load.second;
         if (!of_a.empty() && !of_b.empty()) return false;
@@ -158,7 +159,7 @@ ComparedRuns compare_runs(const std::vector<PublishedResult>& all_a,
         return true;
     });
     for (const std::size_t side : {0U, 1U})
-        if (std::vector<std::string>& loads_alone = alone[side]; !loads_alone.empty()) {
+        if (Texts& loads_alone = alone[side]; !loads_alone.empty()) {
             const std::size_t more =
                 loads_alone.size() - std::min<std::size_t>(3, loads_alone.size());
             loads_alone.resize(loads_alone.size() - more);
@@ -188,7 +189,7 @@ ComparedRuns compare_runs(const std::vector<PublishedResult>& all_a,
         const std::size_t before = result.figures.size();
         for (const auto& [load, sides] : by_load) {
             ComparedFigure figure{.load = load_of(runs[sides[0].front()]), .metric = metric};
-            std::vector<std::string> without;
+            Texts without;
             for (const std::size_t side : {0U, 1U})
                 for (const std::size_t i : sides[side])
                     if (const auto value = figure_of_run(runs[i], metric))

@@ -5,6 +5,7 @@
 #include "engine/shell_word.hpp"
 #include "printed_block.hpp"
 #include "report/report_view.hpp"
+#include "result_format.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 #include "workloads.hpp"
@@ -26,7 +27,7 @@ Figures figures_of_result(const BenchmarkResult& result) {
 }
 
 struct TableRow {
-    std::vector<std::string> cells{};  ///< in front of the figures
+    Texts cells{};  ///< in front of the figures
     Figures figures{};
     const PublishedResult* source = nullptr;
     std::string note{};
@@ -34,8 +35,8 @@ struct TableRow {
 
 /// A table with the figures that any row has, in the order of BenchmarkResult; `success_ratio`
 /// after them.
-std::string table_text(std::vector<std::string> header, const std::vector<TableRow>& rows) {
-    std::vector<std::string> metrics;
+std::string table_text(Texts header, const std::vector<TableRow>& rows) {
+    Texts metrics;
     const auto add_used = [&](const std::string& name) {
         if (any_of(rows, [&](const TableRow& row) { return row.figures.contains(name); }))
             metrics.push_back(name);
@@ -52,10 +53,10 @@ std::string table_text(std::vector<std::string> header, const std::vector<TableR
     header.insert(header.end(), {"arguments", "note"});
     std::string csv = csv_line(header);
     for (const TableRow& row : rows) {
-        std::vector<std::string> cells = row.cells;
+        Texts cells = row.cells;
         cells.emplace_back("ok");
         if (judged) {
-            std::vector<std::string> ids;
+            Texts ids;
             for (const Finding& finding : row.source->validity.findings) ids.push_back(finding.id);
             cells.insert(cells.end(), {std::string(name_in(verdicts, row.source->validity.verdict)),
                                        joined(ids, " ")});
@@ -109,10 +110,10 @@ std::string why_no_command(const PublishedResult& result) {
 ReadCommand read_command(const PublishedResult& result, const Composition& composition,
                          const CommandReader& commands, const std::string& model) {
     if (std::string why = why_no_command(result); !why.empty()) return {{}, std::move(why)};
-    const std::vector<std::string> words = shell_words(result.arguments);
+    const Texts words = shell_words(result.arguments);
     ReadCommand best;
     bool found = false;
-    std::vector<std::string> fitting;  // engines that know all of the flags
+    Texts fitting;  // engines that know all of the flags
     for (const Engine& engine : composition.engines()) {
         if (!result.engine.empty() && result.engine != lower_case(engine.name)) continue;
         Composition::Parsed parsed = composition.parse(commands.read({words}, engine.name), model);
@@ -168,7 +169,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
                 figures.back()["success_ratio"] = *successful / requested;
         }
     }
-    const std::vector<std::string> why_mixed = why_no_repeat(rows);
+    const Texts why_mixed = why_no_repeat(rows);
     for (std::size_t i = rows.size(); i-- > 0;)
         if (!why_mixed[i].empty()) {
             imported.unplaced.push_back({*rows[i].source, why_mixed[i]});
@@ -179,7 +180,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
          [](const Unplaced& a, const Unplaced& b) { return a.result.index < b.result.index; });
     imported.rows = rows.size();
 
-    std::vector<std::string> header{"block", "workload"};
+    Texts header{"block", "workload"};
     for (const Parameter& parameter : space.parameters())
         if (parameter.continuous() || parameter.level_count() > 1) header.push_back(parameter.name);
     std::vector<TableRow> table;
@@ -208,7 +209,7 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
             return (result.*origin.second).empty();
         });
     });
-    std::vector<std::string> header{"block", "label"};
+    Texts header{"block", "label"};
     for (const auto& [name, field] : origins) header.emplace_back(name);
     std::vector<TableRow> table;
     for (const PublishedResult& result : results) {

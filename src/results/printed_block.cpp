@@ -191,7 +191,7 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
         const auto none = [&](const std::string& why) {
             return ServingCommand{"", "", why + ": " + start_of(said, 200)};
         };
-        const std::vector<std::string> words = shell_words(said);
+        const Texts words = shell_words(said);
         std::size_t at = 0;
         std::string environment;
         for (; at < words.size() && !variable_set_by(words[at]).empty(); ++at)

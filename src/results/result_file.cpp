@@ -2,12 +2,15 @@
 #include "servetune/result_file.hpp"
 
 #include "base/nesting.hpp"
+#include "base/text.hpp"
 #include "printed_block.hpp"
 #include "result_format.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/ranges.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
+#include "space/value_json.hpp"
+#include "study_file/yaml.hpp"
 
 #include <set>
 #include <utility>
@@ -111,6 +114,16 @@ Json parsed_json(std::string_view text, JsonText value, const std::string& name)
     }
 }
 
+Json json_of(const Yaml& yaml) {
+    Json json;
+    if (yaml.is_scalar()) json = to_json(yaml.value());
+    else if (yaml.is_sequence())
+        for (const Yaml& item : yaml.items()) json.push_back(json_of(item));
+    else if (yaml.is_mapping())
+        for (const auto& [key, child] : yaml.entries()) json[key] = json_of(child);
+    return json;
+}
+
 void add_results(std::vector<PublishedResult>& results, std::vector<PublishedResult> more,
                  const std::string& name) {
     for (PublishedResult& result : more) {
@@ -157,6 +170,13 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
     std::vector<PublishedResult> results;
     if (is_sweep_table(content)) {
         add_results(results, results_of(rows_of_sweep_table(content, name)), name);
+        return results;
+    }
+    // Reports of llm-d. A `${` in them is no variable.
+    if (!begins_json(content) && contains(content, "\n  request_performance:\n") &&
+        !contains(content, "```")) {
+        const std::string text = replaced_all(std::string(content), "${", "$${");
+        add_results(results, results_of(json_of(Yaml::parse(text, name))), name);
         return results;
     }
     if (!begins_json(content)) {

@@ -15,21 +15,28 @@
 
 namespace servetune {
 
+using Texts = std::vector<std::string>;
+
 /// Of one file. A result takes some kilobytes; a sweep has hundreds.
 inline constexpr std::size_t most_results = 20'000;
 
 /// A row of a format: where a figure or a text stands, by the keys from the top
-/// (`metrics>ttft>mean`), and the power of ten that turns its unit into ours.
+/// (`metrics>ttft>mean`), and its unit.
 struct FormatRow {
     std::string path;
     std::string PublishedResult::*text = nullptr;
-    std::size_t figure = 0;  ///< in `figures_in`; of a row without `text`
-    int exponent = 0;
+    std::size_t figure = 0;   ///< in `figures_in`; of a row without `text`
+    std::string unit{};       ///< as the tool calls it; `count`: a whole number
+    int exponent = 0;         ///< the power of ten that turns it into ours
+    std::string unit_path{};  ///< where a file says its own unit; empty: nowhere
+    bool each = false;        ///< a mean, whose sum is the figure
+    bool read_only = false;   ///< not written, as another tool has it
 };
 /// A part of tables/figures_of_tools.txt.
 struct FormatTable {
     std::vector<FormatRow> rows{};
     std::set<std::string, std::less<>> used{};  ///< `*`: all are read, or nobody needs them
+    bool read_only = false;                     ///< of the rows that follow
 };
 const FormatTable& format_table(std::string_view name);
 /// All figures, in the order of `for_each_figure`.
@@ -37,10 +44,7 @@ std::vector<std::optional<double>*> figures_in(BenchmarkResult& result);
 
 /// What a tool writes, as data: how a result of it is recognised, and where its figures stand.
 struct ResultFormat {
-    std::string_view tool;
-    std::string_view keys;  ///< what it is recognised by, for messages
-    /// Without it: by numbers at all of the keys.
-    bool (*recognises)(const nlohmann::json& result);
+    std::string_view tool;   ///< tables/known_by.txt says what its results have
     std::string_view table;  ///< its `format_table`
     /// What no row can say.
     void (*finish)(const nlohmann::json& result, PublishedResult& into);

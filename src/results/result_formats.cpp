@@ -10,6 +10,7 @@
 #include "table_columns.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -25,10 +26,16 @@ using Json = nlohmann::json;
 using B = BenchmarkResult;
 using P = PublishedResult;
 
-/// The node at a path; nullptr when any key is missing or its parent is no object.
+/// The node at a path; nullptr when any key is missing or its parent is no object. `0`: of a list
+/// the first.
 const Json* node_at(const Json& value, std::string_view path) {
     const Json* at = &value;
     for (const std::string& key : parts_of(path, '>')) {
+        if (const auto index = integer_of(key); at->is_array() && index) {
+            if (at->size() <= std::size_t(*index)) return nullptr;
+            at = &(*at)[std::size_t(*index)];
+            continue;
+        }
         if (!at->is_object()) return nullptr;
         const auto child = at->find(key);
         if (child == at->end()) return nullptr;
@@ -76,17 +83,31 @@ bool is_at(const Json& value, std::string_view path, const Json& wanted) {
     const Json* node = node_at(value, path);
     return node != nullptr && *node == wanted;
 }
-/// At each of the keys, between commas.
-bool has_numbers(const Json& value, std::string_view keys) {
-    return all_of(parts_of(keys, ','), [&](const std::string& key) {
-        const Json* node = node_at(value, trimmed(key));
-        return node != nullptr && node->is_number();
+/// A line of tables/known_by.txt: the tool, then what its results have.
+bool is_known_by(const Json& value, const Texts& line) {
+    return std::all_of(line.begin() + 1, line.end(), [&](std::string_view path) {
+        const bool any = path.ends_with('?');
+        const Json* node = node_at(value, path.substr(0, path.size() - std::size_t(any)));
+        return node != nullptr && (any || node->is_number());
     });
 }
 
-/// By the names of units in files; a time of an unknown unit is none.
-constexpr std::array<std::pair<std::string_view, int>, 6> units{
-    {{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
+/// By the names of units in files; a figure of an unknown unit is none.
+constexpr std::array<std::pair<std::string_view, int>, 11> units{{{"ns", -9},
+                                                                  {"us", -6},
+                                                                  {"ms", -3},
+                                                                  {"ms/token", -3},
+                                                                  {"sec", 0},
+                                                                  {"s", 0},
+                                                                  {"seconds", 0},
+                                                                  {"s/token", 0},
+                                                                  {"tokens/s", 0},
+                                                                  {"queries/s", 0},
+                                                                  {"count", 0}}};
+std::optional<int> exponent_of(std::string_view unit) {
+    const auto* found = find_if(units, [&](const auto& one) { return one.first == unit; });
+    return found == units.end() ? std::nullopt : std::optional(found->second);
+}
 
 constexpr std::array time_statistics{&TimeSummary::mean, &TimeSummary::p50,
                                      &TimeSummary::p90,  &TimeSummary::p95,
@@ -94,26 +115,29 @@ constexpr std::array time_statistics{&TimeSummary::mean, &TimeSummary::p50,
 constexpr std::array times_of_requests{&B::time_to_first_token, &B::time_per_output_token,
                                        &B::inter_token_latency, &B::latency};
 
-/// Adds what a line `PATH = FIGURE [UNIT]` says.
+/// Adds what a line `PATH = FIGURE [UNIT] [each] [>KEY]` says.
 void add_row(FormatTable& table, std::string_view line, std::span<const std::string> statistics) {
     const std::size_t middle = line.find(" = ");
     const std::string path(line.substr(0, middle));
-    const std::vector<std::string> words = words_of(line.substr(middle + 3));
+    const Texts words = words_of(line.substr(middle + 3));
     FormatRow row{path};
-    if (words.size() > 1)
-        row.exponent =
-            find_if(units, [&](const auto& one) { return one.first == words[1]; })->second;
+    row.read_only = table.read_only;
+    for (std::size_t i = 1; i < words.size(); ++i)
+        if (words[i] == "each") row.each = true;
+        else if (words[i].starts_with('>'))
+            row.unit_path = path.substr(0, path.rfind('>')) + words[i];
+        else row.exponent = exponent_of(row.unit = words[i]).value();
     for (const auto& [name, text] :
          {std::pair{"model", &P::model}, {"dataset", &P::dataset}, {"date", &P::date}})
         if (words[0] == name) row.text = text;
     const std::size_t star = path.find('*');
     const std::string figure = words[0] + (star == npos ? "" : "_mean_seconds");
-    std::vector<std::string> names;
+    Texts names;
     const B no_figures;
     for_each_figure(no_figures,
                     [&](const std::string& name, const auto&) { names.push_back(name); });
     row.figure = std::size_t(std::find(names.begin(), names.end(), figure) - names.begin());
-    if (row.text == nullptr && row.figure == names.size())
+    if (row.text == nullptr && row.figure == names.size() && figure != "title")
         throw std::logic_error("no figure: " + figure);
     if (star == npos) table.rows.push_back(row);
     else
@@ -127,10 +151,11 @@ void add_row(FormatTable& table, std::string_view line, std::span<const std::str
 std::map<std::string, FormatTable, std::less<>> read_format_tables() {
     std::map<std::string, FormatTable, std::less<>> result;
     FormatTable* table = nullptr;
-    std::vector<std::string> statistics;
+    Texts statistics;
     for (const std::string& line : parts_of(figures_of_tools_txt.text, '\n')) {
         if (line.empty() || line.starts_with('#')) continue;
         if (line.starts_with('[')) table = &result[line.substr(1, line.size() - 2)];
+        else if (line == "read only") table->read_only = true;
         else if (line.starts_with("statistics: ")) statistics = words_of(line.substr(12));
         else if (line.starts_with("used: "))
             for (std::string& key : words_of(line.substr(6))) table->used.insert(std::move(key));
@@ -150,7 +175,12 @@ PublishedResult read_one(const Json& value, const ResultFormat& format) {
     for (const FormatRow& row : table.rows) {
         if (row.text != nullptr) {
             if (std::string& text = result.*row.text; text.empty()) text = text_at(value, row.path);
-        } else if (const auto figure = figure_at(value, row.path, row.exponent))
+            continue;
+        }
+        const auto exponent =
+            row.unit_path.empty() ? row.exponent : exponent_of(text_at(value, row.unit_path));
+        if (const auto figure = figure_at(value, row.path, exponent.value_or(0));
+            exponent && figure)
             *figures[row.figure] = figure;
     }
     if (!table.used.contains("*"))
@@ -161,6 +191,14 @@ PublishedResult read_one(const Json& value, const ResultFormat& format) {
                                                    ? text_of(child.get<double>())
                                                    : child.dump();
     format.finish(value, result);
+    // Of a mean of the successes their sum.
+    const double successes = std::max(0.0, result.result.successful_requests.value_or(0));
+    for (const FormatRow& row : table.rows) {
+        if (!row.each) continue;
+        auto& figure = *figures[row.figure];
+        if (figure) *figure = std::round(*figure * successes);
+        if (figure && !(*figure != 0 && std::isfinite(*figure))) figure.reset();
+    }
     return result;
 }
 
@@ -213,43 +251,10 @@ void finish_ours(const Json& value, PublishedResult& result) {
 // -------------------------------------------------------------------------------------------------
 // NVIDIA's GenAI-Perf and AIPerf: one object a metric with its unit and statistics
 
-bool is_metric(const Json& value, std::string_view name) {
-    const Json* metric = node_at(value, name);
-    return metric != nullptr && metric->is_object() && metric->contains("unit") &&
-           metric->contains("avg");
-}
-
-/// AIPerf's inter-token latency is (latency - time to first token) / (tokens - 1) of each request:
-/// what we, and vLLM, call time per output token.
-constexpr std::array<std::pair<std::string_view, TimeSummary B::*>, 4> metric_times{
-    {{"time_to_first_token", &B::time_to_first_token},
-     {"inter_token_latency", &B::time_per_output_token},
-     {"inter_chunk_latency", &B::inter_token_latency},
-     {"request_latency", &B::latency}}};
-
-TimeSummary metric_times_at(const Json& value, std::string_view metric) {
-    constexpr std::array statistics{">avg", ">p50", ">p90", ">p95", ">p99", ">std"};
-    const std::string path(metric);
-    const std::string said = text_at(value, path + ">unit");
-    TimeSummary result;
-    for (const auto& [unit, exponent] : units)
-        for (std::size_t i = 0; i < statistics.size() && said == unit; ++i)
-            result.*time_statistics[i] = figure_at(value, path + statistics[i], exponent);
-    return result;
-}
-
 void finish_metrics(const Json& value, PublishedResult& result) {
-    BenchmarkResult& figures = result.result;
-    for (const auto& [name, times] : metric_times) figures.*times = metric_times_at(value, name);
     // Without streaming GenAI-Perf writes the whole latency as the time to the first token.
     if (is_at(value, "input_config>endpoint>streaming", false))
-        figures.time_to_first_token = figures.time_per_output_token = {};
-    for (const char* path : {"input_config>model_names", "input_config>endpoint>model_names",
-                             "input_config>models>items"})
-        if (const Json* models = node_at(value, path);
-            models != nullptr && models->is_array() && !models->empty() && result.model.empty())
-            result.model =
-                text_at(models->front(), models->front().is_object() ? "name" : std::string_view());
+        result.result.time_to_first_token = result.result.time_per_output_token = {};
 }
 
 void finish_genai_perf(const Json& value, PublishedResult& result) {
@@ -264,7 +269,6 @@ void finish_genai_perf(const Json& value, PublishedResult& result) {
 
 void finish_aiperf(const Json& value, PublishedResult& result) {
     finish_metrics(value, result);
-    result.date = text_at(value, "start_time");
     BenchmarkResult& figures = result.result;
     // The count is left out of a run without errors; two other fields then say that there were
     // none. A run without successes has no count of them either.
@@ -272,24 +276,19 @@ void finish_aiperf(const Json& value, PublishedResult& result) {
     if (!figures.failed_requests && (rate == 0 || is_at(value, "error_summary", Json::array())))
         figures.failed_requests = 0;
     if (!figures.successful_requests && rate == 100) figures.successful_requests = 0;
-    figures.duration_seconds = metric_times_at(value, "benchmark_duration").mean;
     if (is_at(value, "was_cancelled", true)) add_cut_short(result, "the tool says: cancelled");
-    // The load, in the configuration of 2025 (`loadgen`) or 2026 (`phases`, of which one is no
-    // warm-up).
-    std::vector<const Json*> measured;
+    // The load, in the configuration of 2026: of the one phase that is no warm-up.
+    std::vector<Json> measured;
     if (const Json* phases = node_at(value, "input_config>phases");
         phases != nullptr && phases->is_array())
         for (const Json& phase : *phases)
             if (!is_at(phase, "kind", "warmup") && !is_at(phase, "name", "warmup"))
-                measured.push_back(&phase);
-    if (const Json* load = node_at(value, "input_config>loadgen")) measured = {load};
+                measured.push_back(phase);
     if (measured.size() != 1) return;
-    figures.maximum_concurrency = setting_at(*measured.front(), "concurrency");
-    for (const auto& [key, figure] : {std::pair{"rate", &figures.requested_rate_per_second},
-                                      {"request_rate", &figures.requested_rate_per_second},
-                                      {"requests", &figures.requested_requests},
-                                      {"request_count", &figures.requested_requests}})
-        if (const auto asked = setting_at(*measured.front(), key)) *figure = asked;
+    for (const auto& [key, figure] : {std::pair{"concurrency", &figures.maximum_concurrency},
+                                      {"rate", &figures.requested_rate_per_second},
+                                      {"requests", &figures.requested_requests}})
+        if (const auto asked = setting_at(measured[0], key)) *figure = asked;
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -304,12 +303,11 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
             "with a later one");
     BenchmarkResult& figures = result.result;
     // A distribution of nothing is written as zeros with count 0.
-    for (const auto& [name, times] : {std::pair{"time_to_first_token_ms", &B::time_to_first_token},
-                                      {"time_per_output_token_ms", &B::time_per_output_token},
-                                      {"inter_token_latency_ms", &B::inter_token_latency},
-                                      {"request_latency", &B::latency}})
-        if (figure_at(value, fmt::format("metrics>{}>successful>count", name)) == 0)
-            figures.*times = {};
+    for (const FormatRow& row : format_table("guidellm").rows)
+        if (const std::size_t end = row.path.rfind("successful>");
+            end != std::string::npos &&
+            figure_at(value, row.path.substr(0, end) + "successful>count") == 0)
+            figures_in(figures)[row.figure]->reset();
     // Cancelled at the time limit: neither successful nor failed.
     if (const auto cut = figure_at(value, "metrics>request_totals>incomplete"); cut && *cut > 0) {
         result.unread["incomplete requests"] = text_of(*cut);
@@ -321,7 +319,10 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
     std::string type = text_at(strategy, "type_");
     if (type.empty()) type = text_at(strategy, "kind");
     const auto streams = setting_at(strategy, "streams"), rate = setting_at(strategy, "rate"),
-               most = setting_at(strategy, "max_concurrency");
+               // Since 0.8 a strategy without a cap says 10240, its profile null.
+        most = node_at(value, "config>profile>max_concurrency") == nullptr
+                   ? setting_at(strategy, "max_concurrency")
+                   : setting_at(value, "config>profile>max_concurrency");
     figures.maximum_concurrency = type == "synchronous" ? 1 : type == "concurrent" ? streams : most;
     if (type == "constant" || type == "poisson") figures.requested_rate_per_second = rate;
     if (type == "concurrent" && streams) type += "@" + text_of(*streams);
@@ -336,18 +337,13 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
 
 /// Totals are means of all successes; means are -1 where nothing succeeded, 0 where nothing was
 /// measured. An answer that was not streamed has its latency as the time to the first token.
-void finish_evalscope(const Json& value, PublishedResult& result) {
+void finish_evalscope(const Json&, PublishedResult& result) {
     BenchmarkResult& figures = result.result;
     for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
         if (*load <= 0) load->reset();
-    const double successes = std::max(0.0, figures.successful_requests.value_or(0));
-    for (const auto& [key, tokens] : {std::pair{"Avg Input Tokens", &figures.input_tokens},
-                                      std::pair{"Avg Output Tokens", &figures.output_tokens}})
-        if (const double all = std::round(figure_at(value, key).value_or(0) * successes);
-            all != 0 && std::isfinite(all))
-            *tokens = all;
+    const bool none = figures.successful_requests.value_or(0) <= 0;
     for (const auto family : times_of_requests)
-        if (successes == 0 || (figures.*family).mean == 0) figures.*family = {};
+        if (none || (figures.*family).mean == 0) figures.*family = {};
     if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
 }
 
@@ -412,53 +408,74 @@ void finish_llama_bench(const Json& value, PublishedResult& result) {
     add_label(result, label);
 }
 
-constexpr std::array<ResultFormat, 9> known_formats{
-    {{"servetune", "servetune.figures",
-      [](const Json& value) {
-          const Json* figures = node_at(value, "servetune>figures");
-          return figures != nullptr && figures->is_object();
-      },
-      "servetune", finish_ours},
-     {"sglang", "duration, completed, mean_e2e_latency_ms",
-      [](const Json& value) {
-          return has_numbers(value, "duration, completed") &&
-                 (value.contains("total_output_tokens_retokenized") ||
-                  value.contains("mean_e2e_latency_ms") ||
-                  (value.contains("input_throughput") && value.contains("dataset_name")));
-      },
-      "serving", finish_serving},
-     {"vllm", "duration, completed, request_throughput", nullptr, "serving", finish_serving},
-     {"aiperf", "profile_export_aiperf.json",
-      [](const Json& value) {
-          return (is_text_at(value, "aiperf_version") || is_text_at(value, "schema_version") ||
-                  is_metric(value, "benchmark_duration")) &&
-                 (is_metric(value, "request_throughput") ||
-                  is_metric(value, "error_request_count"));
-      },
-      "metrics", finish_aiperf},
-     {"genai-perf", "profile_export_genai_perf.json",
-      [](const Json& value) {
-          return is_metric(value, "request_throughput") && is_metric(value, "request_latency");
-      },
-      "metrics", finish_genai_perf},
-     {"guidellm", "benchmarks, metrics.request_latency",
-      [](const Json& value) {
-          return value.contains("run_stats") || is_at(value, "metrics", Json::object()) ||
-                 (node_at(value, "metrics>request_latency>successful") != nullptr &&
-                  node_at(value, "metrics>time_to_first_token_ms>successful") != nullptr);
-      },
-      "guidellm", finish_guidellm, "benchmarks"},
-     {"evalscope", "Success Requests, Avg Latency (s), Avg ITL (ms)", nullptr, "evalscope",
-      finish_evalscope},
-     {"inferencex", "conc, tput_per_gpu", nullptr, "inferencex", finish_inferencex},
-     {"llama-bench", "avg_ts, n_prompt, n_gen", nullptr, "llama-bench", finish_llama_bench}}};
+// -------------------------------------------------------------------------------------------------
+// inference-perf since 0.7, a stage or all of them
+
+/// In a stage of a fixed concurrency all requests are scheduled for its start, and their number is
+/// the rate.
+void finish_inference_perf(const Json&, PublishedResult& result) {
+    BenchmarkResult& figures = result.result;
+    if (figures.maximum_concurrency) figures.requested_rate_per_second.reset();
+    if (!figures.requested_rate_per_second) figures.client = {};
+}
+
+// -------------------------------------------------------------------------------------------------
+// llm-d's Benchmark Report 0.2, of any load generator
+
+void finish_llm_d(const Json& value, PublishedResult& result) {
+    BenchmarkResult& figures = result.result;
+    const double ended =
+        figures.requested_requests.value_or(NAN) - figures.failed_requests.value_or(NAN) -
+        figure_at(value, "results>request_performance>aggregate>requests>incomplete").value_or(0);
+    if (std::isfinite(ended)) figures.successful_requests = ended;
+    // AIPerf calls so what others call time per output token.
+    const std::string generator = text_at(value, "scenario>load>standardized>tool");
+    if (generator == "aiperf" && !figures.time_per_output_token.mean)
+        std::swap(figures.time_per_output_token, figures.inter_token_latency);
+    if (!generator.empty()) result.tool += " of " + generator;
+    for (const char* path : {"scenario>load>metadata>description", "run>description"})
+        add_label(result, text_at(value, path));
+    // The flags of one engine; where there are none, nobody says that it had none.
+    const Json* flags = node_at(value, "scenario>stack>0>native>args");
+    if (flags == nullptr || !flags->is_object() || node_at(value, "scenario>stack>1")) return;
+    for (const auto& [name, text] : flags->items()) {
+        result.arguments_unknown = false;
+        result.arguments += "--" + one_line(name) + " " + text_at(text, {}) + " ";
+    }
+}
+
+constexpr std::array<ResultFormat, 11> known_formats{
+    {{"servetune", "servetune", finish_ours},
+     {"sglang", "serving", finish_serving},
+     {"vllm", "serving", finish_serving},
+     {"aiperf", "metrics", finish_aiperf},
+     {"genai-perf", "metrics", finish_genai_perf},
+     {"guidellm", "guidellm", finish_guidellm, "benchmarks"},
+     {"evalscope", "evalscope", finish_evalscope},
+     {"inferencex", "inferencex", finish_inferencex},
+     {"llama-bench", "llama-bench", finish_llama_bench},
+     {"inference-perf", "inference-perf", finish_inference_perf},
+     {"llm-d", "llm-d", finish_llm_d}}};
+
+/// The lines of tables/known_by.txt.
+const std::vector<Texts>& known_by() {
+    static const auto all = [] {
+        std::vector<Texts> lines;
+        for (const std::string& line : parts_of(known_by_txt.text, '\n'))
+            if (!line.empty() && !line.starts_with('#'))
+                for (lines.emplace_back(); const std::string& word : parts_of(line, ','))
+                    lines.back().emplace_back(trimmed(word));
+        return lines;
+    }();
+    return all;
+}
 
 constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed",
                                                         "request_throughput"};
 
 std::string found_in(const Json& value) {
     if (value.is_array()) return "a list of " + std::to_string(value.size()) + " values";
-    std::vector<std::string> keys;
+    Texts keys;
     if (value.is_object())
         for (const auto& [key, child] : value.items())
             if (keys.size() < 8) keys.push_back(one_line(std::string_view(key).substr(0, 40)));
@@ -469,8 +486,12 @@ std::string found_in(const Json& value) {
 
 [[noreturn]] void refuse(const Json& value) {
     std::string known;
-    for (const ResultFormat& format : known_formats)
-        known += "\n  " + std::string(format.tool) + ": " + std::string(format.keys);
+    std::string_view last;
+    for (const auto& line : known_by())
+        if (std::exchange(last, line[0]) != line[0])
+            known +=
+                fmt::format("\n  {}: {}", line[0], fmt::join(line.begin() + 1, line.end(), ", "));
+    known = replaced_all(replaced_all(known, ">", "."), "?", "");
     throw ParseError("no benchmark's result: " + found_in(value) + "; known:" + known);
 }
 
@@ -500,8 +521,9 @@ std::vector<PublishedResult> results_of(const Json& value) {
     const auto read = [&](const Json& one) {
         const auto* const format = find_if(known_formats, [&](const ResultFormat& known) {
             return known.list == key && one.is_object() &&
-                   (known.recognises != nullptr ? known.recognises(one)
-                                                : has_numbers(one, known.keys));
+                   any_of(known_by(), [&](const auto& line) {
+                       return line[0] == known.tool && is_known_by(one, line);
+                   });
         });
         if (format != known_formats.end()) results.push_back(read_one(one, *format));
         else if (results.empty()) refuse(value);
@@ -568,13 +590,13 @@ bool is_sweep_table(std::string_view text) {
 /// NaN. A name is a text, also that of a model called `7e5`; lists of requests are no figures.
 Json rows_of_sweep_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
-    const std::vector<std::string>& header = rows.front().cells;
+    const Texts& header = rows.front().cells;
     if (rows.size() < 2 || rows.size() > most_results + 1)
         throw ParseError(name + ": a table of 1 to " + std::to_string(most_results) +
                          " rows wanted, got " + std::to_string(rows.size() - 1));
     Json runs = Json::array();
     for (std::size_t r = 1; r < rows.size(); ++r) {
-        const std::vector<std::string>& cells = cells_of(rows[r], header.size(), name);
+        const Texts& cells = cells_of(rows[r], header.size(), name);
         Json& run = runs.emplace_back(Json::object());
         for (std::size_t i = 0; i < cells.size(); ++i) {
             if (cells[i].empty() || header[i].empty() || cells[i].front() == '[') continue;

@@ -15,7 +15,7 @@ extern const EmbeddedFile columns_of_parameters_txt;
 /// What `state` or `status` says of a run that came to no good end.
 extern const EmbeddedFile bad_ends_txt;
 
-/// Where the figures of benchmark tools stand in what they write.
-extern const EmbeddedFile figures_of_tools_txt;
+/// Where the figures of benchmark tools stand in what they write, and what tells it from others.
+extern const EmbeddedFile figures_of_tools_txt, known_by_txt;
 
 }  // namespace servetune

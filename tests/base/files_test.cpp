@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where what is written goes: never in the place of a device, a FIFO or a link, and never half.
 #include "support/in_child.hpp"
+#include "support/records.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "handover/request_lines.hpp"
 #include "servetune/error.hpp"
 
 #include <fcntl.h>

@@ -2,11 +2,11 @@
 // `autotune bench` from outside, against simengine: what it prints, saves and answers.
 #include "support/autotune.hpp"
 #include "support/canned_server.hpp"
+#include "support/records.hpp"
 #include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "handover/request_lines.hpp"
 #include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>

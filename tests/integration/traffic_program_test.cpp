@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune import LOG --write-workload FILE` from outside, and the traffic sent again.
 #include "support/autotune.hpp"
+#include "support/records.hpp"
 #include "support/stand_in.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "handover/request_lines.hpp"
 
 #include <nlohmann/json.hpp>
 

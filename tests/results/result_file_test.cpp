@@ -47,6 +47,13 @@ TEST_CASE("result files: every figure of every sample, and none that its file do
         {"guidellm-v2.json", {{{"requested_requests", 20}}}},
         {"genai-perf.json", {{}}},
         {"aiperf.json", {{{"requested_requests", 22}}}},
+        {"guidellm-0.8.json", {{{"requested_requests", 114}}}},
+        {"inference-perf-0.7.json", {{{"requested_requests", 20}}}},
+        {"evalscope-1.14.json", {{{"requested_requests", 16}}}},
+        {"llm-d-0.2.1.yaml", {{{"requested_requests", 20}}}},
+        {"llm-d-guidellm.yaml", {{{"requested_requests", 114}}}},
+        {"llm-d-aiperf.yaml", {{{"requested_requests", 24}}}},
+        {"inference-perf-closed.json", {{{"requested_requests", 24}}}},
     };
     const auto expected = nlohmann::json::parse(sample_text("expected.json"));
     CHECK(expected.size() == more.size());
@@ -298,7 +305,7 @@ TEST_CASE("result files: what is not read says what is") {
           R"({"run_number": 1, "error_type": "E", "error": "e", "serve_overrides": {}})",
           R"({"metadata": {"request_start_ns": 1}, "metrics": {"a": 1}})",
           R"({"aggregation_type": "sweep", "per_combination_metrics": []})"})
-        CHECK(has(refusal(other), "\n  aiperf: profile_export_aiperf.json\n"));
+        CHECK(has(refusal(other), "\n  vllm: duration, completed, request_throughput\n"));
     for (const char* other : {"| model | size | test | t/s |\n| a | 4 GiB | pp512 | 5.0 |\n",
                               "Metric,avg,min,max\nRequest Latency (ms),1,1,1\n"})
         CHECK(refusal(other).starts_with("f: no result in it: give the JSON"));

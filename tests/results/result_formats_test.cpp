@@ -266,7 +266,7 @@ TEST_CASE("result files: hostile ones of every format end with our errors") {
     for (const char* file :
          {"sweep-summary.json", "aiperf-0.13.json", "inferencex.json", "evalscope-1.10.json",
           "llama-bench.json", "vllm-new.json", "sglang-details.jsonl", "guidellm-v2.json",
-          "aiperf.json", "genai-perf.json"}) {
+          "aiperf.json", "genai-perf.json", "inference-perf-0.7.json"}) {
         INFO(file);
         const std::string whole = sample_text(file);
         for (std::size_t length = 1; length < whole.size(); length += 41)
