@@ -2,6 +2,8 @@
 """What search_spaces/engines/ENGINE.yaml passes, against the facts of a version, for scripts/engine-flags."""
 import json
 import re
+import subprocess
+import sys
 
 
 def numbers(version):
@@ -117,4 +119,22 @@ def check(root):
             for line in wrong:
                 print("  " + line)
             worst |= bool(wrong)
+    return worst
+
+
+def newest(root):
+    """What is stored and what pip's registry has. 1 where that is another, 2 for no answer."""
+    worst = 0
+    for engine in sorted(file.stem for file in root.glob("*.yaml")):
+        versions = [file.stem[len(engine) + 1:] for file in (root / "versions").glob(engine + "-*.json")]
+        stored = max(versions, key=lambda v: (numbers(v), "rc" not in v, v))
+        if engine == "llama.cpp":
+            print(f"{engine}: {stored} is stored, pip has none of its builds")
+            continue
+        said = subprocess.run([sys.executable, "-m", "pip", "index", "versions", "--pre", "--retries=1", engine], capture_output=True, text=True)
+        there = re.match(r"\S+ \((\S+)\)", said.stdout)
+        answer = f"the registry has {there[1]}" if there else "no answer: " + re.search(r"Failed[^']*|timed out|No .*|$", said.stderr)[0]
+        behind = bool(there) and there[1] != stored
+        worst = max(worst, behind if there else 2)
+        print(f"{engine}: {stored} is stored, {answer}" + ": behind" * behind)
     return worst

@@ -58,6 +58,7 @@ FlagFacts FlagFacts::load(const fs::path& file) {
                          read_facts(object.at("flags")),
                          {}};
         if (object.contains("options")) result.options = read_facts(object["options"]);
+        result.options_complete = object.value("options_complete", true);
         return result;
     } catch (const Json::exception& error) {
         throw ParseError(file.string() + ": not the facts of an engine's version: " + error.what());
@@ -113,7 +114,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
     for (const auto& [path, value] : command.options()) {
         const auto* known = entry_in(options, path);
         if (known != nullptr) check_value("option ", path, *known, value);
-        else if (complete && !options.empty())
+        else if (complete && options_complete && !options.empty())
             add(path, " has no option " + path + nearest_text(path, names_in(options)));
     }
     return result;

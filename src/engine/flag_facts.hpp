@@ -30,6 +30,7 @@ struct FlagFacts {
     bool complete = true;  ///< false: a flag that is not listed may exist all the same
     std::map<std::string, Fact> flags;
     std::map<std::string, Fact> options;  ///< of the options file, by dotted path
+    bool options_complete = true;         ///< false: as `complete`, of an option
 
     /// Throws IoError and ParseError.
     static FlagFacts load(const std::filesystem::path& file);

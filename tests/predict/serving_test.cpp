@@ -376,7 +376,7 @@ TEST_CASE("serving: TensorRT-LLM's flags and its options file") {
         {R"({"stream_interval":8})", [](S s) { return s.stream_interval == 8; }},
         {R"({"speculative_config":{"decoding_type":"NGram","max_draft_len":5}})",
          [](S s) { return s.speculation.method == "ngram" && s.speculation.tokens == 5; }},
-        {R"({"speculative_config":{"decoding_type":"DraftTarget","max_draft_len":4,"speculative_model":"Qwen/Qwen3-0.6B"}})",
+        {R"({"speculative_config":{"decoding_type":"Draft_Target","max_draft_len":4,"speculative_model":"Qwen/Qwen3-0.6B"}})",
          [](S s) {
              return s.speculation.method == "draft_model" && s.speculation.draft_bytes > 1e9;
          }}};
