@@ -277,7 +277,7 @@ bool can_be_read(const fs::path& file) {
 int rescue_journal(const fs::path& folder_or_file) {
     try {
         const RescuedJournal rescued = SqliteJournal::rescue(folder_or_file);
-        const auto told = count_if(rescued.trials, [](const Trial& trial) { return trial.told(); });
+        const auto told = std::ranges::count_if(rescued.trials, &Trial::told);
         const bool whole = rescued.stopped_by.empty() && rescued.left_out.empty();
         put(stdout, "rescued {}, {} of them told, into {}{}\n",
             counted_text(rescued.trials.size(), "trial"), told, rescued.file.string(),

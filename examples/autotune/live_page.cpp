@@ -72,9 +72,9 @@ std::string best_text(const Problem& problem, const std::vector<Trial>& trials) 
     const std::string text =
         "best " + figure_text(problem.objective.leading().metric, so_far.best->estimate().mean);
     if (!so_far.gain) return text;
-    const Gain& gain = *so_far.gain;
-    return fmt::format("{}, {} over the default ({})", text, gain_text(gain.value, gain.scale),
-                       gain.has_interval() ? with_interval(gain) : "not confirmed yet");
+    return fmt::format(
+        "{}, {} over the default ({})", text, gain_text(so_far.gain->value, so_far.gain->scale),
+        so_far.gain->has_interval() ? with_interval(*so_far.gain) : "not confirmed yet");
 }
 
 /// The host of a request, without its port.
@@ -287,17 +287,10 @@ std::string LivePage::Server::state() {
         failed += trial.failure() != nullptr ? 1 : 0;
         if (!trial.told() && trial.started_at) pending.push_back(&trial);
     }
-    OrderedJson result{{"version", version()},
-                       {"told", told},
-                       {"failed", failed},
-                       {"best", best},
-                       {"running", measured},
-                       {"trial", ""},
-                       {"tried", ""},
-                       {"phase", ""},
-                       {"began", nullptr},
-                       {"left", nullptr},
-                       {"ended", over ? std::string_view(end) : stopped}};
+    OrderedJson result{{"version", version()}, {"told", told},
+                       {"failed", failed},     {"best", best},
+                       {"running", measured},  {"trial", ""},
+                       {"left", nullptr},      {"ended", over ? std::string_view(end) : stopped}};
     if (measured) {
         Spent spent = spent_in(*setup, budget, trials);
         spent.run_seconds = steady_seconds() - began;

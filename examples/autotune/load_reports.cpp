@@ -146,7 +146,7 @@ std::string load_text(double level) {
 /// Empty where it was not measured.
 std::string figure_of(const Metrics& metrics, std::string_view metric) {
     const auto* found = entry_in(metrics, metric);
-    return found == nullptr ? "-" : plain_figure_text(metric, found->value);
+    return found == nullptr ? "-" : figure_text(metric, found->value);
 }
 
 }  // namespace

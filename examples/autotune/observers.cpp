@@ -231,7 +231,7 @@ void put_event(OrderedJson event) {
 void EventLines::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     OrderedJson event = event_of("resumed");
-    event["told"] = count_if(history, [](const Trial& trial) { return trial.told(); });
+    event["told"] = std::ranges::count_if(history, &Trial::told);
     put_event(std::move(event));
 }
 

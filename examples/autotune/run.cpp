@@ -182,7 +182,9 @@ int run(const RunArguments& arguments) {
                 "it");
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
-        log->ends(name_in(stop_reasons, summary.reason), summary.message);
+        log->ends(
+            name_in(stop_reasons, summary.reason),
+            summary.message + (summary.reason == StopReason::trials_spent ? spent_of(budget) : ""));
         log.reset();
         progress.reset();
     }
@@ -215,8 +217,7 @@ int run(const RunArguments& arguments) {
     Headline headline = headline_of(setup, trials);
     const bool by_clock =
         summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
-    const bool no_time =
-        by_clock && none_of(trials, [](const Trial& trial) { return trial.told(); });
+    const bool no_time = by_clock && std::ranges::none_of(trials, &Trial::told);
     if (no_time) headline.reason = "The budget's time was over before anything was measured.";
     if (page)
         page->ended(reason, fmt::format("The run has ended: {}. {} has the report.", headline.title,

@@ -45,16 +45,14 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
                                const fs::path& folder) {
     if (somebody_writes(folder)) return "";
     const std::string how = last_end(folder);
-    // Another run goes on after the others.
+    // Another run goes on after the others, and after one of fewer trials than the study has.
     if (const auto reason = named_in(stop_reasons, how.substr(0, how.find(' ')));
-        reason && *reason <= StopReason::nothing_starts && *reason != StopReason::trials_spent)
+        reason && *reason <= StopReason::nothing_starts &&
+        (*reason != StopReason::trials_spent || how.ends_with(spent_of(setup.file.budget))))
         return name_in(stop_reasons, *reason);
-    std::size_t told = 0;
-    for (const Trial& trial : trials) {
-        if (!trial.told()) return "";
-        told += trial.of_search() ? 1 : 0;
-    }
-    if (told >= setup.file.budget.trials) return name_in(stop_reasons, StopReason::trials_spent);
+    if (!std::ranges::all_of(trials, &Trial::told)) return "";
+    if (std::size_t(std::ranges::count_if(trials, &Trial::of_search)) >= setup.file.budget.trials)
+        return name_in(stop_reasons, StopReason::trials_spent);
     if (!how.empty()) return "";
     const std::vector<Trial> search = search_history(*setup.problem, trials);
     Rng rng(0);

@@ -25,6 +25,11 @@ bool has_journal(const fs::path& folder);
 /// trials goes by the study as it is now. Throws IoError.
 SqliteJournal read_journal(const StudySetup& setup, const fs::path& folder);
 
+/// Behind the reason of a run that spent its trials: of how many.
+inline std::string spent_of(const Budget& budget) {
+    return " (of " + std::to_string(budget.trials) + ")";
+}
+
 /// Why a study that ran ended, as far as its journal and the log of its last run tell; empty while
 /// somebody runs it or there is something left to do. Only where the log says nothing the strategy
 /// is asked, which may fit models.

@@ -15,8 +15,9 @@ struct Limit {
     std::string metric;
     bool at_least = true;  ///< `>=`; false: `<=`
     double bound = 0;
+    std::string written{};  ///< as a person wrote it: `ttft_p95 < 6s`
 
-    friend bool operator==(const Limit&, const Limit&) = default;
+    friend bool operator==(const Limit& a, const Limit& b) { return a.text() == b.text(); }
     /// Reads `metric >= number` or `metric <= number`; `<` and `>` mean the same, and the number
     /// may have a unit (`bound_of_text`). `words`: the metric may be a word such as `ttft_p95`
     /// (`metric_of_word`). Throws ParseError.
@@ -36,13 +37,13 @@ struct Limit {
     /// Those of `figures` that break the limit. Where workloads break it the combined figure, a
     /// mean of theirs, is left out.
     [[nodiscard]] std::vector<std::pair<std::string, double>> broken(const Metrics& metrics) const;
-    /// `time_to_first_token_p95_seconds <= 2000 ms`: as `text`, in the units that reports show.
+    /// As it was written; else `time_to_first_token_p95_seconds <= 2 s`.
     [[nodiscard]] std::string readable() const;
-    /// Why an outcome without the metric is refused: `limit M <= 2000 ms cannot be judged: the
-    /// result has no M`. `workload`: of this one's figures.
+    /// Why an outcome without the metric is refused: `limit M <= 2s cannot be judged: the result
+    /// has no M`. `workload`: of this one's figures.
     [[nodiscard]] std::string unjudged_text(std::string_view workload = {}) const;
-    /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit
-    /// is kept, or cannot be judged.
+    /// Why an outcome is refused: `limit M <= 2s broken: 2.43 s on long`. Empty: the limit is kept,
+    /// or cannot be judged.
     [[nodiscard]] std::string broken_text(const Metrics& metrics) const;
 };
 

@@ -193,8 +193,7 @@ std::string Chart::svg() const {
     return out + lines_ + "</svg>\n" + marks_ + top_ + "</svg>\n";
 }
 
-std::string interval_chart(std::string_view title, std::string_view description,
-                           const std::vector<IntervalRow>& rows) {
+std::string interval_chart(std::string_view title, const std::vector<IntervalRow>& rows) {
     std::vector<double> ends{0};
     constexpr double most = 3;  // an interval that knows nothing would flatten all others
     for (const IntervalRow& row : rows)
@@ -211,8 +210,8 @@ std::string interval_chart(std::string_view title, std::string_view description,
                             across(tick / 100));
     grid +=
         fmt::format("<line class=\"axis\" x1=\"{0:.1f}%\" x2=\"{0:.1f}%\" y2=\"24\"/>", across(0));
-    std::string out = fmt::format("<table class=\"intervals\"><caption>{}. {}</caption><tbody>\n",
-                                  html_text(title), html_text(description));
+    std::string out =
+        fmt::format("<table class=\"intervals\"><caption>{}</caption><tbody>\n", html_text(title));
     for (const IntervalRow& row : rows) {
         const bool known = std::isfinite(row.low) && std::isfinite(row.high);
         const std::string line =

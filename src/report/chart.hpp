@@ -97,7 +97,6 @@ struct IntervalRow {
 };
 /// Gains as shares, each with its interval, below each other around a line at zero: a table with
 /// drawings in it, which is as wide as there is room.
-std::string interval_chart(std::string_view title, std::string_view description,
-                           const std::vector<IntervalRow>& rows);
+std::string interval_chart(std::string_view title, const std::vector<IntervalRow>& rows);
 
 }  // namespace servetune

@@ -32,7 +32,7 @@ std::string verdict_of_row(const ReportView& view, const ResultRow& row) {
     if (row.kind == "usual") return "the default";
     if (view.recommendation.conclusion == Conclusion::recommended &&
         contains(tied, row.standing->configuration))
-        return "cannot be told apart from the recommended one";
+        return "a tie";
     return "";
 }
 
@@ -62,7 +62,7 @@ std::vector<std::string> metrics_shown(const ReportView& view, const std::vector
 /// `time_to_first_token_p95_seconds` is `time_to_first_token` at 95; nothing for other metrics.
 std::optional<std::pair<std::string, int>> latency_percentile(const std::string& metric) {
     constexpr std::string_view unit = "_seconds";
-    if (!shown_in_milliseconds(metric) || metric.starts_with("client_")) return std::nullopt;
+    if (!is_time(metric) || metric.starts_with("client_")) return std::nullopt;
     const std::string name = metric.substr(0, metric.size() - unit.size());
     const auto at = name.rfind("_p");
     if (at == std::string::npos || name.size() - at < 3 || name.size() - at > 4 ||
@@ -86,7 +86,7 @@ std::vector<LatencyFamily> latencies_in(const std::vector<std::string>& metrics)
         if (levels.size() < 2) continue;
         const std::string title = metric_title(name + "_p50_seconds");
         LatencyFamily& family =
-            result.emplace_back(LatencyFamily{title.substr(0, title.find(" p50 (ms)"))});
+            result.emplace_back(LatencyFamily{title.substr(0, title.find(" p50"))});
         for (const auto& [level, place] : levels)
             family.levels.emplace_back("p" + std::to_string(level), place);
     }
@@ -102,19 +102,6 @@ nlohmann::ordered_json short_number(std::optional<double> value) {
     const double rounded = std::round(*value * scale) / scale;
     if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15) return std::int64_t(rounded);
     return rounded;
-}
-
-/// As it is drawn: times in milliseconds.
-nlohmann::ordered_json page_value(const std::string& metric, std::optional<double> value) {
-    if (value && shown_in_milliseconds(metric)) *value *= 1e3;
-    return short_number(value);
-}
-
-nlohmann::ordered_json page_values(const std::vector<std::string>& names, const Metrics& metrics) {
-    nlohmann::ordered_json result = nlohmann::ordered_json::array();
-    for (const std::string& name : names)
-        result.push_back(page_value(name, value_in(metrics, name)));
-    return result;
 }
 
 }  // namespace
@@ -142,14 +129,13 @@ Content::Content(const ReportView& of, std::string_view why_ended, const Explain
         return a.value && view.goal().better(*a.value, *b.value);
     });
     metrics = metrics_shown(view, rows);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-        places.emplace(rows[i].standing->configuration, i);
     latencies = latencies_in(metrics);
 }
 
 std::optional<std::size_t> Content::row_of(const Configuration& configuration) const {
-    const auto found = places.find(configuration);
-    return found == places.end() ? std::nullopt : std::optional(found->second);
+    const auto row = find_if(
+        rows, [&](const ResultRow& one) { return one.standing->configuration == configuration; });
+    return row == rows.end() ? std::nullopt : std::optional(std::size_t(row - rows.begin()));
 }
 
 const ResultRow* Content::row_of_kind(std::string_view kind) const {
@@ -169,6 +155,13 @@ std::optional<double> Content::figure_of(const Trial& trial) const {
     return value_in(trial.measurement()->metrics, view.goal().metric);
 }
 
+DrawnMetric Content::drawn(const std::string& metric) const {
+    if (!is_time(metric)) return {metric_title(metric)};
+    const bool seconds = any_of(
+        rows, [&](const ResultRow& row) { return value_in(row.means, metric).value_or(0) >= 1; });
+    return {metric_title(metric) + (seconds ? " (s)" : " (ms)"), seconds ? 1 : 1e3};
+}
+
 std::pair<std::size_t, std::size_t> Content::trade() const {
     const auto less = [&](const std::string& metric) {
         return less_is_better(view.setup.file.objective, metric);
@@ -184,15 +177,20 @@ std::string html_data(const Content& content, const std::string& report_json) {
     const ReportView& view = content.view;
     OrderedJson data{{"study", view.setup.file.name}};
     for (const char* list : {"titles", "less", "configurations"}) data[list] = OrderedJson::array();
-    for (const std::string& name : content.metrics) {
-        data["titles"].push_back(metric_title(name));
-        data["less"].push_back(less_is_better(view.setup.file.objective, name));
-    }
-    for (const ResultRow& row : content.rows) {
+    for (const ResultRow& row : content.rows)
         data["configurations"].push_back({{"name", row.name},
                                           {"passes", row.standing->passes()},
                                           {"verdict", row.verdict},
-                                          {"values", page_values(content.metrics, row.means)}});
+                                          {"values", OrderedJson::array()}});
+    for (const std::string& name : content.metrics) {
+        const DrawnMetric drawn = content.drawn(name);
+        data["titles"].push_back(drawn.title);
+        data["less"].push_back(less_is_better(view.setup.file.objective, name));
+        for (std::size_t i = 0; i < content.rows.size(); ++i) {
+            std::optional<double> value = value_in(content.rows[i].means, name);
+            if (value) *value *= drawn.factor;
+            data["configurations"][i]["values"].push_back(short_number(value));
+        }
     }
     redact(data, view.setup.file.secrets);
     data["report"] = OrderedJson::parse(report_json);  // without secrets already

@@ -4,7 +4,6 @@
 #include "account.hpp"
 #include "document.hpp"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +31,13 @@ struct LatencyFamily {
         levels{};  ///< `p95` and its place in `Content::metrics`, the lowest first
 };
 
+/// How a metric's figures are drawn: times in seconds where any has that many, else in
+/// milliseconds.
+struct DrawnMetric {
+    std::string title;  ///< `TTFT p95 (ms)`
+    double factor = 1;
+};
+
 /// What the parts of a report are made from. `explained`: null where nobody asked for it.
 struct Content {
     Content(const ReportView& of, std::string_view why_ended, const Explained* models);
@@ -45,6 +51,7 @@ struct Content {
     [[nodiscard]] const ResultRow* row_of_kind(std::string_view kind) const;
     /// A trial's figure of the leading goal.
     [[nodiscard]] std::optional<double> figure_of(const Trial& trial) const;
+    [[nodiscard]] DrawnMetric drawn(const std::string& metric) const;
     /// The two metrics that stand against each other before a person chooses others: places in
     /// `metrics`.
     [[nodiscard]] std::pair<std::size_t, std::size_t> trade() const;
@@ -55,11 +62,10 @@ struct Content {
     std::vector<ResultRow> rows{};  ///< the best first, those that do not pass last
     /// Those that at least one configuration has, those that decide first.
     std::vector<std::string> metrics{};
-    std::map<Configuration, std::size_t> places{};
     std::vector<LatencyFamily> latencies{};
 };
 
-/// A figure before and after, as the section of gains has it.
+/// A figure before and after: of the goal, then of each workload where there are several.
 struct GainRow {
     std::string label;
     double before = 0, after = 0;
@@ -73,6 +79,7 @@ Document document_of(const Content& content);
 Document explanation_of(const Content& content);
 
 // Drawings, each with its caption and fields; empty: there is nothing to draw.
+std::string gain_figure(const Content& content);
 std::string path_figure(const Content& content);
 std::string trade_figure(const Content& content);
 std::string effects_figure(const Content& content);

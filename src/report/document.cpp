@@ -25,9 +25,8 @@ public:
     std::string written(const Document& document) {
         if (!document.title.empty()) head("#", document.title);
         for (const Section& section : document.sections) {
-            if (section.page_only || all_of(section.blocks, [](const Block& block) {
-                    return std::holds_alternative<Figure>(block);
-                }))
+            if (all_of(section.blocks,
+                       [](const Block& block) { return std::holds_alternative<Figure>(block); }))
                 continue;
             head("##", section.title);
             for (const Block& block : section.blocks)
@@ -46,7 +45,7 @@ private:
     void write(const Heading& heading) { head("###", heading.text); }
     void write(const Paragraph& paragraph) {
         const std::string mark = markdown_ && paragraph.strong ? "**" : "";
-        out_ += mark + shown(paragraph.text) + mark + "\n\n";
+        out_ += mark + shown(paragraph.text) + mark + shown(paragraph.rest) + "\n\n";
     }
     void write(const List& list) {
         for (const Item& item : list.items) {
@@ -59,7 +58,14 @@ private:
         out_ += markdown_ ? markdown_block(code.language, secrets_(code.text)) + "\n"
                           : printable(secrets_(code.text)) + "\n\n";
     }
-    void write(const Figure&) {}
+    void write(const Figure& figure) {
+        if (!figure.text.empty()) write(Paragraph{figure.text});
+    }
+    void write(const Facts& facts) {
+        List list;
+        for (const auto& [name, value] : facts.rows) list.items.push_back({name + ": " + value});
+        write(list);
+    }
     void write(const Table& table) {
         std::vector<std::vector<std::string>> lines;
         for (const std::string& title : table.header) {
@@ -103,33 +109,45 @@ class HtmlWriter {
 public:
     explicit HtmlWriter(const Redactor& secrets) : secrets_(secrets) {}
 
-    HtmlContent written(const Document& document) {
+    std::string written(const Document& document) {
+        std::string contents = "<nav aria-label=\"contents\"><ul>\n";
+        std::size_t place = 0;
         for (const Section& section : document.sections) {
-            result_.contents +=
-                fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section.id, shown(section.title));
             out_ += fmt::format("<section{2} aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n",
                                 section.id, shown(section.title),
                                 section.kind.empty() ? "" : " class=\"" + section.kind + "\"");
             for (const Block& block : section.blocks)
                 std::visit([this](const auto& one) { write(one); }, block);
             out_ += "</section>\n";
+            if (section.id == "verdict") place = out_.size();
+            else
+                contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section.id,
+                                        shown(section.title));
         }
-        return std::move(result_);
+        return out_.insert(place, contents + "</ul></nav>\n");
     }
 
 private:
     [[nodiscard]] std::string shown(const std::string& text) const {
         return html_text(secrets_(text));
     }
+    /// No line ends before a `%`.
+    [[nodiscard]] std::string prose(const std::string& text) const {
+        std::string result = shown(text);
+        for (auto at = result.find(" %"); at != std::string::npos; at = result.find(" %", at))
+            result.replace(at, 1, "&nbsp;");
+        return result;
+    }
     void write(const Heading& heading) { out_ += "<h3>" + shown(heading.text) + "</h3>\n"; }
     void write(const Paragraph& paragraph) {
-        out_ += paragraph.strong ? "<p><strong>" + shown(paragraph.text) + "</strong></p>\n"
-                                 : "<p>" + shown(paragraph.text) + "</p>\n";
+        const std::string text = prose(paragraph.text);
+        out_ += "<p>" + (paragraph.strong ? "<strong>" + text + "</strong>" : text) +
+                shown(paragraph.rest) + "</p>\n";
     }
     void write(const List& list) {
         out_ += "<ul>\n";
         for (const Item& item : list.items)
-            out_ += "<li>" + shown(item.text) +
+            out_ += "<li>" + prose(item.text) +
                     (item.log.empty() ? "" : "<pre>" + shown(item.log) + "</pre>") + "</li>\n";
         out_ += "</ul>\n";
     }
@@ -145,7 +163,14 @@ private:
             code.id, shown(code.text));
     }
     void write(const Figure& figure) { out_ += figure.html; }
+    void write(const Facts& facts) {
+        out_ += "<dl>";
+        for (const auto& [name, value] : facts.rows)
+            out_ += "<div><dt>" + shown(name) + "</dt><dd>" + shown(value) + "</dd></div>\n";
+        out_ += "</dl>\n";
+    }
     void write(const Table& table) {
+        if (table.text_only) return;
         const std::string title = shown(table.title);
         out_ += fmt::format(
             "<div class=\"wide\" tabindex=\"0\" role=\"region\" "
@@ -163,6 +188,7 @@ private:
             for (std::size_t i = 0; i < row.cells.size(); ++i) {
                 const Cell& cell = row.cells[i];
                 out_ += "<td";
+                if (cell.bad) out_ += " class=\"broken\"";
                 if (table.has_words(i)) out_ += " class=\"text\"";
                 else if (table.sortable)
                     out_ += cell.sorted_by ? fmt::format(" data-value=\"{:.9g}\"", *cell.sorted_by)
@@ -178,8 +204,7 @@ private:
     }
 
     const Redactor& secrets_;
-    HtmlContent result_{};
-    std::string& out_ = result_.body;
+    std::string out_{};
 };
 
 }  // namespace
@@ -190,7 +215,7 @@ std::string markdown_of(const Document& document, const Redactor& secrets) {
 std::string text_of(const Document& document, const Redactor& secrets) {
     return TextWriter(secrets, false).written(document);
 }
-HtmlContent html_of(const Document& document, const Redactor& secrets) {
+std::string html_of(const Document& document, const Redactor& secrets) {
     return HtmlWriter(secrets).written(document);
 }
 

@@ -38,6 +38,7 @@ struct Heading {
 struct Paragraph {
     std::string text;
     bool strong = false;
+    std::string rest{};  ///< goes on in plain letters
 };
 struct Item {
     std::string text;
@@ -45,6 +46,10 @@ struct Item {
 };
 struct List {
     std::vector<Item> items;
+};
+/// What is known, by name: tiles on the page.
+struct Facts {
+    std::vector<std::pair<std::string, std::string>> rows{};
 };
 struct Cell {
     Cell(std::string of) : text(std::move(of)) {}  // NOLINT: a cell is a text
@@ -54,6 +59,7 @@ struct Cell {
     std::string text;
     std::optional<double> sorted_by{};  ///< in a table that can be sorted
     bool strong = false;
+    bool bad = false;
 };
 struct Row {
     std::vector<Cell> cells;
@@ -66,7 +72,8 @@ struct Table {
     std::vector<Row> rows{};
     std::string id{};
     bool sortable = false;
-    std::size_t texts = 1;  ///< leading columns of words; the others are figures
+    bool text_only = false;  ///< the page shows a drawing in its place
+    std::size_t texts = 1;   ///< leading columns of words; the others are figures
 
     [[nodiscard]] bool has_words(std::size_t column) const {
         return column < texts || header[column] == "verdict" || header[column] == "the first";
@@ -76,23 +83,25 @@ struct Code {
     std::string language, text;
     std::string id{};  ///< of one that can be copied
 };
-/// A drawing or a field of the page, as HTML that is safe. Other writers leave it out.
+/// A drawing or a field of the page, as HTML that is safe, and what stands in its place in text.
 struct Figure {
     std::string html;
+    std::string text{};
 };
-using Block = std::variant<Heading, Paragraph, List, Table, Code, Figure>;
+using Block = std::variant<Heading, Paragraph, List, Facts, Table, Code, Figure>;
 
 struct Section {
     std::string id, title;
     std::vector<Block> blocks{};
-    std::string kind{};      ///< classes on the page; those with `brief` are printed on paper
-    bool page_only = false;  ///< text leaves it out
+    std::string kind{};  ///< classes on the page; those with `brief` are printed on paper
+    bool vague = false;  ///< it says that nothing is known, which only who asks wants to hear
 
     void say(std::string text) {
         if (!text.empty()) blocks.emplace_back(Paragraph{std::move(text)});
     }
-    void draw(std::string html) {
-        if (!html.empty()) blocks.emplace_back(Figure{std::move(html)});
+    void draw(std::string html, std::string text = "") {
+        if (!html.empty()) blocks.emplace_back(Figure{std::move(html), std::move(text)});
+        else say(std::move(text));
     }
     void list(std::vector<Item> items) {
         if (!items.empty()) blocks.emplace_back(List{std::move(items)});
@@ -120,10 +129,7 @@ struct Document {
 std::string markdown_of(const Document& document, const Redactor& secrets);
 /// For a terminal: tables with even columns, nothing escaped but what a terminal would act on.
 std::string text_of(const Document& document, const Redactor& secrets);
-/// The sections, and the list that leads to them.
-struct HtmlContent {
-    std::string contents, body;
-};
-HtmlContent html_of(const Document& document, const Redactor& secrets);
+/// The sections; below the verdict the list that leads to all others.
+std::string html_of(const Document& document, const Redactor& secrets);
 
 }  // namespace servetune

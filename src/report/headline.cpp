@@ -287,11 +287,10 @@ TrialEvent finding_event(const Trial& trial, const Decision& decision) {
 std::string broken_text(const BrokenLimit& broken) {
     const double beyond = std::abs(broken.value - broken.limit.bound);
     const double bound = std::abs(broken.limit.bound);
-    const bool milliseconds = shown_in_milliseconds(broken.limit.metric);
     return fmt::format(
         "{} by {}: {}{}", broken.limit.readable(),
         bound > 0 ? short_number_text(100 * beyond / bound, 1) + " %" : short_number_text(beyond),
-        short_number_text(broken.value * (milliseconds ? 1e3 : 1)) + (milliseconds ? " ms" : ""),
+        figure_text(broken.limit.metric, broken.value, 4),
         broken.workload.empty() ? "" : " on " + broken.workload);
 }
 

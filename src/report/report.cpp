@@ -79,27 +79,20 @@ std::string page_of(const Content& content, const std::string& report_json,
                     std::string_view live_version) {
     const bool live = !live_version.empty();
     const Document document = document_of(content);
-    const HtmlContent html = html_of(document, content.view.setup.file.secrets);
     std::vector<const EmbeddedFile*> scripts{&chart_js, &plane_js, &charts_js, &page_js};
     if (live) scripts.push_back(&live_js);
     std::string elements;
     for (const EmbeddedFile* script : scripts)
         elements += "<script>" + std::string(script->text) + "</script>\n";
-    const std::string live_bar =
-        "\n<div id=\"live\" class=\"live\" data-version=\"" + html_text(live_version) +
-        "\"><p role=\"status\" id=\"live-trial\">This page follows the study.</p><p "
-        "id=\"live-now\"></p></div>\n<noscript><p>Without JavaScript this page stays as it is: "
-        "load it again.</p></noscript>";
     TemplateValues values;
     values.texts = {
         {"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) +
                        "; script-src" + allowed(scripts) + (live ? "; connect-src 'self'" : "")},
         {"title", html_text(content.clean(document.title))},
         {"style", std::string(page_css.text)},
-        {"contents", html.contents},
-        {"live", live ? live_bar : ""},
-        {"content", html.body},
-        {"network", live ? "" : " This file needs no network."},
+        {"live", html_text(live_version)},
+        {"commands", content.view.setup.file.has_commands() ? "yes" : ""},
+        {"content", html_of(document, content.view.setup.file.secrets)},
         {"data", html_data(content, report_json)},
         {"scripts", elements}};
     return fill_template(page_html.text, values);

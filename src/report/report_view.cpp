@@ -50,8 +50,7 @@ std::string metric_title(std::string_view metric) {
          {"inter_token_latency_", "ITL "},
          {"latency_", "latency "}}};
     std::string title;
-    const bool milliseconds = shown_in_milliseconds(name);
-    if (milliseconds) name.remove_suffix(std::string_view("_seconds").size());
+    if (is_time(name)) name.remove_suffix(std::string_view("_seconds").size());
     for (const auto& [family, called] : families)
         if (name.starts_with(family)) {
             title = called;
@@ -61,7 +60,7 @@ std::string metric_title(std::string_view metric) {
     for (const char c : name) title += c == '_' ? ' ' : c;
     if (const auto rate = title.find(" per second"); rate != std::string::npos)
         title.replace(rate, std::string_view(" per second").size(), "/s");
-    return title + (milliseconds ? " (ms)" : "") + workload;
+    return title + workload;
 }
 
 bool less_is_better(const Objective& objective, std::string_view metric) {

@@ -111,8 +111,7 @@ std::map<std::string, double> limited_figures(const Standing& standing, const Li
 std::string joined(const std::vector<std::string>& texts, std::string_view between = ", ");
 
 // Words of figures.
-/// `TTFT p95 (ms)`: what people call a metric, with the unit that `plain_figure_text` shows it in.
-/// A workload behind `@` stays.
+/// `TTFT p95`: what people call a metric. A workload behind `@` stays.
 std::string metric_title(std::string_view metric);
 /// Whether less of a metric is better: as the objective says of its goals and limits, else as far
 /// as its name tells.

@@ -23,15 +23,8 @@ constexpr std::array usual_columns{"time_per_output_token_mean_seconds",
                                    "time_to_first_token_mean_seconds",
                                    "usd_per_million_output_tokens", "joules_per_output_token"};
 
-/// A figure in a column whose header names the unit.
 Cell figure_cell(std::string_view metric, std::optional<double> value) {
-    return {value ? plain_figure_text(metric, *value) : "-", value};
-}
-
-/// `TTFT p95 (ms) ≤ 900`: words that a narrow column can break.
-std::string limit_title(const Limit& limit) {
-    return metric_title(limit.metric) + (limit.at_least ? " ≥ " : " ≤ ") +
-           short_number_text(shown_in_milliseconds(limit.metric) ? limit.bound * 1e3 : limit.bound);
+    return {value ? figure_text(metric, *value) : "-", value};
 }
 
 std::string interval_or_none(const Gain& gain) {
@@ -78,31 +71,38 @@ Section verdict_section(const Content& content) {
     const ReportView& view = content.view;
     const Headline headline = headline_of(view);
     Section section{"verdict", "Conclusion"};
-    section.kind = "brief verdict " + std::string(name_in(conclusions, headline.conclusion));
-    section.blocks.emplace_back(Paragraph{
-        headline.title +
-            (view.gains() ? " (" + view.changes(view.recommendation.recommended) + ")." : "."),
-        true});
+    section.kind = "brief verdict " + std::string(name_in(conclusions, headline.conclusion)) +
+                   (headline.unsound.empty() ? "" : " doubted");
+    section.blocks.emplace_back(
+        view.gains() ? Paragraph{headline.title, true,
+                                 " (" + view.changes(view.recommendation.recommended) + ")."}
+                     : Paragraph{headline.title + ".", true});
+    if (const std::vector<GainRow> rows = gain_rows(content); !rows.empty()) {
+        const std::string& metric = view.goal().metric;
+        section.draw(gain_figure(content),
+                     fmt::format("{}: {} with the default, {} recommended.", metric_title(metric),
+                                 figure_text(metric, rows.front().before),
+                                 figure_text(metric, rows.front().after)));
+    }
     section.say(headline.reason + (headline.advice.empty() ? "" : " " + headline.advice));
+    section.say(headline.given_away);
     return section;
 }
 
+/// Where the verdict's row is not the only one.
 Section gains_section(const Content& content) {
     const ReportView& view = content.view;
     Section section{"gains", "Before and after"};
     const std::vector<GainRow> rows = gain_rows(content);
+    if (rows.size() < 2) return section;
     const std::string& metric = view.goal().metric;
-    const bool with_interval =
-        any_of(rows, [](const GainRow& one) { return one.gain.has_interval(); });
     Table table{"Before and after",
-                {"workload", metric_title(metric) + ", default", "recommended", "gain"}};
-    if (with_interval) table.header.emplace_back(interval_name(rows.front().gain));
-    for (const GainRow& one : rows) {
-        Row& row = table.rows.emplace_back(
-            Row{{one.label, figure_cell(metric, one.before), figure_cell(metric, one.after),
-                 gain_text(one.gain.value, view.scale())}});
-        if (with_interval) row.cells.emplace_back(interval_or_none(one.gain));
-    }
+                {"workload", metric_title(metric) + ", default", "recommended", "gain",
+                 interval_name(rows.front().gain)}};
+    for (const GainRow& one : rows)
+        table.rows.push_back(
+            {{one.label, figure_cell(metric, one.before), figure_cell(metric, one.after),
+              gain_text(one.gain.value, view.scale()), interval_or_none(one.gain)}});
     section.show(std::move(table));
     return section;
 }
@@ -119,7 +119,6 @@ Section command_section(const Content& content) {
     section.kind = "brief";
     if (!headline.command.empty())
         section.blocks.emplace_back(Code{"bash", headline.command, "command"});
-    section.say(headline.given_away);
     return section;
 }
 
@@ -129,23 +128,25 @@ Section study_section(const Content& content) {
     const ReportView::Counts counts = view.counts();
     Section section{"study", "The study"};
     section.kind = "brief";
-    std::vector<std::string> workloads;
-    for (const Workload& workload : file.workloads) workloads.push_back(workload.name);
-    Table table{"The study", {"what", "value"}};
-    table.texts = 2;
+    Facts facts;
     const auto fact = [&](const char* name, const std::string& value) {
-        if (!value.empty()) table.rows.push_back({{name, value}});
+        if (!value.empty()) facts.rows.emplace_back(name, value);
     };
     fact("model", file.model);
     fact("hardware", file.machine.hardware);
-    fact("goal", view.problem().objective.goals_text());
-    fact("workloads", joined(workloads));
+    for (const Goal& goal : view.problem().objective.goals)
+        fact("goal", (goal.direction == Direction::maximize ? "maximize " : "minimize ") +
+                         metric_title(goal.metric));
+    for (const Limit& limit : view.problem().objective.limits) fact("limit", limit.readable());
+    for (const Workload& workload : file.workloads) fact("workload", workload.name);
     fact("trials", fmt::format("{}, {} failed", counts.completed, counts.failed));
     if (const TimeSpent spent = time_spent_in(view.trials); spent.trials >= 1)
         fact("time of trials", spent.text());
     fact("strategy", fmt::format("{}, seed {}", file.strategy.name, file.seed));
-    fact("ended", content.stop_reason.empty() ? "not yet" : content.stop_reason);
-    section.show(std::move(table));
+    std::string ended = content.stop_reason.empty() ? "not yet" : content.stop_reason;
+    std::replace(ended.begin(), ended.end(), '_', ' ');
+    fact("ended", ended);
+    section.blocks.emplace_back(std::move(facts));
     section.say(file.measured_by());
     return section;
 }
@@ -185,6 +186,7 @@ Section more_section(const Content& content) {
     if (content.explained == nullptr) return section;
     if (!content.explained->more) {
         section.say("Not known: " + content.explained->no_more + ".");
+        section.vague = true;
         return section;
     }
     const MoreTrials& more = *content.explained->more;
@@ -331,8 +333,8 @@ Section front_section(const Content& content) {
             row.cells.push_back(figure_cell(metric, estimate.mean));
             // As the verdict: where nothing was measured twice, the noise is only assumed.
             row.cells.emplace_back(view.standings.replicated() > 0
-                                       ? plain_figure_text(metric, estimate.low()) + " to " +
-                                             plain_figure_text(metric, estimate.high())
+                                       ? figure_text(metric, estimate.low()) + " to " +
+                                             figure_text(metric, estimate.high())
                                        : "-");
         }
         row.cells.emplace_back(std::to_string(point.estimates.front().replicates));
@@ -366,6 +368,7 @@ Section trade_section(const Content& content) {
 
 Section latency_section(const Content& content) {
     Section section{"latency", "Latencies"};
+    section.kind = "pairs";
     section.draw(latency_figure(content));
     return section;
 }
@@ -388,7 +391,7 @@ public:
                 }))
                 columns_.emplace_back(metric);
         for (const std::string& metric : columns_) table_.header.push_back(metric_title(metric));
-        for (const Limit& limit : objective.limits) table_.header.push_back(limit_title(limit));
+        for (const Limit& limit : objective.limits) table_.header.push_back(limit.readable());
         if (repeated()) table_.header.emplace_back("measured");
         table_.header.emplace_back("verdict");
     }
@@ -411,6 +414,8 @@ public:
         out.cells.emplace_back(verdict).strong =
             verdict == "recommended" || verdict == "carried on";
         if (row == nullptr) return;
+        // Its cell says which limit it breaks, and by what.
+        if (row->standing->refusal == Refusal::limit) out.cells.back().text = "refused";
         out.kind = row->kind;
         out.of = std::size_t(row - content_.rows.data());
     }
@@ -425,8 +430,9 @@ private:
         for (const auto& [workload, value] :
              limited_figures(standing, limit, content_.view.problem().decision)) {
             texts.push_back((workload.empty() ? "" : workload + " ") +
-                            plain_figure_text(limit.metric, value) +
+                            figure_text(limit.metric, value) +
                             (limit.keeps(value) ? "" : " broken"));
+            cell.bad = cell.bad || !limit.keeps(value);
             if (!cell.sorted_by ||
                 (limit.at_least ? value < *cell.sorted_by : value > *cell.sorted_by))
                 cell.sorted_by = value;
@@ -539,6 +545,7 @@ Section interactions_section(const Content& content) {
                 pair.parameters[0], pair.parameters[1], pair.share * 100, pair.parameters[0],
                 text_of(pair.levels[0]), pair.parameters[1], text_of(pair.levels[1]),
                 gain_text(pair.gain.value, scale), credible_text(pair.gain, scale), pair.together));
+    section.vague = texts.empty();
     if (texts.empty()) section.say("None is known: no two parameters are proven to interact.");
     section.list(texts);
     return section;
@@ -552,6 +559,7 @@ Section effects_section(const Content& content) {
     const SearchSpace& space = content.view.problem().space;
     const FigureScale& scale = content.view.scale();
     if (floor.varied == 0) return section;
+    section.vague = !effects.learned();
     if (!floor.enough()) {
         section.say(
             fmt::format("Not known yet: {} measured, {} needed to tell the effects of {} apart.",
@@ -565,13 +573,15 @@ Section effects_section(const Content& content) {
         "(docs/explanation/optimizer.md). With 95 % all intervals hold at once.{}",
         metric_title(content.view.goal().metric), floor.measured,
         effects.learned() ? "" : " No effect is proven: every interval includes 0."));
-    section.draw(effects_figure(content));
+    const std::string drawing = effects_figure(content);
+    section.draw(drawing);
     std::set<std::string> known;
     std::set<std::string> unknown;
     for (const MainEffect& effect : effects.main)
         if (effect.known()) known.insert(effect.parameter);
     Table table{"The effect of each level", {"parameter", "level", "gain", "interval", "measured"}};
     table.texts = 2;
+    table.text_only = !drawing.empty();
     for (const MainEffect& effect : effects.main) {
         const bool refused = !effect.refused.empty();
         if (!refused && !known.contains(effect.parameter)) {
@@ -593,17 +603,16 @@ Section effects_section(const Content& content) {
     for (const Parameter& parameter : space.parameters())
         if (const std::size_t more = effects.left_out(parameter);
             more > 0 && known.contains(parameter.name))
-            section.say(fmt::format("Not in the table: {} of {}.", counted_text(more, "more level"),
+            section.say(fmt::format("Not shown: {} of {}.", counted_text(more, "more level"),
                                     parameter.name));
     if (effects.learned() && !unknown.empty())
         section.say("No effect is proven of " + joined({unknown.begin(), unknown.end()}) + ".");
     return section;
 }
 
-/// By kind, the most frequent first, each with the lines of its log; then what was measured and
-/// refused.
+/// By kind, the most frequent first, each with the lines of its log.
 Section failures_section(const Content& content) {
-    Section section{"failures", "Failed or refused"};
+    Section section{"failures", "Failed"};
     std::map<std::string, std::vector<const Trial*>> kinds;
     for (const Trial& trial : content.view.trials)
         if (trial.failure() != nullptr)
@@ -628,12 +637,6 @@ Section failures_section(const Content& content) {
             items.push_back({fmt::format("and {} more", trials.size() - most_shown)});
         section.list(std::move(items));
     }
-    std::vector<std::string> refused;
-    for (const ResultRow& row : content.rows)
-        if (row.value && !row.standing->passes())
-            refused.push_back(row.name + ": " + row.standing->refused);
-    if (!refused.empty()) section.blocks.emplace_back(Heading{"Measured, and refused"});
-    section.list(refused);
     return section;
 }
 
@@ -731,35 +734,6 @@ Section notes_section(const Content& content) {
     return section;
 }
 
-Section glossary_section(const Content& content) {
-    Section section{"words", "Glossary"};
-    section.page_only = true;
-    std::vector<std::string> texts{
-        "default: the configuration that changes nothing; trial 0.",
-        "gain: how much better a figure is than the default's: 2 % more of a rate, or the same "
-        "work in 1/1.02 of the time.",
-        "95 % or 99 % interval: were the study repeated many times, so many of 100 such intervals "
-        "would hold the true value.",
-        "limit: a bound that a configuration has to keep; one that breaks it is refused, however "
-        "fast it is.",
-        "sound, unchecked, suspect, unsound: what the audit says of a measurement: all figures fit "
-        "together; there were none to compare; something disturbed it; it cannot be true.",
-        "noise: how much two measurements of the same configuration differ, as a share.",
-        "drift: a change of the machine's speed during the study, seen by measuring the default "
-        "again.",
-        "front: configurations of which no other is better in both figures."};
-    if (content.view.setup.file.has_commands())
-        texts.insert(
-            texts.end(),
-            {"TTFT: time to first token, from sending a request to its first token.",
-             "TPOT: time per output token, the mean time between tokens of one answer after the "
-             "first.",
-             "ITL: inter-token latency, each time between two tokens, over all answers.",
-             "p95: 95 of 100 requests are at most as slow."});
-    section.list(texts);
-    return section;
-}
-
 }  // namespace
 
 std::vector<GainRow> gain_rows(const Content& content) {
@@ -774,10 +748,9 @@ std::vector<GainRow> gain_rows(const Content& content) {
     const Metrics after = view.judged_means(recommended);
     const Metrics before = view.judged_means(view.base());
     const bool several = file.workloads.size() > 1;
-    rows.push_back({several                   ? "the goal"
-                    : !file.workloads.empty() ? file.workloads.front().name
-                    : file.is_external()      ? "measured outside"
-                                              : "the table",
+    rows.push_back({several                  ? "all together"
+                    : file.workloads.empty() ? ""
+                                             : file.workloads.front().name,
                     value_in(before, metric).value_or(base.estimate().mean),
                     value_in(after, metric).value_or(best.estimate().mean),
                     view.recommendation.gain});
@@ -820,13 +793,12 @@ Document document_of(const Content& content) {
     const StudyFile& file = content.view.setup.file;
     Document document{file.name + (file.model.empty() ? "" : ": " + file.model) +
                       (file.machine.hardware.empty() ? "" : " on " + file.machine.hardware)};
-    for (const auto& section :
-         {recipe_section,     verdict_section, gains_section,        search_section,
-          command_section,    study_section,   limits_section,       more_section,
-          confidence_section, front_section,   trade_section,        latency_section,
-          steps_section,      results_section, interactions_section, effects_section,
-          failures_section,   audit_section,   notes_section,        glossary_section})
-        document.add(section(content));
+    for (const auto& section_of :
+         {recipe_section, verdict_section, search_section, command_section, gains_section,
+          confidence_section, front_section, trade_section, latency_section, steps_section,
+          results_section, limits_section, more_section, effects_section, interactions_section,
+          failures_section, audit_section, notes_section, study_section})
+        if (Section section = section_of(content); !section.vague) document.add(std::move(section));
     return document;
 }
 

@@ -9,13 +9,16 @@
 namespace servetune {
 
 Limit BrokenLimit::loosened() const {
-    Limit result = limit;
-    result.bound = value;
-    if (value == 0) return result;
-    const double step = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 2);
-    const double steps = limit.at_least ? std::floor(value / step) : std::ceil(value / step);
-    result.bound = step < 1 ? steps / std::round(1 / step) : steps * step;
-    if (!result.keeps(value)) result.bound = value;
+    Limit result{limit.metric, limit.at_least, value};
+    if (value != 0) {
+        const double step = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 2);
+        const double steps = limit.at_least ? std::floor(value / step) : std::ceil(value / step);
+        result.bound = step < 1 ? steps / std::round(1 / step) : steps * step;
+        if (!result.keeps(value)) result.bound = value;
+    }
+    if (!limit.written.empty())  // in the same word
+        result.written = limit.written.substr(0, limit.written.find_first_of("<>")) +
+                         result.readable().substr(result.metric.size() + 1);
     return result;
 }
 

@@ -4,27 +4,32 @@
 #include "servetune/outcome.hpp"
 #include "servetune/value.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace servetune {
 
-/// Times are shown in milliseconds, as serving benchmarks print them; everything else in its own
-/// unit, which ends the metric's name.
-inline bool shown_in_milliseconds(std::string_view metric) {
+inline bool is_time(std::string_view metric) {
     return MetricKey::of(metric).name.ends_with("_seconds");
 }
 
-/// The number of a metric without its unit, for a column whose header names it.
-inline std::string plain_figure_text(std::string_view metric, double value) {
-    if (MetricKey::of(metric).name.ends_with("_ratio"))
-        return short_number_text(value);  // what counts may be its fourth digit
-    return number_text(shown_in_milliseconds(metric) ? value * 1e3 : value);
-}
-
-/// The number of a metric with its unit where the metric's name does not say it: `728.59 ms`,
-/// `11527.14`.
-inline std::string figure_text(std::string_view metric, double value) {
-    return plain_figure_text(metric, value) + (shown_in_milliseconds(metric) ? " ms" : "");
+/// A figure as people read it: a time with three digits and its unit, `729 ms`, `10.8 s`; others
+/// without one, which the metric's name says: `11527`, `0.9875`. `digits` above 3: as many as are
+/// there, at most so many.
+inline std::string figure_text(std::string_view metric, double value, int digits = 3) {
+    if (is_time(metric)) {
+        const bool short_time = std::abs(value) < 1;
+        if (short_time) value *= 1e3;
+        const double size = std::abs(value);
+        return (digits > 3 ? significant_text(value, digits)
+                           : number_text(value, size < 10    ? 2
+                                                : size < 100 ? 1
+                                                             : 0)) +
+               (short_time ? " ms" : " s");
+    }
+    if (digits > 3 || MetricKey::of(metric).name.ends_with("_ratio"))
+        return short_number_text(value, std::max(digits, 4));
+    return number_text(value, std::abs(value) < 1e3 ? 2 : 0);
 }
 
 /// What people call a metric, as the metric's name: `ttft_p95`, `p95_ttft` and `ttft_p95_ms` are

@@ -33,9 +33,8 @@ std::vector<std::pair<std::string, double>> Limit::broken(const Metrics& metrics
 std::string Limit::text() const { return metric + (at_least ? " >= " : " <= ") + text_of(bound); }
 
 std::string Limit::readable() const {
-    const bool milliseconds = shown_in_milliseconds(metric);
-    return metric + (at_least ? " >= " : " <= ") +
-           short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
+    if (!written.empty()) return written;
+    return metric + (at_least ? " >= " : " <= ") + figure_text(metric, bound, 14);
 }
 
 std::string Limit::unjudged_text(std::string_view workload) const {
@@ -103,12 +102,12 @@ Limit Limit::parse(std::string_view text, bool words) {
         if (!bound && !plain && bound_of_text(number, "any_seconds"))
             throw ParseError("the unit of '" + std::string(number) + "' does not fit '" +
                              std::string(name) + "', which is no known time");
-        if (words && plain && metric != name && !in_milliseconds && shown_in_milliseconds(metric))
+        if (words && plain && metric != name && !in_milliseconds && is_time(metric))
             throw ParseError("'" + std::string(text) + "': in which unit? Write " +
                              std::string(name) + " <= " + std::string(number) + "ms or " +
                              std::string(number) + "s");
         if (!name.empty() && !contains(name, ' ') && bound)
-            return {std::move(metric), text[at] == '>', *bound};
+            return {std::move(metric), text[at] == '>', *bound, std::string(trimmed(text))};
     }
     throw ParseError(
         "a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds "
@@ -117,15 +116,13 @@ Limit Limit::parse(std::string_view text, bool words) {
 }
 
 std::string Limit::broken_text(const Metrics& metrics) const {
-    const double unit = shown_in_milliseconds(metric) ? 1e3 : 1;
     std::string list;
     for (const auto& [workload, value] : broken(metrics)) {
-        std::string shown = short_number_text(value * unit);
-        // Just beyond the bound: with as many digits as tell the two apart.
-        for (int decimals = 3; decimals < 15 && shown == short_number_text(bound * unit, decimals);
-             ++decimals)
-            shown = short_number_text(value * unit, decimals + 1);
-        list += (list.empty() ? "" : ", ") + shown + (unit > 1 ? " ms" : "") +
+        int digits = 4;  // just beyond the bound: as many as tell the two apart
+        while (digits < 14 &&
+               figure_text(metric, value, digits) == figure_text(metric, bound, digits))
+            ++digits;
+        list += (list.empty() ? "" : ", ") + figure_text(metric, value, digits) +
                 (workload.empty() ? "" : " on " + workload);
     }
     return list.empty() ? "" : "limit " + readable() + " broken: " + list;

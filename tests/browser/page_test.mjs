@@ -17,6 +17,7 @@ const centre = async (mark) => {
   const place = await mark.boundingBox();
   return [place.x + place.width / 2, place.y + place.height / 2];
 };
+const box = (page, one) => page.locator(one).boundingBox();
 const rows = (page) => page.locator('#results tbody tr:visible').count();
 const said = (page, chart) => page.locator(`figure[data-chart=${chart}] .chart-said`).textContent();
 const picture = async (page, name) => {
@@ -49,6 +50,8 @@ const cases = {
     assert.ok((await stat(file)).size < 2e6, 'a page of at most 2 MB');
     assert.equal(await page.locator('img').count(), 0);
     assert.match(await page.title(), /^[a-z]+: /);
+    const [verdict, links] = [await box(page, '.verdict'), await box(page, 'nav')];
+    assert.ok(links.x > verdict.x + verdict.width, 'links beside the verdict');
     await picture(page, 'light');
     assert.deepEqual(told, []);
     await page.evaluate(() => {
@@ -131,6 +134,8 @@ const cases = {
         const drawing = await figure.locator(':scope > svg, :scope > .intervals').first().boundingBox();
         assert.ok(drawing.width > box.width - 24 && drawing.width <= box.width, `${await figure.getAttribute('data-chart')}: ${drawing.width} in ${box.width}`);
       }
+      const [verdict, links] = [await box(page, '.verdict'), await box(page, 'nav')];
+      assert.ok(links.y > verdict.y + verdict.height, 'links below the verdict');
       if (width === 375) await picture(page, 'phone');
     });
     await inBrowser(address, {viewport: phone, colorScheme: 'dark'}, async (page) => {

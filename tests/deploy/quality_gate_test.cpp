@@ -187,7 +187,7 @@ TEST_CASE(
     const auto refused = answer_of(gate, "0.6", answering("fp8"));
     REQUIRE(std::holds_alternative<Failure>(refused));
     CHECK(std::get<Failure>(refused).message ==
-          "limit quality_drop <= 0.01 broken: 0.25 (kv=fp8); it was not load-tested");
+          "limit quality_drop <= 1% broken: 0.25 (kv=fp8); it was not load-tested");
     const auto failed = answer_of(gate, "broken", answering("fp4"));
     REQUIRE(std::holds_alternative<Failure>(failed));
     CHECK(has(std::get<Failure>(failed).message, "exit code 3"));

@@ -213,7 +213,7 @@ TEST_CASE("ready seconds: a limit refuses slow starts, and no start is told a si
     const Ran ran = study.run();
     INFO(ran.out << ran.err);
     CHECK_FALSE(has(ran.out, "--max-num-seqs=32"));
-    CHECK(has(ran.err, "refused: limit ready_seconds <= 5000 ms broken: "));
+    CHECK(has(ran.err, "refused: limit ready_seconds <= 5s broken: "));
     CHECK(engines_with_words(study, size_flag).empty());
     for (const Trial& trial : study.trials()) {
         const bool slow = trial.configuration.integer("max_num_seqs") == 32;

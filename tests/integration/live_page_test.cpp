@@ -146,8 +146,8 @@ TEST_CASE("live page: page and state of a study that runs, and its end") {
     CHECK(has(state["ended"].get<std::string>(), "The run has ended: Recommended"));
     CHECK(state["version"] != version);
     const std::string last = exchanged(port, get("/"));
-    CHECK(has(last, "12, 1 failed</td>"));
-    CHECK(has(last, "strategy_finished</td>"));
+    CHECK(has(last, "12, 1 failed</dd>"));
+    CHECK(has(last, "strategy finished</dd>"));
     CHECK_FALSE(has(last, "not yet"));
     CHECK(run.wait() == 0);
     // The same study without a page gives the same report; the file itself follows nobody.
@@ -264,7 +264,7 @@ TEST_CASE(
     CHECK(state_at(port)["ended"] == "strategy_finished");
     const std::string page = exchanged(port, get("/"));
     CHECK(has(page, "What the parameters do"));  // fitted once nobody measures any more
-    CHECK(has(page, "strategy_finished</td>"));
+    CHECK(has(page, "strategy finished</dd>"));
     CHECK_FALSE(has(page, "not yet"));
     const Ran told = autotune({"status", "page.yaml"}, folder.path());
     CHECK(has(told.out, "\n  ended: strategy_finished\n  conclusion: Recommended: "));
@@ -295,7 +295,7 @@ TEST_CASE("live page: the gain is over the default of today, once it was changed
     REQUIRE(autotune({"run", "page.yaml", "--quiet", "--accept-changes"}, folder.path()).code == 0);
     ChildProcess server(serving, folder.path());
     CHECK(state_at(port_of(server))["best"] ==
-          "best 1407.00, +18.7 % over the default (not confirmed yet)");  // 1185 with 256
+          "best 1407, +18.7 % over the default (not confirmed yet)");  // 1185 with 256
     server.signal(SIGTERM);
     CHECK(server.wait() == 0);
 }

@@ -86,14 +86,13 @@ TEST_CASE("published: Qwen3-14B on H100, engine then quantization then attention
     }
     const std::string report = read_file(folder.path() / "study/report.md");
     for (const char* line :
-         {"| engine=sglang | 8403.97 | +27.4 % | 235.33 | 9230.85 | **carried on** |",
-          "| engine=tensorrt-llm | 8315.15 | +26.1 % |",
-          "| sglang.attention_backend=fa3 | 10434.44 | +0.08 % | 242.72 | 7304.47 |",
-          "| sglang.attention_backend=flashinfer | 9123.34 | -12.5 % |",
-          "| sglang.attention_backend=triton | 10055.13 | -3.56 % |",
-          "| quantization | 10426.27 | +24.1 % | +23.8% |",
-          "| sharegpt | 6595.66 | 10426.27 | +58.1 % |", "Quality not measured: quantization = fp8",
-          "8424.86"}) {
+         {"| engine=sglang | 8404 | +27.4 % | 235 ms | 9.23 s | **carried on** |",
+          "| engine=tensorrt-llm | 8315 | +26.1 % |",
+          "| sglang.attention_backend=fa3 | 10434 | +0.08 % | 243 ms | 7.30 s |",
+          "| sglang.attention_backend=flashinfer | 9123 | -12.5 % |",
+          "| sglang.attention_backend=triton | 10055 | -3.56 % |",
+          "| quantization | 10426 | +24.1 % | +23.8% |", "| sharegpt | 6596 | 10426 | +58.1 % |",
+          "Quality not measured: quantization = fp8", "8424.86"}) {
         INFO(line);
         CHECK(has(report, line));
     }
@@ -109,7 +108,7 @@ TEST_CASE(
     CHECK(result["recommended"]["command"] ==
           "python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8");
     CHECK(has(read_file(folder.path() / "study/report.md"),
-              "The highest figure measured is 10434.44 (engine = sglang, quantization = fp8, "
+              "The highest figure measured is 10434 (engine = sglang, quantization = fp8, "
               "sglang.attention_backend = fa3), "
               "+0.08 % over the recommended one"));
 }
@@ -159,18 +158,16 @@ TEST_CASE("published: Qwen3.5-9B on H100, every stage against one baseline") {
     }
     const std::string report = read_file(folder.path() / "study/report.md");
     for (const char* row :
-         {"| engine | 11527.14 | +0.00 % | +0.00% |",
-          "| prefix cache | 11224.70 | -2.62 % | -2.62% |",
-          "| speculative decoding | 15059.89 (refused) | +30.6 % | success rate 51.5%, skipped |",
-          "| performance mode | 11496.39 | -0.27 % | -0.27% |",
-          "| max-num-seqs | 11532.64 | +0.05 % | +0.05% |",
-          "| max-num-batched-tokens and performance mode | 11672.72 | +1.26 % | +1.26% |",
-          "| max-num-seqs and performance mode | 11768.22 | +2.09 % | +2.09% |",
-          "| max-num-seqs and max-num-batched-tokens | 11333.89 | -1.68 % | -1.68% |",
-          "| all three | 11628.47 | +0.88 % | +0.88% |",
-          "| throughput | 29822.16 | 34470.14 | +15.6 % |",
-          "| long_context | 32416.84 | 32658.73 | +0.75 % |",
-          "| generation_heavy | 2973.42 | 3025.11 | +1.74 % |"}) {
+         {"| engine | 11527 | +0.00 % | +0.00% |", "| prefix cache | 11225 | -2.62 % | -2.62% |",
+          "| speculative decoding | 15060 (refused) | +30.6 % | success rate 51.5%, skipped |",
+          "| performance mode | 11496 | -0.27 % | -0.27% |",
+          "| max-num-seqs | 11533 | +0.05 % | +0.05% |",
+          "| max-num-batched-tokens and performance mode | 11673 | +1.26 % | +1.26% |",
+          "| max-num-seqs and performance mode | 11768 | +2.09 % | +2.09% |",
+          "| max-num-seqs and max-num-batched-tokens | 11334 | -1.68 % | -1.68% |",
+          "| all three | 11628 | +0.88 % | +0.88% |", "| throughput | 29822 | 34470 | +15.6 % |",
+          "| long_context | 32417 | 32659 | +0.75 % |",
+          "| generation_heavy | 2973 | 3025 | +1.74 % |"}) {
         INFO(row);
         CHECK(has(report, row));
     }

@@ -107,7 +107,9 @@ TEST_CASE(
     CHECK(limits->at_the_end[0].parameter == "size");
     CHECK(limits->at_the_end[0].largest);
     INFO(text);
-    CHECK(has(text, "420.00 ms, 80.00 ms to spare. It refuses mode = fast, size = 4, which is +2"));
+    CHECK(has(text,
+              "Limit wait_seconds <= 0.5: 420 ms, 80.0 ms to spare. It refuses mode = fast, size = "
+              "4, which is +2"));
     CHECK(has(text, "size = 4 is the largest value that was searched: widen its range"));
 }
 

@@ -52,10 +52,10 @@ TEST_CASE("chart: figures that differ by their rounding have no range, and few t
 }
 
 TEST_CASE("chart: a gain by one measurement each has no interval, and none is drawn") {
-    const std::string drawn = interval_chart("t", "d", {{"known", 0.1, 0.2, 0.3}});
+    const std::string drawn = interval_chart("t", {{"known", 0.1, 0.2, 0.3}});
     CHECK(has(drawn, "<td>+20.0 % [+10.0 %, +30.0 %]</td>"));
     CHECK(has(drawn, "class=\"line\""));
-    const std::string single = interval_chart("t", "d", {{"once", -no_bound, 0.357, no_bound}});
+    const std::string single = interval_chart("t", {{"once", -no_bound, 0.357, no_bound}});
     CHECK(has(single, "<td>+35.7 %</td>"));
     CHECK_FALSE(has(single, "class=\"line\""));
     CHECK_FALSE(has(single, "inf"));

@@ -158,10 +158,10 @@ TEST_CASE(
     const auto [text, json] =
         reports("{maximize: total_tokens_per_second, minimize: time_to_first_token_p99_seconds}");
     CHECK(has(text,
-              "**Recommended: +20.0 % in total_tokens_per_second over the default (seqs = 16).**"));
+              "**Recommended: +20.0 % in total_tokens_per_second over the default** (seqs = 16)."));
     CHECK(has(text, "## Pareto front\n\n3 of the 4 configurations that pass"));
     // Once each: no interval.
-    CHECK(has(text, "| 1 | seqs = 16 | 120.00 | - | 1500.00 | - | 1 |"));
+    CHECK(has(text, "| 1 | seqs = 16 | 120.00 | - | 1.50 s | - | 1 |"));
     CHECK(has(text, "| 3 | seqs = 4 | 90.00 |"));
     CHECK(has(text, " seqs = 16 (recommended)\n\n```bash\ntoy org/m --seqs=16\n```\n"));
     CHECK(has(text, " the default\n\n```bash\ntoy org/m\n```\n"));
@@ -183,7 +183,7 @@ TEST_CASE(
 
     const auto [one_text, one_json] = reports("{maximize: total_tokens_per_second}");
     CHECK_FALSE(has(one_text, "Pareto"));
-    CHECK(has(one_text, "**Recommended: +20.0 % over the default (seqs = 16).**"));
+    CHECK(has(one_text, "**Recommended: +20.0 % over the default** (seqs = 16)."));
     CHECK_FALSE(one_json.contains("front"));
     CHECK_FALSE(one_json.contains("goals"));
 }

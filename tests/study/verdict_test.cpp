@@ -105,11 +105,11 @@ TEST_CASE("verdict: rows of one configuration are replicates, whose spread is th
               "which contradict the assumed 1 %)."));
     CHECK_FALSE(has(study.text, "measured once"));
     CHECK(has(study.text,
-              "The highest figure measured is 1050.00 (seqs = 16), +5.00 % over the default (95 % "
+              "The highest figure measured is 1050 (seqs = 16), +5.00 % over the default (95 % "
               "interval -"));
     CHECK(has(study.text, "): not proven."));
     CHECK(has(study.text, "| setting | total tokens/s | gain | measured | verdict |"));
-    CHECK(has(study.text, "| seqs = 16 | 1050.00 | +5.00 % | 2 |"));
+    CHECK(has(study.text, "| seqs = 16 | 1050 | +5.00 % | 2 |"));
     CHECK(study.json["results"][1]["measurements"] == 2);
 
     // Decided by the numbers all the same: the interval and the probability say what that is worth.
@@ -195,9 +195,9 @@ TEST_CASE(
 }
 
 TEST_CASE("verdict: figures for people") {
-    CHECK(figure_text("total_tokens_per_second", 11527.138) == "11527.14");
-    CHECK(figure_text("time_to_first_token_p95_seconds", 0.7285851391593571) == "728.59 ms");
-    CHECK(figure_text("time_to_first_token_p95_seconds@long", 2.5) == "2500.00 ms");
+    CHECK(figure_text("total_tokens_per_second", 11527.138) == "11527");
+    CHECK(figure_text("time_to_first_token_p95_seconds", 0.7285851391593571) == "729 ms");
+    CHECK(figure_text("time_to_first_token_p95_seconds@long", 10.83033) == "10.8 s");
     CHECK(figure_text("success_ratio", 0.514) == "0.514");
     CHECK(figure_text("x", 0.0001234) == "0.000123");
     CHECK(figure_text("x", 0) == "0.00");
@@ -205,8 +205,8 @@ TEST_CASE("verdict: figures for people") {
     CHECK(short_number_text(2000) == "2000");
     CHECK(short_number_text(1e300) == "1e+300");
     CHECK(short_number_text(-0.5) == "-0.5");
-    CHECK(Limit::parse("time_to_first_token_p95_seconds <= 2").readable() ==
-          "time_to_first_token_p95_seconds <= 2000 ms");
+    CHECK(Limit::parse(" p95_ttft < 6s ", true).readable() == "p95_ttft < 6s");
+    CHECK(Limit{"latency_mean_seconds", false, 0.3}.readable() == "latency_mean_seconds <= 300 ms");
     CHECK(Limit::parse("success_ratio >= 0.99").broken_text({{"success_ratio", {0.98999}}}) ==
           "limit success_ratio >= 0.99 broken: 0.98999");
     CHECK(Limit::parse("success_ratio >= 0.99").broken_text({{"success_ratio", {0.99}}}).empty());
@@ -226,13 +226,12 @@ TEST_CASE("verdict: a broken limit names the workload and its own figure, in eve
             "8,chat,ok,100,0.2\n8,long,ok,100,1.5\n16,chat,ok,150,0.21847\n16,long,ok,150,2.4307\n",
         "", space, objective, workloads);
     CHECK(study.result.conclusion == Conclusion::keep_default);
-    const std::string reason = "limit " + metric + " <= 2000 ms broken: 2430.7 ms on long";
+    const std::string reason = "limit " + metric + " <= 2 broken: 2.431 s on long";
     REQUIRE(study.json["refused"].size() == 1);
     CHECK(study.json["refused"][0]["reason"].get<std::string>() == reason);
-    CHECK(has(study.text, "- seqs = 16: " + reason));
-    CHECK(has(study.text, " ≤ 2000 | verdict |\n"));
-    CHECK(has(study.text, "| chat 218.47; long 2430.70 broken | refused: "));
-    CHECK(has(study.text, "| chat 200.00; long 1500.00 | "));
+    CHECK(has(study.text, " <= 2 | verdict |\n"));
+    CHECK(has(study.text, "| chat 218 ms; long 2.43 s broken | refused |\n"));  // said once
+    CHECK(has(study.text, "| chat 200 ms; long 1.50 s | "));
     CHECK(study.json["limits"][0] == nlohmann::json{{"metric", metric}, {"at_most", 2}});
     CHECK(study.json["results"][1]["broken"][0] ==
           nlohmann::json{
@@ -248,7 +247,7 @@ TEST_CASE("verdict: a broken limit names the workload and its own figure, in eve
     CHECK(failing.headline.title == "Recommended: the best that passes");
     CHECK(failing.headline.reason ==
           "The default itself does not pass (limit " + metric +
-              " <= 2000 ms broken: 2500 ms on long), so there is no gain to state.");
+              " <= 2 broken: 2.5 s on long), so there is no gain to state.");
     CHECK(failing.json["recommended"]["gain"].is_null());
     CHECK_FALSE(has(failing.text, "+0.00 % over the default"));
 }
@@ -396,10 +395,8 @@ TEST_CASE("verdict: after the search the 99 % interval decides, and no other one
     // Nor does a forecast doubt what was settled.
     for (const std::string& text : {reports.markdown, reports.html}) {
         CHECK_FALSE(has(text, "95 % interval"));
-        CHECK_FALSE(has(text, "P(a gain worth having)"));
+        CHECK_FALSE(has(text, "Expected gain of more trials"));
     }
-    CHECK(
-        has(reports.markdown, "Not known: what looked best was measured in turn with the default"));
     CHECK(text_of(recommend(*study.setup.problem, study.trials)) ==
           "keep the default: nothing measured is worth a change");
 }
@@ -415,7 +412,7 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
     CHECK(study.result.given_away->low < 0);
     CHECK(study.json["given_away"]["value"].get<double>() == Approx(0.005));
     CHECK(has(study.text,
-              "The highest figure measured is 1206.00 (eager = true, seqs = 16), +0.50 % over the "
+              "The highest figure measured is 1206 (eager = true, seqs = 16), +0.50 % over the "
               "recommended one (one measurement each: "
               "no interval"));
     CHECK(has(study.text,

@@ -153,7 +153,7 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
         return Standings(history, objective, {}, history.front().configuration).all()[0].refused;
     };
     const std::string unjudged =
-        "limit " + first + " <= 100 ms cannot be judged: the result has no " + first;
+        "limit " + first + " <= 0.1 cannot be judged: the result has no " + first;
     CHECK(refused(with(100, {{first, 0.05}})).empty());
     CHECK(refused(with(100, {})) == unjudged);
     CHECK(refused(with(100, {}), {with(90, {{first, 0.05}})}) == unjudged);

@@ -9,7 +9,8 @@ const setUpTrade = (plane, {data}) => {
     for (const item of plane.items) {
       const {name, values, verdict} = data.configurations[item.of];
       [item.x, item.y] = [x, y].map((metric) => values[metric] === null ? NaN : values[metric]);
-      item.text = [name, `${titleY}: ${item.y}`, `${titleX}: ${item.x}`, verdict].filter(Boolean).join('\n');
+      const [acrossText, upText] = [item.x, item.y].map((value) => Math.abs(value) < 1000 ? Number(value.toPrecision(3)) : Math.round(value));
+      item.text = [name, `${titleY}: ${upText}`, `${titleX}: ${acrossText}`, verdict].filter(Boolean).join('\n');
     }
     const both = plane.items.filter((item) => Number.isFinite(item.x) && Number.isFinite(item.y));
     const passing = both.filter((item) => data.configurations[item.of].passes);

@@ -59,9 +59,9 @@
     if (!state) return;
     nowLine.hidden = !state.running;
     const counts = (state.told - state.failed) + (state.told - state.failed === 1 ? ' trial' : ' trials') + ' measured, ' +
-      (state.failed || 'none') + ' failed' + (state.best ? '; ' + state.best : '');
+      (state.failed || 'none') + ' failed' + (state.best && !state.ended ? '; ' + state.best : '');
     const now = state.trial ? `${state.trial}: ${state.tried}. ` : state.running ? ''
-      : state.ended ? `The study has ended: ${state.ended}. ` : 'No run is under way. ';
+      : state.ended ? `The study has ended: ${state.ended.replaceAll('_', ' ')}. ` : 'No run is under way. ';
     tell(trialLine, state.running && state.ended ? state.ended : now + counts);
     const parts = [];
     if (state.phase) parts.push(state.phase);
@@ -107,8 +107,7 @@
       if (held()) return;  // the answer took its time
       const before = chosen();
       charts.renewing = true;
-      for (const place of ['main', 'header nav'])
-        document.querySelector(place).replaceChildren(...page.querySelector(place).childNodes);
+      document.querySelector('main').replaceChildren(...page.querySelector('main').childNodes);
       document.getElementById('data').textContent = page.getElementById('data').textContent;
       shown = page.getElementById('live').dataset.version;
       due = null;
