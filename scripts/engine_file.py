@@ -134,7 +134,7 @@ def newest(root):
         said = subprocess.run([sys.executable, "-m", "pip", "index", "versions", "--pre", "--retries=1", engine], capture_output=True, text=True)
         there = re.match(r"\S+ \((\S+)\)", said.stdout)
         answer = f"the registry has {there[1]}" if there else "no answer: " + re.search(r"Failed[^']*|timed out|No .*|$", said.stderr)[0]
-        behind = bool(there) and there[1] != stored
-        worst = max(worst, behind if there else 2)
-        print(f"{engine}: {stored} is stored, {answer}" + ": behind" * behind)
+        off = (there[1] != stored) if there else 2
+        worst = max(worst, off)
+        print(f"{engine}: {stored} is stored, {answer}" + ": behind" * (off == 1))
     return worst
