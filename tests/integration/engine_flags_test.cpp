@@ -188,7 +188,7 @@ TEST_CASE("engine-flags: what pip's registry has that is not stored, a line an e
     const TemporaryFolder folder;
     folder.write("vllm/index.html", "<a href='vllm-99.0rc1.zip'>v</a>");
     const Ran said =
-        ran({"env", "PIP_FIND_LINKS=", "PIP_INDEX_URL=file://" + folder.path().string(),
+        ran({"/usr/bin/env", "PIP_FIND_LINKS=", "PIP_INDEX_URL=file://" + folder.path().string(),
              (repository / "scripts/engine-flags").string(), "--newest"},
             folder.path());
     CHECK(said.code == 2);

@@ -86,7 +86,8 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     CHECK(offered("autotune ru", 1) == "run\n");
     CHECK(has(offered("autotune ''", 1), "\nvalidate\n"));
     CHECK(offered("autotune run s.yaml --dr", 3) == "--dry-run\n");
-    CHECK(offered("autotune export s.yaml --format ''", 4) == "csv\njsonl\noptuna\nrecord\n");
+    CHECK(offered("autotune export s.yaml --format ''", 4) ==
+          "csv\njsonl\nllm-d\noptuna\nrecord\n");
     CHECK(has(offered("autotune completion ''", 2), "zsh\n"));
     CHECK(offered("autotune run --directory ''", 3) == "\n");  // then files
     CHECK(autotune({"completion", "tcsh"}, folder.path()).code == 2);
@@ -102,7 +103,7 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
         INFO(checked.err);
         CHECK(checked.code == 0);
         CHECK(checked.err.empty());
-        CHECK(checked.out.starts_with("_autotune\n--format:Format; record is"));
+        CHECK(checked.out.starts_with("_autotune\n--format:Format; llm-d"));
     } else WARN("skipped: there is no zsh");
     const std::string fish = script("fish");
     if (std::filesystem::exists("/usr/bin/fish")) {
