@@ -636,6 +636,7 @@ int compare_results(const CompareArguments& arguments) {
             : found.verdict == PairVerdict::same
                 ? fmt::format("B is the same, within {:g} %.", 100 * arguments.margin)
                 : "Undecided.");
+        put(stdout, "Gains of B over A, also of times: below zero B is worse.\n");
         std::string load;
         for (const ComparedFigure& one : found.figures) {
             if (one.load != load) put(stdout, "{}\n", load = one.load);
