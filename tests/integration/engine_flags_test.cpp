@@ -186,11 +186,13 @@ TEST_CASE(
 
 TEST_CASE("engine-flags: what pip's registry has that is not stored, a line an engine") {
     const TemporaryFolder folder;
+    fs::create_directory(folder.path() / "vllm");
     folder.write("vllm/index.html", "<a href='vllm-99.0rc1.zip'>v</a>");
     const Ran said =
         ran({"/usr/bin/env", "PIP_FIND_LINKS=", "PIP_INDEX_URL=file://" + folder.path().string(),
              (repository / "scripts/engine-flags").string(), "--newest"},
             folder.path());
+    INFO(said.out << said.err);
     CHECK(said.code == 2);
     CHECK(has(said.out, "sglang: 0.5.23 is stored, no answer: No "));
     if (!has(said.out, "No module named pip"))
