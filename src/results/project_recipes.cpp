@@ -184,12 +184,10 @@ std::vector<Recipe> recipes_of_project(const fs::path& path, const RecipeWish& w
     for (const fs::path& file : files) {
         const std::string name = (file.parent_path().filename() / file.filename()).generic_string();
         try {
-            std::string text = read_file(file);
+            const std::string text = read_file(file);
             if (files.size() > 1 && !contains(text, "model_id")) continue;
             // Of others: nothing in it is one of our variables.
-            for (std::size_t at = 0; (at = text.find("${", at)) != npos; at += 3)
-                text.insert(at, 1, '$');
-            const Yaml yaml = Yaml::parse(text, file.string());
+            const Yaml yaml = Yaml::parse(replaced_all(text, "${", "$${"), file.string());
             const ProjectFile parts(yaml, name, wish.chip, known);
             if (parts.model().empty()) {
                 if (files.size() == 1)
