@@ -41,23 +41,27 @@ std::vector<std::pair<fs::path, std::string>> files_below(const fs::path& folder
     return result;
 }
 
-std::vector<std::string> includes(const std::string& text) {
-    static const std::regex include(R"(#\s*include\s*[<"]([^>"]+)[>"])");
+/// The first groups of all matches.
+std::vector<std::string> found_in(const std::string& text, const std::string& pattern) {
+    const std::regex wanted(pattern);
     std::vector<std::string> result;
-    for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at)
+    for (std::sregex_iterator at(text.begin(), text.end(), wanted), end; at != end; ++at)
         result.push_back((*at)[1]);
     return result;
+}
+
+std::vector<std::string> includes(const std::string& text) {
+    return found_in(text, R"(#\s*include\s*[<"]([^>"]+)[>"])");
 }
 
 /// The modules' headers of include/servetune/ (`trial`, `detail/trial/decision`), as their lists
 /// name them.
 std::map<std::string, std::string> modules_of_headers() {
-    static const std::regex list(R"(servetune_headers\(\w+([^)]*)\))");
     std::map<std::string, std::string> result;
     for (const std::string& module : modules) {
         const std::string cmake = read_file(source / "src" / module / "CMakeLists.txt");
-        for (std::sregex_iterator at(cmake.begin(), cmake.end(), list), end; at != end; ++at) {
-            std::istringstream names((*at)[1]);
+        for (const auto& list : found_in(cmake, R"(servetune_headers\(\w+([^)]*)\))")) {
+            std::istringstream names(list);
             for (std::string name; names >> name;) result[name] = module;
         }
     }
@@ -98,11 +102,8 @@ std::set<std::string> helpers_of(const std::string& text) {
 
 /// The constants that a header declares for all that include it.
 std::set<std::string> constants_of(const std::string& text) {
-    static const std::regex constant(R"(\ninline constexpr [\w:<>, *]*?\b(\w+)\s*[={])");
-    std::set<std::string> result;
-    for (std::sregex_iterator at(text.begin(), text.end(), constant), end; at != end; ++at)
-        result.insert((*at)[1]);
-    return result;
+    const auto found = found_in(text, R"(\ninline constexpr [\w:<>, *]*?\b(\w+)\s*[={])");
+    return {found.begin(), found.end()};
 }
 
 /// The string literals of C++, without those in comments.
@@ -194,18 +195,15 @@ TEST_CASE(
     "repository: a promised header has a line in headers.md, and includes no header that is not "
     "installed") {
     const std::string page = read_file(source / "docs/reference/headers.md");
-    static const std::regex row(R"(\n\| `(\w+\.hpp)` \|)");
     std::set<std::string> listed;
-    for (std::sregex_iterator at(page.begin(), page.end(), row), end; at != end; ++at)
-        CHECK(listed.insert((*at)[1]).second);
+    for (const std::string& row : found_in(page, R"(\n\| `(\w+\.hpp)` \|)"))
+        CHECK(listed.insert(row).second);
     std::set<std::string> promised;
     for (const auto& [file, text] : files_below(source / "include/servetune")) {
         INFO(file.string());
         const bool is_promised = file.parent_path().filename() == "servetune";
         if (is_promised) promised.insert(file.filename().string());
-        static const std::regex named(R"(([\w/]+\.hpp))");
-        for (std::sregex_iterator at(text.begin(), text.end(), named), end; at != end; ++at) {
-            const std::string name = (*at)[1];
+        for (const std::string& name : found_in(text, R"(([\w/]+\.hpp))")) {
             INFO(name);
             if (is_promised && !name.starts_with("boost/") && !name.starts_with("tests/contract/"))
                 CHECK((fs::is_regular_file(source / "include" / name) ||
@@ -365,14 +363,13 @@ TEST_CASE(
     "and nothing else") {
     // CMake cuts a name at ';': what is left matches no test, and a Catch2 program that runs none
     // succeeds (29 tests were never run). To Catch2 '~' means all tests but this one.
-    static const std::regex name(R"re(TEST_CASE\("([^"]*)")re");
     std::size_t names = 0;
     for (const auto& [file, text] : files_below(source / "tests"))
-        for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end;
-             ++at, ++names) {
-            INFO(file.string() << ": " << (*at)[1]);
-            CHECK_FALSE(has((*at)[1].str(), ";"));
-            CHECK_FALSE((*at)[1].str().starts_with('~'));
+        for (const std::string& name : found_in(text, R"re(TEST_CASE\("([^"]*)")re")) {
+            INFO(file.string() << ": " << name);
+            CHECK_FALSE(has(name, ";"));
+            CHECK_FALSE(name.starts_with('~'));
+            ++names;
         }
     CHECK(names > 500);
 }
@@ -392,14 +389,20 @@ TEST_CASE(
 
 TEST_CASE("repository: the skill of agents begins with its name and its description") {
     // Agents read these two lines as YAML between two rules; a formatter once made them prose.
-    const std::string text = read_file(source / "packaging/agent/SKILL.md");
-    CHECK(text.starts_with("---\nname: tune-llm-serving\ndescription: "));
+    const std::string text = read_file(source / "skills/servetune/SKILL.md");
+    CHECK(text.starts_with("---\nname: servetune\ndescription: "));  // as its folder is called
     CHECK(std::ranges::count(text.substr(0, text.find("\n---\n\n# ")), '\n') == 2);
 }
 
-TEST_CASE("repository: the port for vcpkg has the library's version") {
-    const std::string port = read_file(source / "packaging/vcpkg/ports/servetune/vcpkg.json");
-    CHECK(has(port, "\"version\": \"" + std::string(library_version) + "\""));
+TEST_CASE("repository: the entries of registries have the library's version") {
+    const Json entry = Json::parse(read_file(source / "server.json"));
+    const Json port = Json::parse(read_file(source / "packaging/vcpkg/ports/servetune/vcpkg.json"));
+    for (const Json& of : {entry, entry["packages"][0], port})
+        CHECK(of["version"] == library_version);
+    // The MCP registry looks for this mark in the page of the package on PyPI.
+    CHECK(has(read_file(source / "python/README.md"),
+              "<!-- mcp-name: " + entry["name"].get<std::string>() + " -->"));
+    CHECK(entry["description"].get<std::string>().size() <= 100);  // the registry's limit
 }
 
 TEST_CASE("repository: the schemas beside the search spaces are the readers' own") {

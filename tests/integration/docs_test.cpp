@@ -151,7 +151,7 @@ DocPage doc_page(const std::string& text) {
 }
 
 std::vector<fs::path> doc_pages() {
-    std::vector<fs::path> result{"HACKING.md", "README.md"};
+    std::vector<fs::path> result{"HACKING.md", "README.md", "skills/servetune/SKILL.md"};
     for (const auto& entry : fs::recursive_directory_iterator(checkout / "docs")) {
         const fs::path page = fs::relative(entry.path(), checkout);
         if (page.extension() == ".md" && page.parent_path() != "docs/decisions")

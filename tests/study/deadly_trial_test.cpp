@@ -69,17 +69,13 @@ TEST_CASE(
         DyingProcess journal;
         for (int death = 0; death < 2; ++death) {
             Study study(problem, strategy, journal);
-            const AskResult asked = study.ask({.trials = 4});
-            REQUIRE(asked);
-            CHECK(asked->id == 0);
+            CHECK(study.ask({.trials = 4})->id == 0);
             if (death == 0) study.start(0);  // the second time it is started by the ask
         }
         Study study(problem, strategy, journal);
         HeardTrials heard;
         if (by_hand) {
-            const AskResult asked = study.ask({.trials = 4});
-            REQUIRE(asked);
-            CHECK(asked->id == 1);
+            CHECK(study.ask({.trials = 4})->id == 1);
         } else {
             LevelEvaluator evaluator;
             CHECK(study.run(evaluator, {.trials = 4}, {}, &heard).reason ==
@@ -136,9 +132,7 @@ TEST_CASE("deadly trial: where trials are measured elsewhere, no death of this p
     DyingProcess journal;
     for (int death = 0; death < 5; ++death) {
         Study study(problem, strategy, journal, {.measured_elsewhere = true});
-        const AskResult asked = study.ask();
-        REQUIRE(asked);
-        CHECK(asked->id == 0);
+        CHECK(study.ask()->id == 0);
         if (death == 0) study.start(0);
     }
     CHECK(journal.trials().front().unended_starts == 5);

@@ -247,7 +247,7 @@ TEST_CASE("study by hand: an ask answers a trial, waiting or finished, within a 
     const Budget three{.trials = 3, .wall_clock_seconds = 100};
     std::vector<AskResult> open;
     for (int i = 0; i < 3; ++i) open.push_back(study.ask(three));
-    for (const AskResult& asked : open) REQUIRE(asked.trial() != nullptr);
+    for (const auto& asked : open) REQUIRE(asked);
     CHECK(study.ask(three).waiting());  // those under way would spend it
     study.tell(open[1]->id, rate_of(open[1]->configuration));
     CHECK(study.ask(three).waiting());
