@@ -140,7 +140,7 @@ AllFound engines() {
         known += (known.empty() ? "" : ", ") + engine.name;
         if (!installed_here(engine)) continue;
         const std::string version = installed_version(engine.launch);
-        if (version.empty() || contains(version, " bytes of "))
+        if (version.empty())
             result.push_back({State::fine, engine.name + ", of an unknown version"});
         else if (const auto doubts = version_doubts(catalogue.root(), engine, version);
                  !doubts.empty())

@@ -41,7 +41,7 @@ std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& tri
         if (trial.of_search() && trial.measurement() != nullptr)
             for (const auto& [name, metric] : trial.measurement()->metrics) metrics.insert(name);
     head.insert(head.end(), metrics.begin(), metrics.end());
-    for (const char* name : {"verdict", "findings", "message"}) head.emplace_back(name);
+    head.insert(head.end(), {"verdict", "findings", "message"});
     std::string result = csv_line(head);
     const bool falls = falls_count(trials, setup.problem->space.default_configuration());
     for (const Trial& trial : trials) {
@@ -92,11 +92,12 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
 }  // namespace
 
 int export_trials(const ExportArguments& arguments) {
-    const bool reports = arguments.format == "llm-d";
-    if ((reports || arguments.format == "record") && !arguments.output)
-        throw UsageError("--as " + arguments.format + " writes a folder: say it with --output");
-    if (arguments.format == "record") return export_record(arguments);
-    if (arguments.format == "optuna")
+    const std::string& as = arguments.format;
+    const bool reports = as == "llm-d", record = as == "record";
+    if ((reports || record) && !arguments.output)
+        throw UsageError("--as " + as + " writes a folder: say it with --output");
+    if (record) return export_record(arguments);
+    if (as == "optuna")
         throw UsageError(
             "Optuna's own library writes its storage: pip install 'servetune[optuna]', then "
             "python3 -m servetune.export_optuna STUDY sqlite:///FILE");
@@ -104,7 +105,9 @@ int export_trials(const ExportArguments& arguments) {
     const std::vector<Trial> trials =
         read_journal(setup, arguments.folder_to_read(setup.file)).trials();
     if (reports) {
-        for (const auto& [name, report] : llm_d_reports(setup, trials)) {
+        const auto files = llm_d_reports(setup, trials);
+        if (files.empty()) throw UsageError("no trial has a measurement that counts");
+        for (const auto& [name, report] : files) {
             const fs::path file = *arguments.output / name;
             fs::create_directories(file.parent_path());
             write_file(file, shown_json(report, 1) + "\n");
@@ -112,7 +115,7 @@ int export_trials(const ExportArguments& arguments) {
         return done;
     }
     const std::string text =
-        arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
+        as == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
     if (arguments.output) write_file(*arguments.output, text);
     else put_controls(stdout, printable(text));
     return done;

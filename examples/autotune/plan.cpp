@@ -228,8 +228,9 @@ std::string memory_text(const StudySetup& setup) {
         const Catalogue catalogue = file.catalogue();
         const HardwareSpec chip = catalogue.hardware(file.machine.chip());
         if (!served_model(file.model, catalogue.all_models()))
-            return fmt::format("{}nothing is known of {}: {}; the default takes {}", unchecked,
-                               file.model, unknown_text(file.model, chip, catalogue), devices);
+            return fmt::format("{}nothing is known of {}: {}; the default takes {} x {}", unchecked,
+                               file.model, unknown_text(file.model, chip, catalogue), devices,
+                               chip.name);
         const auto evaluator = simulated(file);
         const auto started = evaluator->started(default_);
         if (!started.failure) return "";

@@ -165,8 +165,8 @@ int recommend_into(const RecommendArguments& arguments, const StudySetup& setup,
                        {"differences", changes_json(difference)},
                        {"not_known", difference.unknown}};
     if (!edit.unsafe.empty()) {
-        complain("autotune: {} is left as it is: {}. What to change in {}:\n", path.string(),
-                 edit.unsafe, command.label);
+        complain("autotune: {} is left as it is: {}.{}\n", path.string(), edit.unsafe,
+                 difference.changes.empty() ? "" : " What to change in " + command.label + ":");
         object["why"] = edit.unsafe;
         if (arguments.json) put_json(object);
         else put_difference(difference);

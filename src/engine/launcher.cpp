@@ -91,6 +91,12 @@ std::string version_of_package(const fs::path& folder, const std::string& packag
     return result;
 }
 
+/// `python3 -m MODULE`: the interpreter says nothing of its modules.
+bool is_module(const std::vector<std::string>& launch) {
+    return launch.size() > 2 && launch[1] == "-m";
+}
+
+/// Empty: it is not there.
 std::string stamp_of_program(const fs::path& program) {
     struct stat there {};
     std::tm written{};
@@ -126,15 +132,20 @@ std::vector<fs::path> package_folders(const fs::path& program) {
 std::string installed_version(const std::vector<std::string>& launch, const std::string& path) {
     const fs::path program = launch.empty() ? fs::path() : find_program(launch.front(), path);
     if (program.empty()) return "";
-    const bool module = launch.size() > 2 && launch[1] == "-m";
-    std::string package =
-        lower_case(module ? launch[2].substr(0, launch[2].find('.')) : program.filename().string());
+    std::string package = lower_case(is_module(launch) ? launch[2].substr(0, launch[2].find('.'))
+                                                       : program.filename().string());
     std::replace(package.begin(), package.end(), '-', '_');
     for (const fs::path& place : {program, interpreter_of(program)})
         for (const fs::path& folder : package_folders(place))
             if (const std::string version = version_of_package(folder, package); !version.empty())
                 return version;
-    return module ? "" : stamp_of_program(program);  // an interpreter says nothing of its modules
+    return "";
+}
+
+std::string version_or_stamp(const std::vector<std::string>& launch, const std::string& path) {
+    const std::string version = installed_version(launch, path);
+    if (!version.empty() || launch.empty() || is_module(launch)) return version;
+    return stamp_of_program(find_program(launch.front(), path));
 }
 
 }  // namespace servetune

@@ -43,11 +43,15 @@ struct Launched {
     const std::filesystem::path& program);
 
 /// The version of an engine that a command starts here, found without starting it: of the Python
-/// package that is called like the program or module (`0.11.0`); of another program its size and
-/// the time it was written. `path`: in place of $PATH, unless empty. Empty: it is not here, or
-/// nothing tells.
+/// package that is called like the program or module (`0.11.0`). `path`: in place of $PATH, unless
+/// empty. Empty: it is not here, or nothing tells.
 [[nodiscard]] std::string installed_version(const std::vector<std::string>& launch,
                                             const std::string& path = "");
+
+/// The same; of a program without one its size and the time it was written, so that another file
+/// is seen.
+[[nodiscard]] std::string version_or_stamp(const std::vector<std::string>& launch,
+                                           const std::string& path = "");
 
 /// The ending of the files that an engine takes as its model, `.gguf`, where its launch flag is an
 /// alias of `{model}.gguf`; empty: it takes folders and the ids of a hub.

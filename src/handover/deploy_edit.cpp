@@ -411,7 +411,10 @@ DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command
                             const DeploySpec& spec, std::string_view name) {
     DeployEdit result;
     result.difference = difference_of(command, spec);
-    if (!result.difference.unknown.empty()) result.unsafe = result.difference.unknown.back();
+    if (!result.difference.unknown.empty()) {
+        result.unsafe = result.difference.unknown.back();
+        result.unsafe.pop_back();  // a sentence's full stop
+    }
     for (const DeployChange& change : result.difference.changes)
         if (change.by_hand && result.unsafe.empty())
             result.unsafe = change.name + " is changed by hand, and with it the rest";

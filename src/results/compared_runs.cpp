@@ -84,9 +84,11 @@ std::vector<PublishedResult> sound(const std::vector<PublishedResult>& runs, con
     for (const PublishedResult& run : runs) {
         Validity validity = audit(run.result, AuditContext{});
         add(validity, run.validity);
-        if (validity.verdict != Verdict::unsound) result.push_back(run);
-        else
-            remarks.push_back(fmt::format("run {} of {} does not count: {}", run.index + 1, side,
+        const bool counts = validity.verdict != Verdict::unsound;
+        if (counts) result.push_back(run);
+        if (!counts || validity.verdict == Verdict::suspect)
+            remarks.push_back(fmt::format("run {} of {} {}: {}", run.index + 1, side,
+                                          counts ? "is suspect" : "does not count",
                                           validity.findings.front().cause));
     }
     return result;

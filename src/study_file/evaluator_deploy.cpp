@@ -443,7 +443,7 @@ public:
         }
         const auto& environment = choice.options.deploy.environment;
         const auto* path = entry_in(environment, "PATH");
-        return installed_version(engine.launch, path == nullptr ? "" : *path);
+        return version_or_stamp(engine.launch, path == nullptr ? "" : *path);
     }
 };
 

@@ -40,10 +40,11 @@ TEST_CASE(
     "nothing") {
     const TemporaryFolder folder;
     const fs::path engine = put_program(folder, "bin/engine", "12345");
-    const std::string before = installed_version({engine.string()});
+    const std::string before = version_or_stamp({engine.string()});
     CHECK(before.starts_with("5 bytes of 20"));
     fs::last_write_time(engine, fs::last_write_time(engine) - std::chrono::hours(1));
-    CHECK(installed_version({engine.string()}) != before);
+    CHECK(version_or_stamp({engine.string()}) != before);
+    CHECK(installed_version({engine.string()}).empty());  // no version: it is in no study file
     CHECK(installed_version({(folder.path() / "bin/none").string()}).empty());
     CHECK(installed_version({}).empty());
 }

@@ -188,6 +188,7 @@ TEST_CASE("deploy file: what is not literal, or stands for several places, is no
         const DeployEdit edit = edited(text, wish_for(flags, {}, 2));
         CHECK(edit.text.empty());
         CHECK(has(edit.unsafe, why));
+        CHECK_FALSE(edit.unsafe.ends_with('.'));  // it goes into a sentence
     }
     DeploySpec more = wish_for({"--max-num-seqs=512"}, {{"VLLM_USE_X", "1"}});
     more.tuned.insert("VLLM_USE_X");

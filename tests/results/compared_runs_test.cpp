@@ -93,6 +93,11 @@ TEST_CASE("compared runs: other models are not compared, and unsound runs do not
     CHECK(found.figures.front().b.size() == 2);
     REQUIRE(found.remarks.size() == 1);
     CHECK(found.remarks.front() == "run 1 of B does not count: requests were lost");
+    b.front().validity.verdict = Verdict::suspect;
+    const ComparedRuns doubtful = opposed(a, b);
+    CHECK(doubtful.figures.front().b.size() == 3);
+    CHECK(doubtful.remarks ==
+          std::vector<std::string>{"run 1 of B is suspect: requests were lost"});
 }
 
 TEST_CASE("compared runs: a label of one side is no load, and answers of other lengths are said") {
