@@ -9,6 +9,8 @@
 #include "servetune/version.hpp"
 #include "study_file/schema.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cctype>
 #include <map>
 #include <regex>
@@ -21,6 +23,7 @@ using namespace servetune::test;
 
 namespace {
 
+using Json = nlohmann::json;
 const fs::path source = SERVETUNE_SOURCE;
 
 /// From the ground up; src/CMakeLists.txt says which libraries hold them.
