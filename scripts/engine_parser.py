@@ -26,7 +26,7 @@ import types
 sys.dont_write_bytecode = True
 from stand_ins import FAILED, WORLD, AnyClass, ForgivingFinder, MissingFinder, MissingModule, Nothing  # noqa: E402  beside this file
 
-# ------------------------------------------------------------------------------------------------------- the engines
+# --- the engines
 
 FACTS = {
     "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_attention_heads": 32, "num_key_value_heads": 4,

@@ -3,9 +3,13 @@
 // itself is known to work before somebody spends an hour of a GPU on it.
 #include "base/files.hpp"
 #include "support/process.hpp"
+#include "support/script.hpp"
 #include "support/test.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <chrono>
+#include <initializer_list>
 #include <vector>
 
 using namespace servetune;
@@ -21,8 +25,8 @@ struct ScriptRun {
 };
 
 /// The script with simengine called `engine`, which has these options beside a quick start.
-ScriptRun accept(const TemporaryFolder& folder, const std::string& engine,
-                 const std::string& simengine_options, std::vector<std::string> more) {
+ScriptRun accept(const TemporaryFolder& folder, std::vector<std::string> more,
+                 const std::string& simengine_options = "", const std::string& engine = "vllm") {
     const fs::path programs = folder.path() / "bin";
     fs::create_directories(programs);
     if (!fs::exists(programs / engine)) fs::create_symlink(SIMENGINE_PROGRAM, programs / engine);
@@ -42,11 +46,28 @@ ScriptRun accept(const TemporaryFolder& folder, const std::string& engine,
     return {code.value_or(-1), process.out(), process.err()};
 }
 
-bool passes(const std::string& out, int step) {
-    return has(out, "step " + std::to_string(step) + "  PASS ");
+bool passes(const std::string& out, std::initializer_list<int> steps) {
+    UNSCOPED_INFO(out);
+    for (const int step : steps)
+        if (!has(out, "step " + std::to_string(step) + "  PASS ")) return false;
+    return true;
 }
 bool not_here(const std::string& out, int step, const std::string& why) {
     return has(out, "step " + std::to_string(step) + "  NOT HERE  " + why);
+}
+
+/// A vllm with a load generator of its own, which is ours.
+void add_client(const TemporaryFolder& folder) {
+    fs::create_directories(folder.path() / "bin");
+    script(folder,
+           "[ \"$1\" = bench ] || exec " SIMENGINE_PROGRAM
+           " vllm \"$@\"\n"
+           "while [ $# -gt 0 ]; do case $1 in --help) exit 0;; --base-url) url=$2;; "
+           "esac; shift; done\n"
+           "exec " SERVETUNE_PROGRAM
+           " bench --url $url --workload random:512x128 --requests 40 --concurrency 128 "
+           "--ignore-eos --quiet\n",
+           "bin/vllm");
 }
 
 /// Two GPUs of so many watts, and a podman whose containers are processes of this machine.
@@ -60,27 +81,28 @@ void add_stand_ins(const TemporaryFolder& folder, const std::string& watts, int 
         states += "echo '" + number + ", GPU-" + number + "a, 500, 81559, 1755, 1980, 64, " +
                   watts + ", 0x0000000000000000'\n";
     }
-    folder.write("bin/nvidia-smi", "#!/bin/sh\ncase \"$*\" in\n*=index,uuid,name*)\n" + names +
-                                       ";;\n*=index,uuid,memory*)\n" + states +
-                                       ";;\n*=index\\ *)\n" + numbers +
-                                       ";;\n*=memory.used*) echo 500;;\n*=name*) echo 'NVIDIA H100 "
-                                       "80GB HBM3, 580.00, 81559 MiB';;\n"
-                                       "'topo -m') printf '\\tGPU0\\tGPU1\\tCPU Affinity\\nGPU0\\t "
-                                       "X \\tNV18\\t0\\nGPU1\\tNV18\\t X \\t0\\n';;\n"
-                                       "esac\n");
-    folder.write("bin/podman",
-                 "#!/bin/sh\ncase \"$1 $2\" in\n"
-                 "'image inspect') [ \"$3\" = localhost/none:1 ] && { echo 'Error: no such image'; "
-                 "exit 125; }\n"
-                 "  echo 'servetune: sha256:1234 [\"localhost/engine@sha256:5678\"]';;\n"
-                 "'container inspect') echo 'servetune: false 0';;\n"
-                 "run\\ *) while [ \"$1\" != sha256:1234 ]; do case \"$1\" in --entrypoint=*) "
-                 "engine=${1#--entrypoint=};; esac; shift; done\n"
-                 "  shift; exec \"$engine\" \"$@\";;\nesac\n");
-    for (const char* name : {"nvidia-smi", "podman"})
-        fs::permissions(folder.path() / "bin" / name, fs::perms::owner_all);
+    script(folder,
+           "case \"$*\" in\n*=index,uuid,name*)\n" + names + ";;\n*=index,uuid,memory*)\n" +
+               states + ";;\n*=index\\ *)\n" + numbers +
+               ";;\n*=memory.used*) echo 500;;\n*=name*) echo 'NVIDIA H100 "
+               "80GB HBM3, 580.00, 81559 MiB';;\n"
+               "'topo -m') printf '\\tGPU0\\tGPU1\\tCPU Affinity\\nGPU0\\t "
+               "X \\tNV18\\t0\\nGPU1\\tNV18\\t X \\t0\\n';;\n"
+               "esac\n",
+           "bin/nvidia-smi");
+    script(folder,
+           "case \"$1 $2\" in\n"
+           "'image inspect') [ \"$3\" = localhost/none:1 ] && { echo 'Error: no such image'; "
+           "exit 125; }\n"
+           "  echo 'servetune: sha256:1234 [\"localhost/engine@sha256:5678\"]';;\n"
+           "'container inspect') echo 'servetune: false 0';;\n"
+           "run\\ *) while [ \"$1\" != sha256:1234 ]; do case \"$1\" in --entrypoint=*) "
+           "engine=${1#--entrypoint=};; esac; shift; done\n"
+           "  shift; exec \"$engine\" \"$@\";;\nesac\n",
+           "bin/podman");
 }
 bool fails(const std::string& out, int step) {
+    UNSCOPED_INFO(out);
     return has(out, "step " + std::to_string(step) + "  FAIL ");
 }
 
@@ -90,16 +112,10 @@ TEST_CASE(
     "acceptance: every step passes on an engine that does as it should, and leaves its evidence",
     "[acceptance]") {
     const TemporaryFolder folder;
-    const ScriptRun ended = accept(folder, "vllm", "",
-                                   {"--requests", "40", "--runs", "2", "--trials", "3",
-                                    "--noise-limit", "100000"});  // the machine is busy
-    INFO(ended.out);
-    INFO(ended.err);
+    const ScriptRun ended = accept(folder, {"--requests", "40", "--runs", "2", "--trials", "3",
+                                            "--noise-limit", "100000"});  // the machine is busy
     CHECK(ended.code == 0);
-    for (int step = 0; step <= 6; ++step) {
-        INFO("step " << step);
-        CHECK(passes(ended.out, step));
-    }
+    CHECK(passes(ended.out, {0, 1, 2, 3, 4, 5, 6}));
     CHECK(not_here(ended.out, 7, "there is no nvidia-smi, amd-smi or tegrastats on the PATH"));
     CHECK(has(ended.out, "step 8  NOT HERE  "));  // with a podman or without
     CHECK(not_here(ended.out, 9, "0 GPU(s) seen, two wanted"));
@@ -115,78 +131,69 @@ TEST_CASE(
     CHECK(has(read_file(evidence / "summary.txt"), "step 5  PASS"));
 }
 
-TEST_CASE(
-    "acceptance: the quick way measures with two clients, fails twice, and resumes a killed study "
-    "of three trials",
-    "[acceptance][long]") {
+TEST_CASE("acceptance: a record has what its study measured, and the simulator's says so",
+          "[acceptance]") {
     const TemporaryFolder folder;
-    fs::create_directories(folder.path() / "bin");
-    fs::create_directories(folder.path() / "engine");
-    fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / "engine/vllm");
-    folder.write("bin/vllm",  // simengine with a load generator of its own, which is ours
-                 "#!/bin/sh\n[ \"$1\" = bench ] || exec " +
-                     (folder.path() / "engine/vllm").string() +
-                     " \"$@\"\n"
-                     "while [ $# -gt 0 ]; do case $1 in --help) exit 0;; --base-url) url=$2;; "
-                     "esac; shift; done\n"
-                     "exec " SERVETUNE_PROGRAM
-                     " bench --url $url --workload random:512x128 --requests 40 --concurrency 128 "
-                     "--ignore-eos --quiet\n");
-    fs::permissions(folder.path() / "bin/vllm", fs::perms::owner_all);
-    const ScriptRun ended =
-        accept(folder, "vllm", "", {"--quick", "--random-weights", "--requests", "40"});
-    INFO(ended.out);
-    INFO(ended.err);
-    for (int step : {0, 4, 5}) {
-        INFO("step " << step);
-        CHECK(passes(ended.out, step));
-    }
-    CHECK(has(
-        ended.out,
-        " output tokens/s by autotune bench, "));  // whether they agree depends on the machine's load
-    CHECK(has(ended.out, "resumed: 3 trials told"));
-    CHECK_FALSE(has(ended.out, "step 6"));
-    CHECK(has(read_file(folder.path() / "acceptance/5-killed/study.yaml"), "--load-format=dummy"));
+    add_client(folder);
+    const fs::path evidence = folder.path() / "acceptance", results = folder.path() / "results";
+    const ScriptRun ended = accept(folder,
+                                   {"--record", "--random-weights", "--requests", "40", "--trials",
+                                    "3", "--results", results.string()},
+                                   "--time-scale 4");
+    CHECK(passes(ended.out, {0, 6, 11}));
+    CHECK(has(ended.out, " output tokens/s by autotune bench, "));
+    REQUIRE(fs::exists(results));
+    const fs::path made = fs::directory_iterator(results)->path();
+    CHECK(made.string().ends_with("-simulated"));
+    const auto report = [](const fs::path& of) {
+        return nlohmann::json::parse(read_file(of / "report.json"));
+    };
+    CHECK(report(made / "record") == report(evidence / "6-study"));
+    CHECK_FALSE(fs::exists(made / "record/logs"));
+    const std::string summary = read_file(made / "summary.txt");
+    CHECK(has(summary, "step 11  PASS     record: agrees; "));
+    CHECK(has(summary, "no GPU was seen"));
+    CHECK_FALSE(has(summary, "evidence"));
+    CHECK(has(read_file(made / "study.yaml"), "model: \"Qwen/Qwen3-8B\""));
+    for (const char* client : {"ours.txt", "theirs.txt"})
+        CHECK(has(read_file(made / client), "Output token throughput"));
+
+    const ScriptRun quick =
+        accept(folder, {"--quick", "--random-weights", "--requests", "40", "--step", "5"});
+    CHECK(has(quick.out, "resumed: 3 trials told"));
+    CHECK(has(read_file(evidence / "5-killed/study.yaml"), "--load-format=dummy"));
+
+    add_stand_ins(folder, "350.00", 1);  // a GPU; but the logs are the simulator's
+    CHECK(has(accept(folder, {"--step", "11"}).out, "-simulated\n"));
+    fs::remove_all(evidence / "6-study/results/trials");
+    CHECK(has(accept(folder, {"--step", "11", "--results", results.string()}).out,
+              "-nvidia-h100-80gb-hbm3"));
 }
 
 TEST_CASE("acceptance: an engine that is broken fails the step that finds it, with exit code 1",
           "[acceptance][long]") {
     const TemporaryFolder folder;
-    const std::vector<std::string> deploy{"--requests", "20", "--step", "2"};
-    const ScriptRun dead = accept(folder, "vllm", "--fault exit_at_once", deploy);
-    INFO(dead.out);
-    CHECK(dead.code == 1);
-    CHECK(fails(dead.out, 2));
-    const ScriptRun miscounting = accept(folder, "vllm", "--fault bad_usage", deploy);
-    INFO(miscounting.out);
-    CHECK(miscounting.code == 1);
-    CHECK(fails(miscounting.out, 2));
-    const ScriptRun dying = accept(folder, "vllm", "--fault die_at_tokens=300",
-                                   {"--requests", "20", "--step", "3", "--runs", "2"});
-    INFO(dying.out);
-    CHECK(dying.code == 1);
-    CHECK(has(dying.out, "EngineCore"));  // the log's own words
-    const ScriptRun nothing_to_kill =
-        accept(folder, "vllm", "--fault exit_at_once", {"--requests", "20", "--step", "5"});
-    INFO(nothing_to_kill.out);
-    CHECK(nothing_to_kill.code == 1);
-    CHECK(fails(nothing_to_kill.out, 5));
+    const auto fails_by = [&](const std::string& fault, int step) {
+        const ScriptRun ended = accept(
+            folder, {"--requests", "20", "--runs", "2", "--step", std::to_string(step)}, fault);
+        CHECK(ended.code == 1);
+        CHECK(fails(ended.out, step));
+        return ended.out;
+    };
+    fails_by("--fault exit_at_once", 2);
+    fails_by("--fault bad_usage", 2);
+    CHECK(has(fails_by("--fault die_at_tokens=300", 3), "EngineCore"));  // the log's own words
+    fails_by("--fault exit_at_once", 5);
 }
 
 TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in stand-ins",
           "[acceptance][long]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "350.00");
-    const ScriptRun ended = accept(folder, "vllm", "",
-                                   {"--requests", "40", "--step", "7", "--step", "8", "--step", "9",
-                                    "--image", "localhost/engine:1"});
-    INFO(ended.out);
-    INFO(ended.err);
+    const ScriptRun ended = accept(folder, {"--requests", "40", "--step", "7", "--step", "8",
+                                            "--step", "9", "--image", "localhost/engine:1"});
     CHECK(ended.code == 0);
-    for (int step = 7; step <= 9; ++step) {
-        INFO("step " << step);
-        CHECK(passes(ended.out, step));
-    }
+    CHECK(passes(ended.out, {7, 8, 9}));
     CHECK(has(ended.out, "350 W on average, 350 W at most, "));
     CHECK(has(ended.out, "localhost/engine:1 by podman: "));
     CHECK(has(ended.out, "nvidia-smi finds 2 x NVIDIA H100"));
@@ -200,11 +207,8 @@ TEST_CASE(
     "[acceptance][long]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "[N/A]", 1);
-    const ScriptRun absent = accept(folder, "vllm", "",
-                                    {"--requests", "40", "--step", "7", "--step", "8", "--step",
-                                     "9", "--image", "localhost/none:1"});
-    INFO(absent.out);
-    INFO(absent.err);
+    const ScriptRun absent = accept(folder, {"--requests", "40", "--step", "7", "--step", "8",
+                                             "--step", "9", "--image", "localhost/none:1"});
     CHECK(absent.code == 0);
     CHECK(not_here(absent.out, 7,
                    "nvidia-smi tells the power of no GPU that this study may use ([N/A])"));
@@ -214,8 +218,7 @@ TEST_CASE(
     CHECK(not_here(absent.out, 9, "1 GPU(s) seen, two wanted"));
 
     add_stand_ins(folder, "5.00");
-    const ScriptRun impossible = accept(folder, "vllm", "", {"--requests", "40", "--step", "7"});
-    INFO(impossible.out);
+    const ScriptRun impossible = accept(folder, {"--requests", "40", "--step", "7"});
     CHECK(impossible.code == 1);
     CHECK(fails(impossible.out, 7));
     CHECK(has(impossible.out, "a mean power of 5 W for 1 GPU(s), 20 to 2000 W each wanted"));
@@ -230,25 +233,20 @@ TEST_CASE("acceptance: the other engines' studies say the flags that those engin
         INFO(engine);
         fs::create_directories(folder.path() / "bin");
         fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / "bin" / program);
-        const std::string model =
-            std::string(engine) == "llama.cpp" ? " --model Qwen/Qwen3-0.6B" : "";
-        const ScriptRun ended =
-            accept(folder, engine, model, {"--requests", "20", "--step", "1", "--step", "2"});
-        INFO(ended.out);
-        INFO(ended.err);
+        const ScriptRun ended = accept(folder, {"--requests", "20", "--step", "1", "--step", "2"},
+                                       "--model Qwen/Qwen3-0.6B", engine);
         CHECK(ended.code == 0);
-        CHECK(passes(ended.out, 1));
-        CHECK(passes(ended.out, 2));
+        CHECK(passes(ended.out, {1, 2}));
     }
 }
 
 TEST_CASE("acceptance: wrong words are told, and nothing is run", "[acceptance]") {
     const TemporaryFolder folder;
-    CHECK(accept(folder, "vllm", "", {"--step", "11"}).code == 2);
-    CHECK(accept(folder, "vllm", "", {"--runs", "1"}).code == 2);
-    CHECK(accept(folder, "vllm", "", {"--requests", "many"}).code == 2);
-    CHECK(accept(folder, "no-such-engine", "", {}).code == 2);
-    const ScriptRun usage = accept(folder, "vllm", "", {"--step"});
+    CHECK(accept(folder, {"--step", "12"}).code == 2);
+    CHECK(accept(folder, {"--runs", "1"}).code == 2);
+    CHECK(accept(folder, {"--requests", "many"}).code == 2);
+    CHECK(accept(folder, {}, "", "no-such-engine").code == 2);
+    const ScriptRun usage = accept(folder, {"--step"});
     CHECK(usage.code == 2);
     CHECK(has(usage.err, "scripts/acceptance-gpu --engine"));
     CHECK_FALSE(fs::exists(folder.path() / "acceptance/2-default"));

@@ -6,6 +6,7 @@
 #include "servetune/error.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
+#include "support/script.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -62,10 +63,10 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
         CHECK_FALSE(has(artefact.text, "\nExecStart=/bin/false"));
     }
     // A shell reads it for real, with the secrets from outside and not without.
-    folder.write("vllm",
-                 "#!/bin/sh\nfor word in \"$@\"; do printf '<%s>\\n' \"$word\"; done\necho "
-                 "\"$HF_TOKEN|$ODD|$CUDA_VISIBLE_DEVICES\"\n");
-    fs::permissions(folder.path() / "vllm", fs::perms::owner_all);
+    script(folder,
+           "for word in \"$@\"; do printf '<%s>\\n' \"$word\"; done\necho "
+           "\"$HF_TOKEN|$ODD|$CUDA_VISIBLE_DEVICES\"\n",
+           "vllm");
     folder.write("serve.sh", artefact_from(setup, "shell").text);
     const Ran served = ran(
         {"/usr/bin/env", "PATH=" + folder.path().string() + ":/usr/bin:/bin",

@@ -7,6 +7,7 @@
 #include "servetune/study_file.hpp"
 #include "support/container_world.hpp"
 #include "support/http.hpp"
+#include "support/script.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -279,10 +280,8 @@ TEST_CASE(
     CHECK(container_launcher(options)->leftovers("/s").empty());
 
     const auto client = [&](const std::string& says, int code) {
-        const auto file = folder.write(
-            "client", "#!/bin/sh\necho '" + says + "' >&2\nexit " + std::to_string(code) + "\n");
-        fs::permissions(file, fs::perms::owner_all);
-        options.program = {file.string()};
+        options.program = {
+            script(folder, "echo '" + says + "' >&2\nexit " + std::to_string(code)).string()};
         options.kind = ContainerKind::docker;
         return container_launcher(options);
     };

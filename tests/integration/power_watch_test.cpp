@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The power of an engine's GPUs while it is measured: scripts in the place of nvidia-smi and of
 // other makers' tools.
+#include "support/script.hpp"
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -67,10 +68,11 @@ std::string many_rows(const std::vector<std::string>& watts) {
 std::string tool_that_says(const TemporaryFolder& folder, const std::string& name,
                            const std::string& words, const std::string& then = "") {
     folder.write("words", words);
-    folder.write(name, "#!/bin/sh\ncd " + folder.path().string() +
-                           "\necho \"$*\" >> calls\ncat words\n" + then + "\n");
-    fs::permissions(folder.path() / name, fs::perms::owner_all);
-    return (folder.path() / name).string();
+    return script(
+               folder,
+               "cd " + folder.path().string() + "\necho \"$*\" >> calls\ncat words\n" + then + "\n",
+               name)
+        .string();
 }
 
 /// A scene without nvidia-smi, but with this tool.

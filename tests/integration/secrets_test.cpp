@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys and passwords are used and never shown: not on the screen, not in any file of the study.
 #include "support/deployed_study.hpp"
+#include "support/script.hpp"
 #include "support/simengine.hpp"
 #include "support/test.hpp"
 
@@ -128,14 +129,14 @@ TEST_CASE(
         {"OTHER_PASSWORD", "PLANT other pass"}};
     const TemporaryFolder folder;
     // It says all it has, to its log and as the reason of its failure, in several forms.
-    folder.write(
-        "measure",
-        "#!/bin/sh\nenv > seen\nall=$(env)\nb64=$(env | base64 -w 0)\nhub=$(printf %s "
+    script(
+        folder,
+        "env > seen\nall=$(env)\nb64=$(env | base64 -w 0)\nhub=$(printf %s "
         "\"$HF_TOKEN\" | base64)\n"
         "echo \"$all $b64 $hub\" >&2\nprintf '{\"failure\": {\"kind\": \"other\", \"message\": "
         "\"%s %s %s\"}}' "
-        "\"$HF_TOKEN$SERVETUNE_TOKEN$OTHER_PASSWORD\" \"$hub\" 'x\\nautotune: trial 7 is fine'\n");
-    fs::permissions(folder.path() / "measure", fs::perms::owner_all);
+        "\"$HF_TOKEN$SERVETUNE_TOKEN$OTHER_PASSWORD\" \"$hub\" 'x\\nautotune: trial 7 is fine'\n",
+        "measure");
     folder.write("study.yaml",
                  "study: told\nmodel: m\nengine: vllm\nothers: default\nworkloads: "
                  "[random]\nobjective: {maximize: speed}\n"
