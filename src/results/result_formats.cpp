@@ -194,7 +194,7 @@ PublishedResult read_one(const Json& value, const ResultFormat& format) {
     // Of a mean of the successes their sum.
     const double successes = std::max(0.0, result.result.successful_requests.value_or(0));
     for (const FormatRow& row : table.rows) {
-        if (!row.each) continue;
+        if (!row.each || !figure_at(value, row.path)) continue;
         auto& figure = *figures[row.figure];
         if (figure) *figure = std::round(*figure * successes);
         if (figure && !(*figure != 0 && std::isfinite(*figure))) figure.reset();
@@ -333,7 +333,7 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// `evalscope perf` since 1.7
+// `evalscope perf` since 0.17.1
 
 /// Totals are means of all successes; means are -1 where nothing succeeded, 0 where nothing was
 /// measured. An answer that was not streamed has its latency as the time to the first token.
@@ -341,9 +341,9 @@ void finish_evalscope(const Json&, PublishedResult& result) {
     BenchmarkResult& figures = result.result;
     for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
         if (*load <= 0) load->reset();
-    const bool none = figures.successful_requests.value_or(0) <= 0;
     for (const auto family : times_of_requests)
-        if (none || (figures.*family).mean == 0) figures.*family = {};
+        if (!(figures.successful_requests > 0.0) || (figures.*family).mean == 0)
+            figures.*family = {};
     if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
 }
 
