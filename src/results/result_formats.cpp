@@ -314,14 +314,16 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
         figures.requested_requests =
             *cut + figures.successful_requests.value_or(0) + figures.failed_requests.value_or(0);
     }
-    const Json* found = node_at(value, "config>strategy");
-    const Json strategy = found == nullptr ? Json() : *found;
-    std::string type = text_at(strategy, "type_");
-    if (type.empty()) type = text_at(strategy, "kind");
-    const auto streams = setting_at(strategy, "streams"), rate = setting_at(strategy, "rate"),
+    // A window within the run: whoever is in flight at its edges counts, whole.
+    for (const char* edge : {"warmup_duration", "cooldown_duration"})
+        if (figure_at(value, edge) > 0.0) figures.duration_seconds.reset();
+    std::string type = text_at(value, "config>strategy>type_");
+    if (type.empty()) type = text_at(value, "config>strategy>kind");
+    const auto streams = setting_at(value, "config>strategy>streams"),
+               rate = setting_at(value, "config>strategy>rate"),
                // Since 0.8 a strategy without a cap says 10240, its profile null.
         most = node_at(value, "config>profile>max_concurrency") == nullptr
-                   ? setting_at(strategy, "max_concurrency")
+                   ? setting_at(value, "config>strategy>max_concurrency")
                    : setting_at(value, "config>profile>max_concurrency");
     figures.maximum_concurrency = type == "synchronous" ? 1 : type == "concurrent" ? streams : most;
     if (type == "constant" || type == "poisson") figures.requested_rate_per_second = rate;
