@@ -173,7 +173,7 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
         return results;
     }
     // Reports of llm-d. A `${` in them is no variable.
-    if (!begins_json(content) && contains(content, "\n  request_performance:\n") &&
+    if (!begins_json(content) && contains(content, "\n  request_performance:") &&
         !contains(content, "```")) {
         const std::string text = replaced_all(std::string(content), "${", "$${");
         add_results(results, results_of(json_of(Yaml::parse(text, name))), name);

@@ -194,7 +194,7 @@ PublishedResult read_one(const Json& value, const ResultFormat& format) {
     // Of a mean of the successes their sum.
     const double successes = std::max(0.0, result.result.successful_requests.value_or(0));
     for (const FormatRow& row : table.rows) {
-        if (!row.each) continue;
+        if (!row.each || !figure_at(value, row.path)) continue;
         auto& figure = *figures[row.figure];
         if (figure) *figure = std::round(*figure * successes);
         if (figure && !(*figure != 0 && std::isfinite(*figure))) figure.reset();
@@ -314,14 +314,16 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
         figures.requested_requests =
             *cut + figures.successful_requests.value_or(0) + figures.failed_requests.value_or(0);
     }
-    const Json* found = node_at(value, "config>strategy");
-    const Json strategy = found == nullptr ? Json() : *found;
-    std::string type = text_at(strategy, "type_");
-    if (type.empty()) type = text_at(strategy, "kind");
-    const auto streams = setting_at(strategy, "streams"), rate = setting_at(strategy, "rate"),
+    // A window within the run: whoever is in flight at its edges counts, whole.
+    for (const char* edge : {"warmup_duration", "cooldown_duration"})
+        if (figure_at(value, edge) > 0.0) figures.duration_seconds.reset();
+    std::string type = text_at(value, "config>strategy>type_");
+    if (type.empty()) type = text_at(value, "config>strategy>kind");
+    const auto streams = setting_at(value, "config>strategy>streams"),
+               rate = setting_at(value, "config>strategy>rate"),
                // Since 0.8 a strategy without a cap says 10240, its profile null.
         most = node_at(value, "config>profile>max_concurrency") == nullptr
-                   ? setting_at(strategy, "max_concurrency")
+                   ? setting_at(value, "config>strategy>max_concurrency")
                    : setting_at(value, "config>profile>max_concurrency");
     figures.maximum_concurrency = type == "synchronous" ? 1 : type == "concurrent" ? streams : most;
     if (type == "constant" || type == "poisson") figures.requested_rate_per_second = rate;
@@ -333,7 +335,7 @@ void finish_guidellm(const Json& value, PublishedResult& result) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// `evalscope perf` since 1.7
+// `evalscope perf` since 0.17.1
 
 /// Totals are means of all successes; means are -1 where nothing succeeded, 0 where nothing was
 /// measured. An answer that was not streamed has its latency as the time to the first token.
@@ -341,9 +343,9 @@ void finish_evalscope(const Json&, PublishedResult& result) {
     BenchmarkResult& figures = result.result;
     for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
         if (*load <= 0) load->reset();
-    const bool none = figures.successful_requests.value_or(0) <= 0;
     for (const auto family : times_of_requests)
-        if (none || (figures.*family).mean == 0) figures.*family = {};
+        if (!(figures.successful_requests > 0.0) || (figures.*family).mean == 0)
+            figures.*family = {};
     if (!figures.time_per_output_token.mean) figures.time_to_first_token = {};
 }
 

@@ -49,6 +49,9 @@ TEST_CASE("result files: every figure of every sample, and none that its file do
         {"aiperf.json", {{{"requested_requests", 22}}}},
         {"guidellm-0.8.json", {{{"requested_requests", 114}}}},
         {"inference-perf-0.7.json", {{{"requested_requests", 20}}}},
+        {"evalscope-1.6.json", {{{"requested_requests", 42}}}},
+        {"evalscope-1.9.json", {{{"requested_requests", 42}}}},
+        {"evalscope-1.10.json", {{{"requested_requests", 42}}}},
         {"evalscope-1.14.json", {{{"requested_requests", 16}}}},
         {"llm-d-0.2.1.yaml", {{{"requested_requests", 20}}}},
         {"llm-d-guidellm.yaml", {{{"requested_requests", 114}}}},
@@ -280,7 +283,7 @@ TEST_CASE("result files of GuideLLM: nothing measured, a run that was cut") {
     const auto cut =
         results_in(
             R"({"benchmarks": [{"config": {"strategy": {"type_": "throughput", "max_concurrency": 8}},
-        "duration": 4.0, "start_time": 1e99, "metrics": {
+        "duration": 4.0, "cooldown_duration": 1.0, "start_time": 1e99, "metrics": {
         "request_totals": {"successful": 2, "errored": 1, "incomplete": 5, "total": 8}, "request_latency": )" +
             some + R"(, "time_to_first_token_ms": )" + some + R"(, "time_per_output_token_ms": )" +
             none + "}}]}")
@@ -288,6 +291,7 @@ TEST_CASE("result files of GuideLLM: nothing measured, a run that was cut") {
     CHECK(cut.labels == std::vector<std::string>{"throughput@8"});
     CHECK(cut.unread == Unread{{"incomplete requests", "5"}});
     CHECK(cut.result.requested_requests == 3);
+    CHECK_FALSE(cut.result.duration_seconds);
     CHECK(cut.result.maximum_concurrency == 8);
     CHECK(cut.result.latency.p99 == 30);
     CHECK(cut.result.time_to_first_token.p50 == 0.019);
